@@ -140,6 +140,9 @@ void kedge_statement_key(enum kedge_statement_kind kind, const void *body, struc
     case KEDGE_ST_ROUND_OPENED: {
         const struct kedge_st_round_opened *r = body;
         kedge_buf_printf(out, "round-opened/%s/%08u", r->job.s, r->round);
+        if (r->draw > 0) {
+            kedge_buf_printf(out, "/%02u", r->draw);
+        }
         break;
     }
     case KEDGE_ST_AGGREGATE:

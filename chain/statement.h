@@ -20,6 +20,7 @@
 #include "crypto/sign.h"
 
 enum {
+    KEDGE_ST_DRAWS_MAX = 99,    /* openings of one round behind its first */
     KEDGE_ST_TENANTS_MAX = 128, /* tenants named by one statement: what fits into KEDGE_ENTRY_MAX */
     KEDGE_ST_REASON_MAX = 200,
     KEDGE_ST_CLOSED_REASON_MAX = 64,
@@ -293,6 +294,7 @@ struct kedge_st_round_tenant {
 struct kedge_st_round_opened {
     struct kedge_id job;
     uint32_t round;
+    uint32_t draw; /* 0: the first of this round; else it stands in the place of the one before */
     enum kedge_train_kind round_kind;
     uint64_t seed;
     uint64_t main_size;
@@ -376,7 +378,9 @@ struct kedge_st_closed {
     char reason[KEDGE_ST_CLOSED_REASON_MAX + 1];
 };
 
-/* By the coordinator, to the site: its update is turned away. Subject: SHA-256 of the refused envelope. */
+/* By the coordinator, to the site: its update is turned away. Subject: SHA-256 of the refused envelope.
+ * main_size and main_root: the main chain as the coordinator knew it then; it says which statement key was in
+ * force and which jobs and rounds were open. */
 struct kedge_st_refused {
     struct kedge_id job;
     uint32_t round, group;
@@ -386,6 +390,8 @@ struct kedge_st_refused {
     char code[KEDGE_ST_CODE_MAX + 1];
     char reason[KEDGE_ST_REASON_MAX + 1];
     uint32_t listed; /* 1: an input list of the round says so, unless a later update of the site is there */
+    uint64_t main_size;
+    struct kedge_hash main_root;
     uint64_t kept_until_s; /* optional, unix time: so long envelope and file are kept; 0: they are not */
 };
 

@@ -330,6 +330,7 @@ static const struct kedgei_field round_opened_fields[] = {
     U64(round_opened, main_size, 0, KEDGE_ST_COUNT_MAX),
     HASH(round_opened, main_root),
     LIST(round_opened, tenants, round_opened_tenants),
+    {FIELD(round_opened, draw, U32), .max = KEDGE_ST_DRAWS_MAX, .optional = true},
     {FIELD(round_opened, time_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
 };
 
@@ -424,6 +425,8 @@ static const struct kedgei_field refused_fields[] = {
     TEXT(refused, code, 1, KEDGE_ST_CODE_MAX),
     TEXT(refused, reason, 0, KEDGE_ST_REASON_MAX),
     U32(refused, listed, 0, 1),
+    U64(refused, main_size, 0, KEDGE_ST_COUNT_MAX),
+    HASH(refused, main_root),
     {FIELD(refused, kept_until_s, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true}};
 
 #define KIND(kind_name, about, table)                                                                     \

@@ -431,6 +431,9 @@ static int tell(struct kedge_cli *c, const struct question *q, struct kedge_audi
     bool sealed = report->replayed && report->counts.decisions_sealed > 0;
     int code = report->verdict != KEDGE_AUDIT_YES ? 1 : sealed ? 3 : 0; /* 3: it could not be read */
     json_t *data = report_json(report, &claims, cause);
+    if (report->refusal_count > 0) {
+        json_object_set_new(data, "refusals", kedge_cli_refusals_json(&q->refusals, report));
+    }
     if (torn_copy) {
         json_object_set_new(data, "copied_while_in_use", json_true());
     }

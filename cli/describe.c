@@ -152,8 +152,9 @@ static void describe_round(const struct kedge_statement *st, struct line *l)
             selected += r->tenants[i].selected;
         }
         snprintf(l->who, sizeof l->who, "%s", r->job.s);
-        snprintf(l->what, sizeof l->what, "r%u %s, %llu of %llu sites selected", r->round,
-                 train_kind(r->round_kind), (unsigned long long)selected, (unsigned long long)candidates);
+        snprintf(l->what, sizeof l->what, "r%u %s, %llu of %llu sites selected%s", r->round,
+                 train_kind(r->round_kind), (unsigned long long)selected, (unsigned long long)candidates,
+                 r->draw > 0 ? ", drawn again" : "");
         break;
     case KEDGE_ST_AGGREGATE:
         for (uint32_t i = 0; i < a->tenant_count; i++) {

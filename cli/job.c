@@ -354,7 +354,16 @@ static int change_job(struct kedge_cli *c, const char *verb, const char *after)
         kedge_cli_say(c, "Job %s is halted still: %s\n", job.s, kedge_cli_text(o, "reason_text"));
         return kedge_cli_answer(c, o, 1);
     }
-    kedge_cli_say(c, "Job %s %s.\n", job.s, after);
+    int64_t asked = kedge_cli_int(o, "asked_again");
+    if (asked > 0) {
+        kedge_cli_say(
+            c,
+            "Job %s: %lld site%s that could not serve it %s asked once more; it goes on when one can, and "
+            "kedge job show %s tells.\n",
+            job.s, (long long)asked, asked == 1 ? "" : "s", asked == 1 ? "is" : "are", job.s);
+    } else {
+        kedge_cli_say(c, "Job %s %s.\n", job.s, after);
+    }
     return kedge_cli_ok(c, o);
 }
 

@@ -14,7 +14,7 @@ static long long since(const json_t *o, const char *key)
     return then > 0 && then < now ? (long long)((now - then) / MS_PER_S) : 0;
 }
 
-/* "acme/b (offline), acme/c and 3 more" */
+/* "acme/b (offline), acme/c (at work) and 3 more" */
 static void put_names(const json_t *job, char *out, size_t size)
 {
     const json_t *sites = json_object_get(job, "waits_for"), *site;
@@ -25,9 +25,9 @@ static void put_names(const json_t *job, char *out, size_t size)
         if (i == NAMES_MAX || at >= size) {
             break;
         }
-        int n = snprintf(out + at, size - at, "%s%.63s/%.63s%s", i > 0 ? ", " : "",
+        int n = snprintf(out + at, size - at, "%s%.63s/%.63s (%.40s)", i > 0 ? ", " : "",
                          kedge_cli_text(site, "tenant"), kedge_cli_text(site, "site"),
-                         json_is_true(json_object_get(site, "online")) ? "" : " (offline)");
+                         kedge_cli_text(site, "why"));
         at += n > 0 ? (size_t)n : 0;
     }
     if (count > NAMES_MAX && at < size) {

@@ -19,7 +19,8 @@ struct update {
     uint64_t entry, bytes, stored_ms;
     uint32_t round;
     bool pretrain, running, erased, here, chosen, told;
-    bool first; /* of the entries with this file: what an order names */
+    bool first;      /* of the entries with this file: what an order names */
+    bool is_refused; /* at the door: no ledger names it, and its order stands in none */
 };
 
 struct order {
@@ -32,6 +33,7 @@ struct order {
     struct update *updates; /* ascending by file, then by entry: equal updates are one file */
     size_t count, cap;
     size_t chosen, done, known, running; /* files */
+    size_t refused;                      /* of the chosen: those that no ledger names */
     uint64_t keys;                       /* that were destroyed, for nothing is left under them */
     uint64_t bytes;
 };
@@ -155,6 +157,39 @@ static int add_update(struct order *o, const json_t *row, struct kedge_diag *d)
     return KEDGE_OK;
 }
 
+/* What is kept of refused updates; entry: behind all that a ledger names. */
+static int read_refused(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
+{
+    uint64_t from = 0;
+    int err = KEDGE_OK;
+    for (unsigned pages = 0; pages < PAGES_MAX && !err; pages++) {
+        json_t *answer = NULL;
+        const json_t *row;
+        size_t i;
+        err = kedge_cli_admin(c,
+                              json_pack("{s:s,s:s,s:I,s:b}", "verb", "ledger.refusals", "tenant", o->tenant.s,
+                                        "from", (json_int_t)from, "unnoted", 1),
+                              &answer, d);
+        json_array_foreach(json_object_get(answer, "refusals"), i, row)
+        {
+            if (!err && json_is_true(json_object_get(row, "has_update"))) {
+                err = add_update(o, row, d);
+            }
+            if (!err && json_is_true(json_object_get(row, "has_update"))) {
+                o->updates[o->count - 1].is_refused = true;
+                o->updates[o->count - 1].entry = UINT64_MAX;
+            }
+        }
+        uint64_t next = err ? 0 : (uint64_t)kedge_cli_int(answer, "next");
+        json_decref(answer);
+        if (next <= from) {
+            break;
+        }
+        from = next;
+    }
+    return err;
+}
+
 static int compare_digests(const void *a, const void *b)
 {
     const struct update *x = a, *y = b;
@@ -185,6 +220,7 @@ static int read_updates(struct kedge_cli *c, struct order *o, struct kedge_diag 
         }
         from = next;
     }
+    err = err ? err : read_refused(c, o, d);
     if (o->count > 1) {
         qsort(o->updates, o->count, sizeof *o->updates, compare_digests);
     }
@@ -233,6 +269,7 @@ static size_t choose_file(struct order *o, size_t at, uint64_t now_ms, const str
     } else {
         first->first = true;
         o->chosen++;
+        o->refused += first->is_refused;
         o->bytes += first->bytes;
         for (size_t i = at; i < end; i++) {
             o->updates[i].chosen = true;
@@ -345,10 +382,11 @@ static json_t *updates_json(const struct order *o)
         char hex[KEDGE_HASH_HEX_LEN + 1];
         if (u->chosen) {
             kedge_hash_hex(&u->digest, hex);
-            json_array_append_new(list, json_pack("{s:s,s:I,s:s,s:i,s:s,s:s,s:I}", "update", hex, "entry",
-                                                  (json_int_t)u->entry, "job", u->job.s, "round",
-                                                  (int)u->round, "kind", u->pretrain ? "pretrain" : "train",
-                                                  "site", u->site.s, "bytes", (json_int_t)u->bytes));
+            json_array_append_new(
+                list, json_pack("{s:s,s:o,s:s,s:i,s:s,s:s,s:I}", "update", hex, "entry",
+                                u->is_refused ? json_null() : json_integer((json_int_t)u->entry), "job",
+                                u->job.s, "round", (int)u->round, "kind", u->pretrain ? "pretrain" : "train",
+                                "site", u->site.s, "bytes", (json_int_t)u->bytes));
         }
     }
     return list;
@@ -370,15 +408,17 @@ static int send_order(struct kedge_cli *c, const struct order *o, const struct u
                       const struct kedge_key_pair *key, struct kedge_statement *st, struct kedge_diag *d)
 {
     json_t *envelope = NULL, *answer = NULL;
-    st->kind = KEDGE_ST_ERASED;
-    st->u.erased = (struct kedge_st_erased){.tenant = o->tenant, .update = u->digest, .entry = u->entry};
+    st->kind = KEDGE_ST_ERASED; /* of a refused file no entry is looked for: any number will do */
+    st->u.erased = (struct kedge_st_erased){
+        .tenant = o->tenant, .update = u->digest, .entry = u->is_refused ? 1 : u->entry};
     snprintf(st->u.erased.reason, sizeof st->u.erased.reason, "%s", o->reason);
     snprintf(st->u.erased.authority, sizeof st->u.erased.authority, "%s", o->authority);
     int err = kedge_cli_sign(c, st, key, &envelope, d);
     err = err ? err
               : kedge_cli_admin(c,
-                                json_pack("{s:s,s:s,s:o}", "verb", "ledger.erase", "tenant", o->tenant.s,
-                                          "envelope", envelope),
+                                json_pack("{s:s,s:s,s:o}", "verb",
+                                          u->is_refused ? "ledger.erase-refused" : "ledger.erase", "tenant",
+                                          o->tenant.s, u->is_refused ? "order" : "envelope", envelope),
                                 &answer, d);
     json_decref(answer);
     return err;
@@ -440,9 +480,12 @@ static int carry_out(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
     if (o->chosen == 0) {
         kedge_cli_say(c, "Nothing to erase.\n");
     } else if (!o->dry_run) {
-        kedge_cli_say(c,
-                      "Erased: %zu updates, %" PRIu64 " bytes, each with an entry in the tenant's ledger.\n",
+        kedge_cli_say(c, "Erased: %zu updates, %" PRIu64 " bytes, each with an entry in the tenant's ledger",
                       o->done, o->bytes);
+        if (o->refused > 0) {
+            kedge_cli_say(c, ", but for %zu that were refused and that no ledger names", o->refused);
+        }
+        kedge_cli_say(c, ".\n");
     }
     if (o->keys > 0) {
         kedge_cli_say(c,
@@ -452,18 +495,18 @@ static int carry_out(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
                       o->keys);
     }
     tell_rest(c, o);
-    if (o->chosen > 0) {
+    if (o->chosen > o->refused) {
         kedge_cli_say(
             c, "No longer to be replayed: the aggregates of these rounds that took them, for all tenants; "
                "of round 0 the groups, too.\nAll else holds: who sent what and when, every weight and "
                "list, every model (kedge audit verify names the rest).\n");
     }
-    return kedge_cli_ok(c,
-                        json_pack("{s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "tenant", o->tenant.s,
-                                  "dry_run", (int)o->dry_run, "chosen", (json_int_t)o->chosen, "bytes",
-                                  (json_int_t)o->bytes, "erased", (json_int_t)o->done, "erased_before",
-                                  (json_int_t)o->known, "running", (json_int_t)o->running, "keys_destroyed",
-                                  (json_int_t)o->keys, "jobs", jobs, "updates", updates_json(o)));
+    return kedge_cli_ok(c, json_pack("{s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "tenant", o->tenant.s,
+                                     "dry_run", (int)o->dry_run, "chosen", (json_int_t)o->chosen, "bytes",
+                                     (json_int_t)o->bytes, "erased", (json_int_t)o->done, "refused",
+                                     (json_int_t)o->refused, "erased_before", (json_int_t)o->known, "running",
+                                     (json_int_t)o->running, "keys_destroyed", (json_int_t)o->keys, "jobs",
+                                     jobs, "updates", updates_json(o)));
 }
 
 int kedge_cmd_ledger_erase(struct kedge_cli *c)

@@ -48,10 +48,11 @@ void sim_check_drawn(struct sim *w, const struct kedge_coord_effect *fx)
 {
     struct sim_job *j = &w->jobs[fx->job];
     uint32_t able = 0, unable = 0;
-    if (j->drawn_round == fx->round && j->drawn_term == w->server.term) {
+    if (j->drawn_round == fx->round && j->drawn_draw == fx->draw && j->drawn_term == w->server.term) {
         return; /* it failed to be written, and comes again: candidates are those of before */
     }
     j->drawn_round = fx->round;
+    j->drawn_draw = fx->draw;
     j->drawn_term = w->server.term;
     for (uint32_t i = 0; i < w->config.sites; i++) {
         const struct kedge_coord_row *row = sim_job_row(w, fx->job, i);
@@ -114,4 +115,25 @@ void sim_check_waits(struct sim *w, uint32_t job)
     if (in >= quorum) {
         sim_violate(w, "round %u of job %u waits although all of its sites have answered", o->round, job);
     }
+}
+
+/* In the place of the opening before, to which nothing has come. */
+void sim_check_drawn_again(struct sim *w, const struct sim_main *entry)
+{
+    const struct sim_job *j = &w->jobs[entry->job];
+    if (entry->type != SIM_ROUND_OPENED || entry->draw == 0) {
+        return;
+    }
+    if (j->last_opened != entry->round || j->last_closed == entry->round || j->params.buffer > 0) {
+        sim_violate(w, "round %u is drawn again, and is not open", entry->round);
+    }
+    for (uint32_t i = 0; i < j->fresh_count; i++) {
+        if (w->ledgers[j->fresh[i].tenant].entries[j->fresh[i].leaf].round == entry->round) {
+            sim_violate(w, "round %u is drawn again, although an update has come to it", entry->round);
+        }
+    }
+    for (uint32_t i = 0; i < w->config.sites; i++) {
+        w->devices[i].ended_round[entry->job] = SIM_NONE;
+    }
+    sim_count(w, SIM_FAULT_DRAWN_AGAIN);
 }

@@ -175,6 +175,7 @@ void sim_check_main(struct sim *w, const struct sim_main *entry)
     sim_check_selected(w, entry);
     sim_check_at_work(w, entry);
     sim_check_charged(w, entry);
+    sim_check_drawn_again(w, entry);
     if (entry->type == SIM_ROUND_OPENED && entry->round > first
         && !sim_main_find(w, SIM_ROUND_CLOSED, entry->job, entry->round - 1)) {
         sim_violate(w, "round %u opens before the one in front of it is closed", entry->round);

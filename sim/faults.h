@@ -71,6 +71,7 @@
     X(SPARED, "site says that its battery is low, and another one is drawn")              \
     X(ENDED, "site ends its part in a round without an update")                           \
     X(UNABLE, "site is left out of a round because it said that it can not serve it")     \
+    X(DRAWN_AGAIN, "sites of a round are drawn again")                                    \
     X(STALLED, "nobody is left who could bring what a round lacks")                       \
     X(BESIDE, "site has tasks of two jobs in hand")                                       \
     X(CAPPED, "tenant weighs less than it brings: the cap on shares")                     \

@@ -349,6 +349,7 @@ static void state_opened(struct sim *w, const struct sim_main *m)
     st->subject = as_hash(j->initial.b);
     o->job = j->params.id;
     o->round = m->round;
+    o->draw = m->draw;
     o->round_kind = m->kind == KEDGE_TASK_PRETRAIN ? KEDGE_TRAIN_PRETRAIN : KEDGE_TRAIN_TRAIN;
     o->seed = j->params.seed;
     o->main_size = w->real->main.count;

@@ -174,6 +174,7 @@ static uint32_t load_rounds(struct sim *w, uint32_t job)
     const struct sim_main *open = sim_main_find(w, SIM_ROUND_OPENED, job, j->last_opened);
     struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_ROUND, job);
     c.round = open->round;
+    c.draw = open->draw;
     c.kind = open->kind;
     load(w, &c);
     for (uint32_t i = 0; i < w->config.sites && !open->tasks; i++) {

@@ -152,13 +152,13 @@ static bool is_there(struct sim *w, const struct sim_main *m, const uint8_t *sel
                      const struct kedge_digest *models)
 {
     const struct sim_main *old = sim_main_find(w, m->type, m->job, m->round);
-    if (!old) {
+    if (!old || (m->type == SIM_ROUND_OPENED && m->draw == old->draw + 1)) {
         return false;
     }
-    bool same = old->selected_count == m->selected_count && old->group_count == m->group_count
-                && old->input_count == m->input_count && old->inputs_hash == m->inputs_hash
-                && old->state == m->state && old->kind == m->kind && old->regroup == m->regroup
-                && old->keeps == m->keeps && old->model_count == m->model_count
+    bool same = old->selected_count == m->selected_count && old->draw == m->draw
+                && old->group_count == m->group_count && old->input_count == m->input_count
+                && old->inputs_hash == m->inputs_hash && old->state == m->state && old->kind == m->kind
+                && old->regroup == m->regroup && old->keeps == m->keeps && old->model_count == m->model_count
                 && (!selected || memcmp(old->selected, selected, (w->config.sites + 7) / 8) == 0);
     for (uint32_t g = 0; same && g < m->model_count; g++) {
         same = sim_same(&old->models[g], &models[g]);
@@ -306,6 +306,7 @@ static int write_main(struct sim *w, const struct kedge_coord_effect *fx)
     if (fx->type == KEDGE_FX_MAIN_ROUND_OPENED) {
         m.type = SIM_ROUND_OPENED;
         m.kind = fx->kind;
+        m.draw = fx->draw;
         selected = sim_new_array((w->config.sites + 7) / 8, 1);
         m.tasks = tasks_of(w, fx->job);
         for (uint32_t i = 0; i < w->config.sites; i++) {

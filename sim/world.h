@@ -89,6 +89,7 @@ struct sim_main { /* of the main chain */
     uint64_t at_ns, crashes; /* of the world by then */
     uint32_t selected_count, input_count, refused_count;
     uint8_t *selected;         /* ROUND_OPENED: a bit per site */
+    uint32_t draw;             /* ROUND_OPENED: how often its sites were drawn again */
     uint32_t *tasks;           /* ROUND_OPENED, asynchronous: round of each site's task, or SIM_NONE */
     uint8_t *settled;          /* ROUND_CLOSED, asynchronous: 1 for each site that this settles */
     enum kedge_task_kind kind; /* of the round */
@@ -134,10 +135,10 @@ struct sim_job {
     uint32_t share_max;             /* of a tenant in an aggregate, in millionths */
     uint32_t shifts, moves, drifts; /* of data; closes that move sites, that ask for new groups (permille) */
     uint32_t crash_grouping; /* permille: the coordinator crashes once a close or a pretraining is written */
-    uint32_t flapping, wrong_choice; /* permille */
-    uint32_t drawn_term,
-        drawn_round;    /* candidates of this round were looked at, in this term; SIM_NONE: none */
-    uint32_t computing; /* the last round that the core has begun to compute */
+    uint32_t flapping, wrong_choice;              /* permille */
+    uint32_t drawn_term, drawn_round, drawn_draw; /* candidates of this round and draw were looked at, in this
+                                                     term; SIM_NONE: none */
+    uint32_t computing;                           /* the last round that the core has begun to compute */
     struct kedge_digest initial;
     struct kedge_digest begin[KEDGE_GROUPS_MAX]; /* the models that it begins with, the first is `initial` */
     enum kedge_job_state state;                  /* as JOB_STATE stored it */
@@ -486,6 +487,7 @@ void sim_able_forgotten(struct sim *w); /* the coordinator starts again */
 void sim_able_heard(struct sim *w, uint32_t site, uint32_t job, bool able, const struct sim_event *told);
 void sim_check_noted(struct sim *w, const struct kedge_coord_effect *fx);
 void sim_check_drawn(struct sim *w, const struct kedge_coord_effect *fx); /* a round is to open */
+void sim_check_drawn_again(struct sim *w, const struct sim_main *entry);  /* it opens another time */
 void sim_check_waits(struct sim *w, uint32_t job);                        /* for nobody in vain */
 void sim_check_acks(struct sim *w);
 void sim_check_end(struct sim *w);

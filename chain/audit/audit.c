@@ -25,6 +25,7 @@ static void free_audit(struct kedgei_audit *a)
         kedge_layout_deinit(&a->jobs[j]->layout);
         kedge_layout_deinit(&a->jobs[j]->update_layout);
         kedgei_scratch_free(&a->scratch, a->jobs[j]->rounds);
+        kedgei_scratch_free(&a->scratch, a->jobs[j]->replaced);
         kedge_mem_free(a->jobs[j]);
     }
     for (uint32_t t = 0; t < a->tenant_count; t++) {
@@ -36,6 +37,7 @@ static void free_audit(struct kedgei_audit *a)
     kedge_mem_free(a->tenants);
     kedge_mem_free(a->outside);
     kedge_mem_free(a->evidence);
+    kedge_mem_free(a->refusals);
     kedgei_scratch_free(&a->scratch, a->updates);
     kedgei_scratch_free(&a->scratch, a->trained);
     kedgei_scratch_deinit(&a->scratch);
@@ -83,6 +85,8 @@ static int fill_report(struct kedgei_audit *a, bool readable, bool replayed, str
                                    .anchors = a->outside,
                                    .evidence_count = a->evidence_count,
                                    .evidence = a->evidence,
+                                   .refusal_count = a->refusals ? (uint32_t)a->options.refusal_count : 0,
+                                   .refusals = a->refusals,
                                    .error_count = a->findings.errors,
                                    .note_count = a->findings.notes,
                                    .finding_count = a->findings.count,
@@ -94,6 +98,7 @@ static int fill_report(struct kedgei_audit *a, bool readable, bool replayed, str
         a->findings.items = NULL;
         a->outside = NULL;
         a->evidence = NULL;
+        a->refusals = NULL;
         *ret = r;
     }
     return err;

@@ -164,6 +164,24 @@ struct kedge_audit_log {
     struct kedge_hash head_root, head_note; /* root of that size; SHA-256 of the signed note */
 };
 
+/* A signed refusal that was shown. */
+enum kedge_audit_refusal_verdict {
+    KEDGE_AUDIT_REFUSAL_NOT_SIGNED,   /* by no statement key, or by one that was not in force then */
+    KEDGE_AUDIT_REFUSAL_CONTRADICTED, /* the record's lists, its main chain or the envelope say otherwise */
+    KEDGE_AUDIT_REFUSAL_INVENTED,     /* evidence and record show that the reason is not so */
+    KEDGE_AUDIT_REFUSAL_NOT_SHOWN,    /* the coordinator's word: no record decides it, or evidence is gone */
+    KEDGE_AUDIT_REFUSAL_CONFIRMED,    /* evidence and record show that the reason is so */
+    KEDGE_AUDIT_REFUSAL_COUNT,
+};
+/* "not-signed", …; static storage. */
+const char *kedge_audit_refusal_name(enum kedge_audit_refusal_verdict verdict);
+struct kedge_audit_refusal {
+    enum kedge_audit_refusal_verdict verdict;
+    struct kedge_id tenant, site, job; /* empty: not signed */
+    uint32_t round;
+    char code[KEDGE_ST_CODE_MAX + 1];
+};
+
 struct kedge_audit_report {
     char deployment[KEDGE_DEPLOYMENT_MAX + 1];
     bool replayed; /* else verified only */
@@ -180,7 +198,9 @@ struct kedge_audit_report {
     struct kedge_audit_anchor *anchors; /* owned; ascending by size */
     uint32_t evidence_count;
     struct kedge_audit_evidence *evidence; /* owned; of each log and source the one that proves most */
-    uint64_t error_count, note_count;      /* all, kept or not */
+    uint32_t refusal_count;
+    struct kedge_audit_refusal *refusals; /* owned; as options.refusals */
+    uint64_t error_count, note_count;     /* all, kept or not */
     uint32_t finding_count;
     struct kedge_audit_finding *findings; /* owned; in the order they were met */
 };

@@ -158,8 +158,8 @@ static void collect_refs(struct sweep *s)
             add_ref(s, a->tenant_count, &o->first_models[i].model, ROLE_MODEL, j, &a->main,
                     job->opened->index);
         }
-        for (size_t r = 0; r < job->round_count; r++) {
-            ref_round(s, j, kedgei_round_at(job, r));
+        for (size_t r = 0; r < kedgei_opening_count(job); r++) {
+            ref_round(s, j, kedgei_opening_at(job, r));
         }
         for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
             if (job->releases[g]) {

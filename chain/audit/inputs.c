@@ -484,7 +484,7 @@ int kedgei_check_inputs(struct kedgei_audit *a)
     struct rounds_task task = {.a = a};
     size_t count = 0;
     for (uint32_t j = 0; j < a->job_count; j++) {
-        count += a->jobs[j]->round_count;
+        count += kedgei_opening_count(a->jobs[j]);
     }
     task.rounds = kedgei_scratch_new(&a->scratch, count + 1, sizeof *task.rounds);
     if (!task.rounds) {
@@ -493,8 +493,8 @@ int kedgei_check_inputs(struct kedgei_audit *a)
     count = 0;
     for (uint32_t j = 0; j < a->job_count; j++) {
         bool together = kedgei_job_is_asynchronous(a->jobs[j]);
-        for (size_t r = 0; r < a->jobs[j]->round_count && (r == 0 || !together); r++) {
-            task.rounds[count++] = (struct round_ref){a->jobs[j], kedgei_round_at(a->jobs[j], r)};
+        for (size_t r = 0; r < kedgei_opening_count(a->jobs[j]) && (r == 0 || !together); r++) {
+            task.rounds[count++] = (struct round_ref){a->jobs[j], kedgei_opening_at(a->jobs[j], r)};
         }
     }
     int err = kedgei_parallel(a, "rounds", count, check_rounds, &task);

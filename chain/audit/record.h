@@ -91,6 +91,7 @@ struct kedgei_round {
     uint32_t number;
     bool pretrain;       /* its updates make groups: round 0, and when groups are made anew … */
     bool kept;           /* … but that too few came, so that they stay as they were */
+    bool replaced;       /* by another opening of it: only that one has more than `opened` */
     uint32_t grouped_in; /* the last round up to this one in which groups were made, 0: none */
     struct kedgei_fact *opened, *step;
     uint32_t aggregate_count;
@@ -110,6 +111,8 @@ struct kedgei_job {
     struct kedgei_scratch *scratch;            /* where rounds are: kedgei_round_at */
     struct kedgei_round *rounds;
     size_t round_count, round_cap;
+    struct kedgei_round *replaced; /* openings that another one stands in the place of */
+    size_t replaced_count, replaced_cap;
     struct kedgei_fact *releases[KEDGE_GROUPS_MAX];
 };
 
@@ -150,6 +153,7 @@ struct kedgei_audit {
     uint32_t outside_count;
     struct kedge_audit_evidence *evidence; /* what others saw of logs, where it holds */
     uint32_t evidence_count;
+    struct kedge_audit_refusal *refusals; /* as options.refusals; NULL: not looked at */
     struct kedgei_findings findings;
     struct kedgei_skipped *skipped; /* NULL: the record is to be whole */
     struct kedge_audit_counts counts;
@@ -198,6 +202,17 @@ static inline struct kedgei_round *kedgei_round_at(const struct kedgei_job *job,
 {
     kedgei_scratch_breathe(job->scratch);
     return &job->rounds[i];
+}
+
+/* All openings: of its rounds, and behind them those that another one stands in the place of. */
+static inline size_t kedgei_opening_count(const struct kedgei_job *job)
+{
+    return job->round_count + job->replaced_count;
+}
+
+static inline struct kedgei_round *kedgei_opening_at(const struct kedgei_job *job, size_t i)
+{
+    return i < job->round_count ? kedgei_round_at(job, i) : &job->replaced[i - job->round_count];
 }
 
 static inline struct kedgei_update *kedgei_update_at(const struct kedgei_audit *a, size_t i)

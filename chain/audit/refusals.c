@@ -5,30 +5,11 @@
 #include <string.h>
 
 #include "chain/audit/buffer.h"
-#include "chain/compute/compute.h"
+#include "chain/audit/refusals.h"
 #include "chain/state/refused.h"
 #include "common/base/mem.h"
-#include "common/base/os/kept.h"
 
-enum { PIECE = 1 << 16 };
-
-/* What the evidence says of the reason. */
-enum shown { SHOWN_NOTHING, SHOWN_FITS, SHOWN_OTHER };
-
-struct look {
-    struct kedgei_audit *a;
-    char where[32], dirs[2][KEDGE_PATH_MAX]; /* where evidence may lie: beside the refusal, in the record */
-    struct kedge_statement *st, *claimed;    /* the refusal; the refused statement, NULL: not at hand */
-    const struct kedge_st_refused *r;
-    const struct kedgei_log *log;
-    struct kedgei_job *job;           /* NULL: not in this record */
-    const struct kedgei_round *round; /* NULL: likewise */
-    bool is_bad;                      /* an error was found */
-    char why[160];                    /* what the evidence shows instead, or why it shows nothing */
-};
-
-static void convict(struct look *l, const char *format, ...) KEDGE_PRINTF(2, 3);
-static void convict(struct look *l, const char *format, ...)
+void kedgei_refusal_convict(struct kedgei_look *l, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
@@ -39,277 +20,70 @@ static void convict(struct look *l, const char *format, ...)
 
 /* ---- who signed it ---- */
 
-static bool opens(struct look *l, struct kedge_view envelope, const struct kedge_public_key *key)
+static bool opens(struct kedgei_look *l, struct kedge_view envelope, const struct kedge_public_key *key)
 {
     return kedge_statement_open(envelope, key, l->st, NULL) == KEDGE_OK;
 }
 
-/* By a statement key of the main chain; which of them was in force when it was signed the refusal cannot
- * prove. */
-static bool is_signed(struct look *l, struct kedge_view envelope)
+static const struct kedge_public_key *key_of(const struct kedgei_fact *fact)
+{
+    if (fact->codes == 0 && fact->kind == KEDGE_ST_POLICY) {
+        return &((const struct kedge_st_policy *)fact->body)->statement_key;
+    }
+    if (fact->codes == 0 && fact->kind == KEDGE_ST_STATEMENT_KEY_ROTATED) {
+        return &((const struct kedge_st_statement_key_rotated *)fact->body)->new_key;
+    }
+    return NULL;
+}
+
+enum signer { SIGNER_NONE, SIGNER_OTHER_TIME, SIGNER_IN_FORCE };
+
+/* By a statement key of the main chain, in force where the refusal says that it was signed: behind the entry
+ * that the key came with, and in front of the one that it went with. No key comes twice. A thief of a former
+ * key can name an earlier place; then the round that the refusal is about was not open (`check_time`), or the
+ * refusal says nothing of a time in which that key was gone. */
+static enum signer who_signed(struct kedgei_look *l, struct kedge_view envelope)
 {
     const struct kedgei_log *main = &l->a->main;
-    for (uint64_t i = 0; i < main->count; i++) {
-        const struct kedgei_fact *fact = kedgei_fact_at(main, i);
-        if (fact->codes == 0 && fact->kind == KEDGE_ST_POLICY
-            && opens(l, envelope, &((const struct kedge_st_policy *)fact->body)->statement_key)) {
-            return true;
-        }
-        if (fact->codes == 0 && fact->kind == KEDGE_ST_STATEMENT_KEY_ROTATED
-            && opens(l, envelope, &((const struct kedge_st_statement_key_rotated *)fact->body)->new_key)) {
-            return true;
+    uint64_t from = KEDGEI_NEVER, until = KEDGEI_NEVER;
+    for (uint64_t i = 0; i < main->count && until == KEDGEI_NEVER; i++) {
+        const struct kedge_public_key *key = key_of(kedgei_fact_at(main, i));
+        if (key && from != KEDGEI_NEVER) {
+            until = i;
+        } else if (key && opens(l, envelope, key)) {
+            from = i;
         }
     }
-    return false;
-}
-
-/* ---- what was refused ---- */
-
-static bool is_site_key(const struct look *l, struct kedge_view envelope, const struct kedge_public_key *key)
-{
-    return kedge_statement_open(envelope, key, l->claimed, NULL) == KEDGE_OK;
-}
-
-static bool is_sites(const struct look *l, struct kedge_view envelope)
-{
-    const struct kedgei_fact *enrolled = kedgei_log_find(l->log, "site-enrolled/%s", l->r->site.s);
-    if (enrolled
-        && is_site_key(l, envelope,
-                       &((const struct kedge_st_site_enrolled *)enrolled->body)->statement_key)) {
-        return true;
+    if (from == KEDGEI_NEVER || l->st->kind != KEDGE_ST_REFUSED) {
+        return SIGNER_NONE;
     }
-    for (uint64_t i = 0; i < l->log->count; i++) {
-        const struct kedgei_fact *fact = kedgei_fact_at(l->log, i);
-        const struct kedge_st_key_rotated *k = fact->body;
-        if (fact->kind == KEDGE_ST_KEY_ROTATED && k->role == KEDGE_ROLE_SITE
-            && kedge_id_eq(&k->site, &l->r->site) && is_site_key(l, envelope, &k->new_key)) {
-            return true;
+    return from < l->r->main_size && l->r->main_size <= until ? SIGNER_IN_FORCE : SIGNER_OTHER_TIME;
+}
+
+/* The main chain that the refusal names is this one, and the round was open in it, where the reason says so.
+ */
+static bool check_time(struct kedgei_look *l)
+{
+    const struct kedgei_log *main = &l->a->main;
+    struct kedge_hash root;
+    uint64_t size = l->r->main_size;
+    if (size <= main->count) {
+        kedgei_log_root(main, size, &root);
+        if (!kedge_hash_eq(&root, &l->r->main_root)) {
+            kedgei_refusal_convict(
+                l, "the refusal names another main chain of %llu entries than this record has",
+                (unsigned long long)size);
+            return false;
         }
     }
-    return false;
-}
-
-static bool says_the_same(const struct look *l)
-{
-    const struct kedge_st_refused *r = l->r;
-    const struct kedge_st_update *u = &l->claimed->u.update;
-    return l->claimed->kind == KEDGE_ST_UPDATE && kedge_hash_eq(&l->claimed->subject, &r->update)
-           && kedge_id_eq(&u->tenant, &r->tenant) && kedge_id_eq(&u->site, &r->site)
-           && kedge_id_eq(&u->job, &r->job) && u->round == r->round && u->group == r->group
-           && u->update_kind == r->update_kind;
-}
-
-/* The refused statement into l->claimed. False: it is not at hand, or not what the refusal says. */
-static bool find_envelope(struct look *l)
-{
-    bool found = false;
-    for (size_t i = 0; i < 2 && !found; i++) {
-        char path[KEDGE_PATH_MAX];
-        struct kedge_buf text;
-        struct kedge_hash hash;
-        kedge_buf_init(&text, KEDGE_ENTRY_MAX);
-        if (kedge_kept_path(path, l->dirs[i], &l->r->site, l->st->subject.b, KEDGE_REFUSED_ENVELOPE)
-                == KEDGE_OK
-            && kedge_file_exists(path) && kedge_file_read(path, &text, NULL) == KEDGE_OK) {
-            kedge_sha256(kedge_buf_view(&text), &hash);
-            found = kedge_hash_eq(&hash, &l->st->subject);
-        }
-        if (found && !is_sites(l, kedge_buf_view(&text))) {
-            convict(l, "the refused envelope is not signed by a key of site \"%s\"", l->r->site.s);
-        } else if (found && !says_the_same(l)) {
-            convict(l, "the refusal names another update than the refused envelope");
-        }
-        kedge_buf_deinit(&text);
-    }
-    return found && !l->is_bad;
-}
-
-static bool has_digest(const struct kedge_blob_at *at)
-{
-    static _Thread_local uint8_t piece[PIECE];
-    struct kedge_blob_file f;
-    struct kedge_hasher *hasher = NULL;
-    struct kedge_hash hash;
-    if (kedge_blob_file_open(at, KEDGE_BLOB_READ, &f, NULL) != KEDGE_OK) {
+    if (l->round && kedgei_refusal_needs_open_round(kedge_err_find(l->r->code))
+        && size <= l->round->opened->index) {
+        kedgei_refusal_convict(l,
+                               "signed at %llu entries of the main chain, in which round %u was not open yet",
+                               (unsigned long long)size, l->r->round);
         return false;
     }
-    int err = kedge_hasher_new(&hasher);
-    for (uint64_t offset = 0; offset < f.size && !err; offset += PIECE) {
-        size_t len = f.size - offset < PIECE ? (size_t)(f.size - offset) : PIECE;
-        err = kedge_blob_file_read(&f, offset, piece, len);
-        if (!err) {
-            kedge_hasher_update(hasher, kedge_view_of(piece, len));
-        }
-    }
-    if (!err) {
-        kedge_hasher_final(hasher, &hash);
-    }
-    kedge_hasher_free(hasher);
-    kedge_blob_file_close(&f);
-    return !err && kedge_hash_eq(&hash, &at->digest);
-}
-
-/* The refused file: beside the refusal, in the record, or an update's blob. */
-static bool find_file(const struct look *l, char path[KEDGE_PATH_MAX], struct kedge_blob_at *ret)
-{
-    *ret =
-        (struct kedge_blob_at){.path = path, .keys = kedge_blobs_keys(l->log->blobs), .digest = l->r->update};
-    for (size_t i = 0; i < 2; i++) {
-        if (kedge_kept_path(path, l->dirs[i], &l->r->site, l->r->update.b, KEDGE_REFUSED_UPDATE) == KEDGE_OK
-            && kedge_file_exists(path) && has_digest(ret)) {
-            return true;
-        }
-    }
-    return kedge_blobs_at(l->log->blobs, &l->r->update, path, ret) == KEDGE_OK && has_digest(ret);
-}
-
-/* ---- judging the reason ---- */
-
-static enum shown other(struct look *l, const char *why)
-{
-    snprintf(l->why, sizeof l->why, "%s", why);
-    return SHOWN_OTHER;
-}
-
-static enum shown nothing(struct look *l, const char *why)
-{
-    snprintf(l->why, sizeof l->why, "%s", why);
-    return SHOWN_NOTHING;
-}
-
-static enum shown judge_file(struct look *l, int claimed)
-{
-    const struct kedge_compact *compact =
-        kedge_job_spec_compact(&l->job->spec, l->r->update_kind == KEDGE_TRAIN_PRETRAIN);
-    char path[KEDGE_PATH_MAX];
-    struct kedge_blob_at at;
-    if (!l->job->usable || !find_file(l, path, &at)) {
-        return nothing(l, "the refused file is not here");
-    }
-    int err = kedge_compute_check_update(&l->job->update_layout, &at, compact, l->job->limit, NULL);
-    if (err == claimed) {
-        return SHOWN_FITS;
-    }
-    if (err && kedge_err_class(err) != KEDGE_CLASS_REJECT) {
-        return nothing(l, "the refused file can not be read");
-    }
-    snprintf(l->why, sizeof l->why, err ? "the file shows %s" : "the file is what the job asks for",
-             err ? kedge_err_code(err) : "");
-    return SHOWN_OTHER;
-}
-
-static enum shown judge_weight(struct look *l)
-{
-    const struct kedge_st_update *u = &l->claimed->u.update;
-    const struct kedge_job_spec *spec = &l->job->spec;
-    bool fits =
-        u->samples >= 1 && u->samples <= spec->weight_max
-        && (u->update_kind == KEDGE_TRAIN_PRETRAIN
-            || (kedge_job_spec_takes(spec, u->samples, u->steps, u->loss)
-                && kedge_job_spec_takes_batch(spec, u->samples, u->steps, u->batch, u->learning_rate)));
-    return fits ? other(l, "the job takes the samples, steps and batch that the statement says") : SHOWN_FITS;
-}
-
-static enum shown judge_base(struct look *l)
-{
-    const struct kedge_st_update *u = &l->claimed->u.update;
-    struct kedge_hash base;
-    if (u->update_kind == KEDGE_TRAIN_PRETRAIN) {
-        base = ((const struct kedge_st_job_opened *)l->job->opened->body)->initial_model;
-    } else if (kedgei_job_is_asynchronous(l->job)
-               || !kedgei_model_before(l->job, l->round, u->group, &base)) {
-        return nothing(l, "the record does not tell which model it was to start from");
-    }
-    return kedge_hash_eq(&base, &u->base) ? other(l, "it started from the very model that the record says")
-                                          : SHOWN_FITS;
-}
-
-/* The group was the site's, and no other was, for as long as the round was open. */
-static enum shown judge_group(struct look *l)
-{
-    const struct kedge_st_update *u = &l->claimed->u.update;
-    const struct kedge_job_spec *spec = &l->job->spec;
-    uint64_t least = kedgei_anchored_before(l->log, l->round->opened->index);
-    if (u->update_kind == KEDGE_TRAIN_PRETRAIN || kedge_job_spec_is_chosen(spec)) {
-        return nothing(l, "groups of pre-training and of the site's own choice are not judged");
-    }
-    uint32_t is = 0, others = 0;
-    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
-        bool was = kedgei_group_was(l->log, &l->job->id, &l->r->site, least, KEDGEI_NEVER, g);
-        is += was && g == u->group;
-        others += was && g != u->group;
-    }
-    if (is + others == 0) {
-        is = u->group == kedgei_first_group(l->a, l->job, l->log);
-    }
-    return is == 0       ? SHOWN_FITS
-           : others == 0 ? other(l, "it is for the group that the record gives the site")
-                         : nothing(l, "the site was in this group and in others");
-}
-
-static enum shown judge_selection(struct look *l)
-{
-    const struct kedge_st_round_opened *o = l->round->opened->body;
-    for (uint32_t t = 0; t < o->tenant_count; t++) {
-        struct kedge_input_list list;
-        if (kedgei_job_tenant(l->a, l->job, &o->tenants[t].id) != l->log
-            || !kedgei_list_read(l->a, l->log, &o->tenants[t].list, l->round->opened->index, &list,
-                                 &l->a->findings)) {
-            continue;
-        }
-        bool selected = false;
-        for (uint32_t i = 0; i < list.count; i++) {
-            selected =
-                selected
-                || (list.rows[i].use == KEDGE_USE_SELECTED && kedge_id_eq(&list.rows[i].site, &l->r->site));
-        }
-        kedge_input_list_deinit(&list);
-        return selected ? other(l, "the round's list says that the site was selected") : SHOWN_FITS;
-    }
-    return SHOWN_FITS;
-}
-
-static enum shown judge_duplicate(struct look *l)
-{
-    const struct kedgei_fact *fact =
-        kedgei_log_find(l->log, "update/%s/%08u/%s/%s", l->r->job.s, l->r->round,
-                        l->r->update_kind == KEDGE_TRAIN_PRETRAIN ? "pretrain" : "train", l->r->site.s);
-    return fact             ? SHOWN_FITS
-           : l->round->step ? other(l, "the record has no other update of the site for this round")
-                            : nothing(l, "the round is still open");
-}
-
-/* With the statement, where the reason is one that its fields decide. */
-static enum shown judge_reason(struct look *l, bool has_statement)
-{
-    int claimed = kedge_err_find(l->r->code);
-    if (!l->job || !l->round) {
-        return nothing(l, "this record has no such round");
-    }
-    switch (claimed) {
-    case KEDGE_E_NOT_SELECTED:
-        return kedgei_job_is_asynchronous(l->job) ? nothing(l, "its rounds overlap") : judge_selection(l);
-    case KEDGE_E_DUPLICATE:
-        return judge_duplicate(l);
-    case KEDGE_E_SHAPE:
-    case KEDGE_E_BOUND:
-    case KEDGE_E_FORMAT:
-    case KEDGE_E_TOO_LONG:
-    case KEDGE_E_NOT_FINITE:
-        return judge_file(l, claimed);
-    case KEDGE_E_WEIGHT:
-    case KEDGE_E_WRONG_BASE:
-    case KEDGE_E_WRONG_GROUP:
-        break;
-    default:
-        return nothing(l, "a reason that no record can show");
-    }
-    if (!has_statement || !l->job->usable) {
-        return nothing(l, "the refused envelope is not here");
-    }
-    return claimed == KEDGE_E_WEIGHT       ? judge_weight(l)
-           : claimed == KEDGE_E_WRONG_BASE ? judge_base(l)
-                                           : judge_group(l);
+    return true;
 }
 
 /* ---- the record's lists ---- */
@@ -319,7 +93,7 @@ struct rows {
     char reason[KEDGE_INPUT_REASON_MAX + 1];
 };
 
-static void look_at_round(const struct look *l, const struct kedgei_round *round, struct rows *rows)
+static void look_at_round(const struct kedgei_look *l, const struct kedgei_round *round, struct rows *rows)
 {
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
         const struct kedgei_fact *fact = round->aggregates[g];
@@ -352,7 +126,7 @@ static void look_at_round(const struct look *l, const struct kedgei_round *round
 }
 
 /* What the record says of this refusal, in words. */
-static const char *judge_lists(struct look *l)
+static const char *judge_lists(struct kedgei_look *l)
 {
     struct rows rows = {.any_list = false};
     if (!l->round) {
@@ -369,8 +143,9 @@ static const char *judge_lists(struct look *l)
         }
     }
     if (rows.has_update && strcmp(rows.reason, l->r->code) != 0) {
-        convict(l, "the coordinator signed that it refused the update for %s; the record's list says %s",
-                l->r->code, rows.reason);
+        kedgei_refusal_convict(
+            l, "the coordinator signed that it refused the update for %s; the record's list says %s",
+            l->r->code, rows.reason);
         return "the record's list has another reason";
     }
     if (rows.has_update) {
@@ -380,11 +155,12 @@ static const char *judge_lists(struct look *l)
         return "its round has no list here";
     }
     if (l->r->listed && !rows.has_site) {
-        convict(l,
-                "the coordinator signed that the round's list has this refusal, and the record's lists of "
-                "round %u "
-                "have none of site \"%s\"",
-                l->r->round, l->r->site.s);
+        kedgei_refusal_convict(
+            l,
+            "the coordinator signed that the round's list has this refusal, and the record's lists of "
+            "round %u "
+            "have none of site \"%s\"",
+            l->r->round, l->r->site.s);
         return "the record's lists lack it";
     }
     return rows.has_site ? "the record's list has another update of the site in its place"
@@ -393,7 +169,7 @@ static const char *judge_lists(struct look *l)
 
 /* ---- one refusal ---- */
 
-static void find_place(struct look *l)
+static void find_place(struct kedgei_look *l)
 {
     const struct kedge_st_refused *r = l->r;
     for (uint32_t t = 0; t < l->a->tenant_count; t++) {
@@ -405,7 +181,7 @@ static void find_place(struct look *l)
     l->round = l->job ? kedgei_round_find(l->job, r->round) : NULL;
 }
 
-static void judge(struct look *l)
+static void judge(struct kedgei_look *l)
 {
     static const char *const words[] = {"whether its reason is true is not shown",
                                         "its reason is what the evidence shows", ""};
@@ -414,57 +190,87 @@ static void judge(struct look *l)
         kedgei_find(&l->a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_REFUSAL, l->where,
                     "of tenant \"%s\", whose ledger is not here: signed by the coordinator, else not judged",
                     l->r->tenant.s);
+        l->verdict = KEDGE_AUDIT_REFUSAL_NOT_SHOWN;
         return;
     }
     const char *lists = judge_lists(l);
-    bool has_statement = find_envelope(l);
-    if (l->is_bad) {
+    bool has_statement = kedgei_refusal_envelope(l);
+    if (l->is_bad || !check_time(l)) {
+        l->verdict = KEDGE_AUDIT_REFUSAL_CONTRADICTED;
         return;
     }
-    enum shown shown = judge_reason(l, has_statement);
-    if (shown == SHOWN_OTHER) {
-        convict(l,
-                "round %u of job \"%s\", site \"%s\", refused for %s: the refusal's reason is not what the "
-                "update "
-                "shows: %s",
-                l->r->round, l->r->job.s, l->r->site.s, l->r->code, l->why);
+    enum kedgei_shown shown = kedgei_refusal_reason(l, has_statement);
+    if (shown == KEDGEI_SHOWN_OTHER) {
+        l->verdict = KEDGE_AUDIT_REFUSAL_INVENTED;
+        kedgei_refusal_convict(
+            l,
+            "round %u of job \"%s\", site \"%s\", refused for %s: the refusal's reason is not what the "
+            "update "
+            "shows: %s",
+            l->r->round, l->r->job.s, l->r->site.s, l->r->code, l->why);
         return;
     }
+    l->verdict = shown == KEDGEI_SHOWN_FITS ? KEDGE_AUDIT_REFUSAL_CONFIRMED : KEDGE_AUDIT_REFUSAL_NOT_SHOWN;
     kedgei_find(&l->a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_REFUSAL, l->where,
                 "signed by the coordinator: round %u of job \"%s\", site \"%s\", refused for %s; %s; %s%s%s",
                 l->r->round, l->r->job.s, l->r->site.s, l->r->code, lists, words[shown],
                 l->why[0] ? ": " : "", l->why);
 }
 
-static int look_at(struct kedgei_audit *a, size_t i, struct look *l)
+static void put_row(const struct kedgei_look *l, struct kedge_audit_refusal *row)
+{
+    row->verdict = l->verdict;
+    if (l->verdict != KEDGE_AUDIT_REFUSAL_NOT_SIGNED) {
+        row->job = l->r->job;
+        row->tenant = l->r->tenant;
+        row->site = l->r->site;
+        row->round = l->r->round;
+        memcpy(row->code, l->r->code, sizeof row->code);
+    }
+}
+
+static int look_at(struct kedgei_audit *a, size_t i, struct kedgei_look *l)
 {
     const char *path = a->options.refusals[i];
     const char *slash = strrchr(path, '/');
     struct kedge_buf text;
     l->a = a;
     l->r = &l->st->u.refused;
+    l->verdict = KEDGE_AUDIT_REFUSAL_NOT_SIGNED;
     snprintf(l->where, sizeof l->where, "--refusal %zu", i + 1);
     snprintf(l->dirs[0], sizeof l->dirs[0], "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
     kedge_buf_init(&text, KEDGE_ENTRY_MAX);
     int err = kedge_file_read(path, &text, &a->diag);
-    if (!err && (!is_signed(l, kedge_buf_view(&text)) || l->st->kind != KEDGE_ST_REFUSED)) {
-        convict(l, "not a refusal that a statement key of this deployment signed");
-    } else if (!err) {
+    enum signer signer = err ? SIGNER_NONE : who_signed(l, kedge_buf_view(&text));
+    kedge_buf_deinit(&text);
+    if (err) {
+        return err;
+    }
+    if (signer == SIGNER_NONE) {
+        kedgei_refusal_convict(l, "not a refusal that a statement key of this deployment signed");
+    } else if (signer == SIGNER_OTHER_TIME) {
+        kedgei_refusal_convict(
+            l, "signed by a statement key that was not in force at %llu entries of the main chain",
+            (unsigned long long)l->r->main_size);
+    } else {
         err =
             kedge_state_path(l->dirs[1], &a->diag, a->state, "tenants/%s/" KEDGE_REFUSED_DIR, l->r->tenant.s);
-        if (!err) {
-            judge(l);
+        if (err) {
+            return err;
         }
+        judge(l);
     }
-    kedge_buf_deinit(&text);
-    return err;
+    put_row(l, &a->refusals[i]);
+    return KEDGE_OK;
 }
 
 int kedgei_check_refusals(struct kedgei_audit *a)
 {
-    int err = KEDGE_OK;
-    for (size_t i = 0; i < a->options.refusal_count && !err; i++) {
-        struct look *l = kedge_mem_new(1, sizeof *l);
+    size_t count = a->options.refusal_count;
+    a->refusals = count > 0 ? kedge_mem_new(count, sizeof *a->refusals) : NULL;
+    int err = count > 0 && !a->refusals ? KEDGE_E_NOMEM : KEDGE_OK;
+    for (size_t i = 0; i < count && !err; i++) {
+        struct kedgei_look *l = kedge_mem_new(1, sizeof *l);
         struct kedge_statement *st = kedge_mem_new(2, sizeof *st);
         if (l && st) {
             l->st = &st[0];

@@ -317,7 +317,7 @@ static void add(struct kedgei_replay *r, struct kedgei_decision d)
 static void add_round(struct kedgei_replay *r, const struct kedgei_job *job, const struct kedgei_round *round)
 {
     add(r, (struct kedgei_decision){.kind = KEDGEI_SELECTION, .job = job, .round = round});
-    if (round->kept) {
+    if (round->kept || round->replaced) {
         return; /* nothing was computed */
     }
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
@@ -415,8 +415,8 @@ int kedgei_decisions_collect(struct kedgei_replay *r)
         for (uint32_t g = 0; !job->spec.has_initial_model && g <= o->first_model_count; g++) {
             add(r, (struct kedgei_decision){.kind = KEDGEI_INITIAL, .job = job, .group = g});
         }
-        for (size_t k = 0; k < job->round_count; k++) {
-            add_round(r, job, kedgei_round_at(job, k));
+        for (size_t k = 0; k < kedgei_opening_count(job); k++) {
+            add_round(r, job, kedgei_opening_at(job, k));
         }
     }
     for (uint32_t t = 0; t < r->a->tenant_count; t++) {

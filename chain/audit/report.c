@@ -41,12 +41,20 @@ const char *kedge_audit_code_text(enum kedge_audit_code code)
     return (unsigned)code < KEDGE_AUDIT_CODE_COUNT ? codes[code].text : "unknown";
 }
 
+const char *kedge_audit_refusal_name(enum kedge_audit_refusal_verdict verdict)
+{
+    static const char *const names[KEDGE_AUDIT_REFUSAL_COUNT] = {"not-signed", "contradicted", "invented",
+                                                                 "not-shown", "confirmed"};
+    return (unsigned)verdict < KEDGE_AUDIT_REFUSAL_COUNT ? names[verdict] : "unknown";
+}
+
 void kedge_audit_report_deinit(struct kedge_audit_report *report)
 {
     kedge_mem_free(report->findings);
     kedge_mem_free(report->logs);
     kedge_mem_free(report->anchors);
     kedge_mem_free(report->evidence);
+    kedge_mem_free(report->refusals);
     memset(report, 0, sizeof *report);
 }
 

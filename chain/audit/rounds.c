@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/audit/buffer.h"
 #include "chain/audit/record.h"
 #include "common/base/mem.h"
 #include "coordinator/core/coord.h"
@@ -44,9 +45,66 @@ static bool is_pretrain(const struct kedgei_job *job, const struct kedgei_round 
            == KEDGE_TASK_PRETRAIN;
 }
 
+static void check_opened(struct kedgei_audit *a, const struct kedgei_job *job,
+                         const struct kedgei_round *round, const struct kedgei_fact *fact)
+{
+    const struct kedge_st_round_opened *o = fact->body;
+    struct kedgei_findings *f = &a->findings;
+    if ((o->round_kind == KEDGE_TRAIN_PRETRAIN) != round->pretrain) {
+        kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "round %u has the wrong kind",
+                     round->number);
+    }
+    if (o->seed != job->spec.seed) {
+        kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "the seed is not the spec's");
+    }
+    if (!kedge_hash_eq(&fact->subject, &job->opened->subject)) {
+        kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "names another spec");
+    }
+    check_main_root(a, fact);
+}
+
+/* Another opening of the open round. What came to it before would be of sites that this one may not have
+ * selected, and older than it: inputs.c says so. */
+static int draw_again(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
+{
+    const struct kedge_st_round_opened *o = fact->body;
+    struct kedgei_round *round = last_round(job);
+    const struct kedge_st_round_opened *before = round ? round->opened->body : NULL;
+    if (!before || round->step || round->aggregate_count > 0 || o->round != round->number
+        || o->draw != before->draw + 1 || kedgei_job_is_asynchronous(job)) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_ROUND, &a->main, fact->index,
+                     "round %u of job \"%s\", draw %u: that round is not open, or not at that draw", o->round,
+                     job->id.s, o->draw);
+        return KEDGE_OK;
+    }
+    if (job->replaced_count == job->replaced_cap) {
+        size_t cap = job->replaced_cap ? 2 * job->replaced_cap : 4;
+        struct kedgei_round *replaced =
+            kedgei_scratch_grow(&a->scratch, job->replaced, job->replaced_count, cap, sizeof *replaced);
+        if (!replaced) {
+            return kedgei_scratch_error(&a->scratch, &a->diag);
+        }
+        job->replaced = replaced;
+        job->replaced_cap = cap;
+        round = last_round(job);
+    }
+    KEDGE_ASSERT(job->replaced && round);
+    job->replaced[job->replaced_count++] = (struct kedgei_round){.number = round->number,
+                                                                 .pretrain = round->pretrain,
+                                                                 .replaced = true,
+                                                                 .grouped_in = round->grouped_in,
+                                                                 .opened = round->opened};
+    round->opened = fact;
+    check_opened(a, job, round, fact);
+    return KEDGE_OK;
+}
+
 int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
 {
     const struct kedge_st_round_opened *o = fact->body;
+    if (o->draw > 0) {
+        return draw_again(a, job, fact);
+    }
     const struct kedgei_round *last = last_round(job);
     struct kedgei_findings *f = &a->findings;
     bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE;
@@ -76,16 +134,7 @@ int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct k
                                                                           : last   ? last->grouped_in
                                                                                    : 0,
                                                             .opened = fact};
-    if ((o->round_kind == KEDGE_TRAIN_PRETRAIN) != pretrain) {
-        kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "round %u has the wrong kind", number);
-    }
-    if (o->seed != job->spec.seed) {
-        kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "the seed is not the spec's");
-    }
-    if (!kedge_hash_eq(&fact->subject, &job->opened->subject)) {
-        kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "names another spec");
-    }
-    check_main_root(a, fact);
+    check_opened(a, job, &job->rounds[job->round_count - 1], fact);
     return KEDGE_OK;
 }
 

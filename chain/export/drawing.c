@@ -5,9 +5,13 @@
 
 #include "chain/export/work.h"
 
+/* Up to three groups fit the width of a phone; more are drawn as wide as they must be, and scroll. */
 enum {
-    WIDTH = 960,
-    LEFT = 96, /* for the rounds' names */
+    WIDTH = 328,
+    LEFT = 80, /* for the rounds' names */
+    FITTING = 3,
+    COLUMN_MIN = 84,
+    NARROW = 96, /* a box below it has no room for words */
     TOP = 56,
     ROW = 76,
     BOX = 52,
@@ -30,11 +34,15 @@ static int column_x(const struct drawing *d, uint32_t group)
     return LEFT + (int)group * d->column_width;
 }
 
-/* The tenant's colour: its place among the tenants of the record. */
+/* The tenant's colour: its place among those of the job. */
 static unsigned colour_of(const struct drawing *d, const struct kedge_hash *salted)
 {
-    const struct kedgei_ex_log *t = kedgei_ex_tenant(&d->w->r, salted);
-    return t ? (unsigned)((size_t)(t - d->w->r.tenants) % COLOURS) : 0;
+    for (uint32_t i = 0; i < d->job->part_count; i++) {
+        if (kedge_hash_eq(&d->job->parts[i].id, salted)) {
+            return i % COLOURS;
+        }
+    }
+    return 0;
 }
 
 static void put_title(struct drawing *d, const struct kedge_st_aggregate *a)
@@ -44,7 +52,7 @@ static void put_title(struct drawing *d, const struct kedge_st_aggregate *a)
     for (uint32_t i = 0; i < a->tenant_count; i++) {
         const struct kedgei_ex_log *t = kedgei_ex_tenant(&d->w->r, &a->tenants[i].id);
         kedge_buf_put_str(d->out, "\n");
-        kedgei_ex_html(d->out, t ? t->name : "unknown tenant");
+        kedgei_ex_html(d->out, t ? t->name : "an organisation whose log is not here");
         kedge_buf_printf(d->out, ": %u updates, weight %llu, %u turned away", a->tenants[i].accepted,
                          (unsigned long long)a->tenants[i].weight_sum, a->tenants[i].refused);
     }
@@ -61,7 +69,7 @@ static void put_bar(struct drawing *d, const struct kedge_st_aggregate *a, int x
         done += share;
         int to = i + 1 == a->tenant_count ? x + width : x + (int)(done * width);
         if (to > from) {
-            kedge_buf_printf(d->out, "<rect class=\"c%u\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>",
+            kedge_buf_printf(d->out, "<rect class=\"bar c%u\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>",
                              colour_of(d, &a->tenants[i].id), from, y, to - from, BAR);
         }
     }
@@ -73,7 +81,7 @@ static void put_box(struct drawing *d, const struct kedge_st_step_group *g,
 {
     char hex[KEDGE_HASH_HEX_LEN + 1];
     int x = column_x(d, g->group) + GAP / 2, width = d->column_width - GAP;
-    bool narrow = width < 150;
+    bool narrow = width < NARROW;
     kedge_hash_hex(&g->after, hex);
     kedge_buf_printf(d->out,
                      "<g><rect class=\"box%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"4\"/>",
@@ -123,10 +131,11 @@ static int put_round(struct drawing *d, const struct kedgei_ex_round *round, int
     }
     const struct kedge_st_step *step = &w->b->u.step;
     put_lines(d, step, y, first);
-    kedge_buf_printf(d->out,
-                     "<text x=\"8\" y=\"%d\">round %u</text><text class=\"dim\" x=\"8\" y=\"%d\">main[%llu]"
-                     "</text>\n",
-                     y + 20, step->round, y + 36, (unsigned long long)round->step);
+    kedge_buf_printf(
+        d->out,
+        "<text x=\"0\" y=\"%d\">round %u</text><text class=\"mono dim\" x=\"0\" y=\"%d\">main[%llu]"
+        "</text>\n",
+        y + 20, step->round, y + 36, (unsigned long long)round->step);
     for (uint32_t i = 0; i < round->aggregate_count && !err; i++) {
         err = kedgei_ex_read(&w->r.main, round->aggregates[i], w->a, w->reterr);
         const struct kedge_st_aggregate *a = &w->a->u.aggregate;
@@ -157,26 +166,17 @@ static void put_releases(struct drawing *d, int y)
                          "<path class=\"line\" d=\"M%d %dV%d\"/><g><rect class=\"box out\" x=\"%d\" y=\"%d\" "
                          "width=\"%d\" height=\"%d\" rx=\"4\"/><text x=\"%d\" y=\"%d\">%s</text>"
                          "<text class=\"mono dim\" x=\"%d\" y=\"%d\">main[%llu]</text></g>\n",
-                         middle, y - (ROW - BOX), y, x, y, width, BOX, x + 8, y + 20,
-                         width < 150 ? "out" : "released", x + 8, y + 38,
-                         (unsigned long long)d->job->releases[g]);
+                         middle, y - (ROW - BOX), y, x, y, width, BOX, x + 8, y + 20, "released", x + 8,
+                         y + 38, (unsigned long long)d->job->releases[g]);
     }
-}
-
-static uint32_t count_columns(const struct kedgei_ex_job *job)
-{
-    uint32_t most = kedge_job_spec_groups_most(&job->spec),
-             columns = most > 1 && most <= KEDGE_GROUPS_MAX ? most : 1;
-    for (uint32_t g = columns; g < KEDGE_GROUPS_MAX; g++) {
-        columns = job->releases[g] != KEDGEI_EX_NONE ? g + 1 : columns;
-    }
-    return columns;
 }
 
 int kedgei_ex_drawing(struct kedgei_ex_work *w, const struct kedgei_ex_job *job, struct kedge_buf *out)
 {
-    struct drawing d = {.w = w, .job = job, .out = out, .columns = count_columns(job)};
-    d.column_width = (WIDTH - LEFT) / (int)d.columns;
+    struct drawing d = {.w = w, .job = job, .out = out, .columns = kedgei_ex_job_groups(job)};
+    bool fits = d.columns <= FITTING;
+    d.column_width = fits ? (WIDTH - LEFT) / (int)d.columns : COLUMN_MIN;
+    const int full = LEFT + (int)d.columns * d.column_width;
     size_t total = 0, seen = 0;
     for (size_t i = 0; i < job->round_count; i++) {
         total += job->rounds[i].step != KEDGEI_EX_NONE;
@@ -185,8 +185,15 @@ int kedgei_ex_drawing(struct kedgei_ex_work *w, const struct kedgei_ex_job *job,
     int height = TOP + (int)(rows + 1) * ROW + 8, y = TOP;
     char hex[KEDGE_HASH_HEX_LEN + 1];
     kedge_hash_hex(&job->initial_model, hex);
-    kedge_buf_printf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"rounds of job ", WIDTH,
-                     height);
+    if (!fits) {
+        kedge_buf_put_str(
+            out, "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"drawing of job ");
+        kedgei_ex_html(out, job->id.s);
+        kedge_buf_printf(out, "\"><svg width=\"%d\" height=\"%d\"", full, height);
+    } else {
+        kedge_buf_put_str(out, "<svg");
+    }
+    kedge_buf_printf(out, " viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"rounds of job ", full, height);
     kedgei_ex_html(out, job->id.s);
     kedge_buf_printf(
         out,
@@ -207,7 +214,7 @@ int kedgei_ex_drawing(struct kedgei_ex_work *w, const struct kedgei_ex_job *job,
                     out,
                     "<text class=\"dim\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">… %zu more rounds "
                     "…</text>\n",
-                    LEFT + (WIDTH - LEFT) / 2, y + BOX / 2, total - SHOWN);
+                    LEFT + (full - LEFT) / 2, y + BOX / 2, total - SHOWN);
                 y += ROW;
             }
             continue;
@@ -216,6 +223,6 @@ int kedgei_ex_drawing(struct kedgei_ex_work *w, const struct kedgei_ex_job *job,
         y += ROW;
     }
     put_releases(&d, y);
-    kedge_buf_put_str(out, "</svg>\n");
+    kedge_buf_put_str(out, fits ? "</svg>\n" : "</svg></div>\n");
     return err ? err : out->err;
 }

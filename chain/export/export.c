@@ -90,24 +90,36 @@ static void put_finding(json_t *list, const char *code, const char *where, const
 }
 
 /* Where a file lay on the exporter's machine is nobody's business, nor is how long others' ledgers are. */
-static int claims_json(const struct kedgei_ex_work *w, json_t **ret_shown, json_t **ret_open)
+int kedgei_ex_claims(const struct kedgei_ex_work *w, struct kedge_audit_claims *ret)
 {
-    struct kedge_audit_claims all, told = {.count = 0};
-    int err = kedge_audit_claims(&w->report, &all);
+    struct kedge_audit_claims c;
+    int err = kedge_audit_claims(&w->report, &c);
     if (err) {
         return err;
     }
-    told.items = all.items;
-    for (size_t i = 0; i < all.count; i++) {
-        struct kedge_audit_claim *claim = &all.items[i];
+    size_t told = 0;
+    for (size_t i = 0; i < c.count; i++) {
+        struct kedge_audit_claim *claim = &c.items[i];
         claim->from[0] = claim->source && strcmp(claim->source, "seen") == 0 ? '\0' : claim->from[0];
         if (!claim->log || claim->log == w->report.logs[0].origin || w->r.all_permitted) {
-            told.items[told.count++] = *claim;
+            c.items[told++] = *claim;
         }
+    }
+    c.count = told;
+    *ret = c;
+    return KEDGE_OK;
+}
+
+static int claims_json(const struct kedgei_ex_work *w, json_t **ret_shown, json_t **ret_open)
+{
+    struct kedge_audit_claims told;
+    int err = kedgei_ex_claims(w, &told);
+    if (err) {
+        return err;
     }
     *ret_shown = kedge_audit_claims_json(&told, true);
     *ret_open = kedge_audit_claims_json(&told, false);
-    kedge_audit_claims_deinit(&all);
+    kedge_audit_claims_deinit(&told);
     return KEDGE_OK;
 }
 

@@ -63,8 +63,8 @@ static json_t *number_text(uint64_t n)
 /* ---- what a round was made from ---- */
 
 /* A tenant's part of an aggregate: each update, or its list alone when the tenant is not exported. */
-static int inputs_of(struct kedgei_ex_work *w, const struct kedge_st_aggregate_tenant *t, uint32_t group,
-                     json_t *into)
+static int inputs_of(struct kedgei_ex_work *w, struct kedgei_ex_job *job,
+                     const struct kedge_st_aggregate_tenant *t, uint32_t group, json_t *into)
 {
     struct kedgei_ex_log *tenant = kedgei_ex_tenant(&w->r, &t->id);
     if (!tenant || !tenant->permitted) {
@@ -82,7 +82,7 @@ static int inputs_of(struct kedgei_ex_work *w, const struct kedge_st_aggregate_t
     if (err) {
         return err;
     }
-    for (uint32_t i = 0; i < list.count; i++) {
+    for (uint32_t i = 0; i < list.count && !err; i++) {
         const struct kedge_input_row *row = &list.rows[i];
         if (row->use != KEDGE_USE_AGGREGATED && row->use != KEDGE_USE_GROUPED) {
             continue;
@@ -93,9 +93,10 @@ static int inputs_of(struct kedgei_ex_work *w, const struct kedge_st_aggregate_t
                             json_pack("{s:i,s:o,s:o}", "group", (int)row->group, "weight",
                                       number_text(row->weight), "entry", kedgei_ex_hex(&row->leaf_hash)));
         json_array_append_new(into, o);
+        err = kedgei_ex_job_used(job, (uint32_t)(tenant - w->r.tenants), &row->site);
     }
     kedge_input_list_deinit(&list);
-    return KEDGE_OK;
+    return err;
 }
 
 struct parts {
@@ -105,7 +106,8 @@ struct parts {
 };
 
 /* The aggregates of a round: their inputs, their statements. w->a is theirs. */
-static int take_aggregates(struct kedgei_ex_work *w, const struct kedgei_ex_round *round, struct parts *p)
+static int take_aggregates(struct kedgei_ex_work *w, struct kedgei_ex_job *job,
+                           const struct kedgei_ex_round *round, struct parts *p)
 {
     int err = KEDGE_OK;
     for (uint32_t i = 0; i < round->aggregate_count && !err; i++) {
@@ -117,7 +119,7 @@ static int take_aggregates(struct kedgei_ex_work *w, const struct kedgei_ex_roun
         snprintf(p->rule, sizeof p->rule, "%s", a->rule);
         for (uint32_t t = 0; t < a->tenant_count && !err; t++) {
             p->refused += a->tenants[t].refused;
-            err = inputs_of(w, &a->tenants[t], a->group, p->inputs);
+            err = inputs_of(w, job, &a->tenants[t], a->group, p->inputs);
         }
         err = err ? err : entry_resource(w, "aggregate", round->aggregates[i], p->byproducts);
     }
@@ -161,7 +163,7 @@ static json_t *round_predicate(struct kedgei_ex_work *w, const struct kedgei_ex_
     return json_pack("{s:o,s:o}", "buildDefinition", definition, "runDetails", details);
 }
 
-static int round_provenance(struct kedgei_ex_work *w, const struct kedgei_ex_job *job,
+static int round_provenance(struct kedgei_ex_work *w, struct kedgei_ex_job *job,
                             const struct kedgei_ex_round *round)
 {
     struct parts p = {json_array(), json_array(), json_array(), "none", 0};
@@ -169,7 +171,7 @@ static int round_provenance(struct kedgei_ex_work *w, const struct kedgei_ex_job
     int err = kedgei_ex_read(&w->r.main, round->step, w->b, w->reterr);
     if (!err) {
         take_models(w, job, &p);
-        err = take_aggregates(w, round, &p);
+        err = take_aggregates(w, job, round, &p);
     }
     err = err ? err : entry_resource(w, "step", round->step, p.byproducts);
     err = err ? err : kedgei_ex_read(&w->r.main, round->opened, w->a, w->reterr);
@@ -221,7 +223,7 @@ int kedgei_ex_provenance(struct kedgei_ex_work *w)
 {
     int err = KEDGE_OK;
     for (uint32_t j = 0; j < w->r.job_count && !err; j++) {
-        const struct kedgei_ex_job *job = w->r.jobs[j];
+        struct kedgei_ex_job *job = w->r.jobs[j];
         if (job->release_count == 0) {
             continue;
         }

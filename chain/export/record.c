@@ -186,11 +186,18 @@ static int open_job(struct scan *s, uint64_t index)
     for (size_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
         job->releases[g] = KEDGEI_EX_NONE;
     }
+    if (kedgei_ex_job_take(job, s->st) != KEDGE_OK) {
+        return kedge_diag_set(s->reterr, KEDGE_E_NOMEM, "out of memory");
+    }
     return read_spec(s, job);
 }
 
 static int open_round(struct scan *s, struct kedgei_ex_job *job, uint64_t index)
 {
+    if (s->st->u.round_opened.draw > 0 && job->round_count) { /* in the place of the one before */
+        job->rounds[job->round_count - 1].opened = index;
+        return KEDGE_OK;
+    }
     if (job->round_count == job->round_cap) {
         size_t cap = job->round_cap ? 2 * job->round_cap : 16;
         struct kedgei_ex_round *rounds = kedge_mem_resize(job->rounds, cap, sizeof *rounds);
@@ -263,7 +270,8 @@ static int take_statement(struct scan *s, uint64_t index)
     } else if (!job) {
         return KEDGE_OK;
     } else if (kind == KEDGE_ST_ROUND_OPENED) {
-        return open_round(s, job, index);
+        int err = open_round(s, job, index);
+        return err ? err : kedgei_ex_job_take(job, st);
     } else if (kind == KEDGE_ST_AGGREGATE && round && round->aggregate_count < KEDGE_GROUPS_MAX) {
         round->aggregates[round->aggregate_count++] = index;
     } else if (kind == KEDGE_ST_STEP && round) {
@@ -274,7 +282,7 @@ static int take_statement(struct scan *s, uint64_t index)
     } else if (kind == KEDGE_ST_JOB_CLOSED) {
         job->closed = index;
     }
-    return KEDGE_OK;
+    return job ? kedgei_ex_job_take(job, st) : KEDGE_OK;
 }
 
 static int visit(void *arg, uint64_t index, struct kedge_view entry)
@@ -397,7 +405,7 @@ int kedgei_ex_record_open(const char *dir, const struct kedge_export_options *op
 void kedgei_ex_record_deinit(struct kedgei_ex_record *r)
 {
     for (uint32_t i = 0; i < r->job_count; i++) {
-        kedge_mem_free(r->jobs[i]->rounds);
+        kedgei_ex_job_deinit(r->jobs[i]);
         kedge_mem_free(r->jobs[i]);
     }
     for (uint32_t i = 0; i < r->tenant_count; i++) {

@@ -24,10 +24,27 @@ struct kedgei_ex_log {
     uint64_t anchor;                   /* of a tenant: index in the main chain of that checkpoint, or none */
 };
 
+/* Times are the coordinator's clock, unix time in milliseconds; 0: not stated. */
 struct kedgei_ex_round {
     uint32_t number, aggregate_count;
+    bool pretrain;         /* its updates make groups */
     uint64_t opened, step; /* indexes in the main chain, or none */
     uint64_t aggregates[KEDGE_GROUPS_MAX];
+    uint64_t opened_ms, closed_ms, used, refused; /* updates */
+};
+
+/* What an organisation gave to a job, as aggregate statements say. */
+struct kedgei_ex_part {
+    struct kedge_hash id; /* salted */
+    uint64_t used, refused;
+    double weight; /* of its training updates, over all rounds and groups */
+};
+
+/* A site of a permitted tenant. */
+struct kedgei_ex_site {
+    uint32_t tenant; /* of the record's tenants */
+    struct kedge_id id;
+    uint64_t sent, used, samples; /* updates; samples that the last one was trained with */
 };
 
 /* Sums over the permitted tenants' statements. */
@@ -37,12 +54,24 @@ struct kedgei_ex_metrics {
     double loss_sum; /* loss times samples */
 };
 
+/* Rounds that a picture of a job has room for; of more, each point stands for several. */
+enum { KEDGEI_EX_POINTS_MAX = 240 };
+
 struct kedgei_ex_job {
     struct kedge_id id;
     struct kedge_hash spec_digest, initial_model;
     struct kedge_job_spec spec;
     uint64_t opened, closed;
-    struct kedgei_ex_round *rounds; /* ascending */
+    uint64_t opened_ms, closed_ms;
+    enum kedge_job_outcome outcome;       /* of a job that is closed, with … */
+    char reason[KEDGE_ST_REASON_MAX + 1]; /* … what the coordinator says about it */
+    uint32_t part_count;
+    struct kedgei_ex_part *parts; /* ascending by salted id, as job-opened has them */
+    struct kedgei_ex_site *sites; /* ascending by tenant and name */
+    size_t site_count, site_cap;
+    size_t points;                       /* 0 until something is evaluated */
+    struct kedgei_ex_metrics *evaluated; /* points × groups, by point */
+    struct kedgei_ex_round *rounds;      /* ascending */
     size_t round_count, round_cap;
     uint64_t
         releases[KEDGE_GROUPS_MAX]; /* index in the main chain, or none; only those that were asked for */
@@ -68,6 +97,21 @@ struct kedgei_ex_record {
     uint32_t rotation_count;
     bool all_permitted;
 };
+
+/* ---- summary.c: who gave what to a job, when, and how good its models were ---- */
+/* From statements of the main chain about this job; job-opened first. */
+KEDGE_NODISCARD int kedgei_ex_job_take(struct kedgei_ex_job *job, const struct kedge_statement *st);
+/* From a statement of a permitted tenant's ledger about this job. */
+KEDGE_NODISCARD int kedgei_ex_job_sum(struct kedgei_ex_job *job, uint32_t tenant,
+                                      const struct kedge_statement *st);
+/* An update of that site was used. */
+KEDGE_NODISCARD int kedgei_ex_job_used(struct kedgei_ex_job *job, uint32_t tenant,
+                                       const struct kedge_id *site);
+/* Where a round is among the job's points; the round of the last one there. */
+size_t kedgei_ex_point_of(const struct kedgei_ex_job *job, size_t round);
+/* Groups that the job may have, at least 1. */
+uint32_t kedgei_ex_job_groups(const struct kedgei_ex_job *job);
+void kedgei_ex_job_deinit(struct kedgei_ex_job *job);
 
 /* Opens the record beside nobody (copy) or beside a coordinator that writes it, as far as `report`, which
  * says yes, goes. deinit in every case. KEDGE_E_VERIFY: it is not the record of that report. */

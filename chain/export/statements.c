@@ -209,30 +209,6 @@ static struct kedgei_ex_job *find_job(const struct kedgei_ex_record *r, const st
     return NULL;
 }
 
-static void sum_up(struct kedgei_ex_job *job, const struct kedge_statement *st)
-{
-    if (st->kind == KEDGE_ST_UPDATE) {
-        const struct kedge_st_update *u = &st->u.update;
-        job->joules_known =
-            (job->updates == 0 || job->joules_known) && u->energy_quality != KEDGE_ENERGY_UNKNOWN;
-        job->joules_modelled = job->joules_modelled || u->energy_quality == KEDGE_ENERGY_MODELLED;
-        job->joules += u->energy_quality != KEDGE_ENERGY_UNKNOWN ? u->energy_joules : 0;
-        job->updates++;
-    } else if (st->kind == KEDGE_ST_EVALUATION && st->u.evaluation.group < KEDGE_GROUPS_MAX) {
-        const struct kedge_st_evaluation *e = &st->u.evaluation;
-        struct kedgei_ex_metrics *m = &job->metrics[e->group];
-        if (e->round > m->round || m->samples == 0) {
-            *m = (struct kedgei_ex_metrics){.round = e->round};
-        }
-        if (e->round == m->round) {
-            m->sites++;
-            m->samples += e->samples;
-            m->correct += e->correct;
-            m->loss_sum += e->loss * (double)e->samples;
-        }
-    }
-}
-
 static int put_tenant(struct kedgei_ex_work *w, struct kedgei_ex_log *log)
 {
     struct kedge_keybook book;
@@ -248,8 +224,9 @@ static int put_tenant(struct kedgei_ex_work *w, struct kedgei_ex_log *log)
         if (id && !job) {
             continue; /* of a job that is not exported */
         }
-        if (job) {
-            sum_up(job, w->a);
+        if (job && kedgei_ex_job_sum(job, (uint32_t)(log - w->r.tenants), w->a) != KEDGE_OK) {
+            err = kedge_diag_set(w->reterr, KEDGE_E_NOMEM, "out of memory");
+            break;
         }
         if (kedge_keybook_concerns(w->a->kind)) {
             err = kedge_keybook_apply(&book, w->a, i, w->reterr);

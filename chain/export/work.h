@@ -2,6 +2,7 @@
 #ifndef KEDGE_CHAIN_EXPORT_WORK_H
 #define KEDGE_CHAIN_EXPORT_WORK_H
 
+#include "chain/audit/shown.h"
 #include "chain/export/folder.h"
 #include "chain/export/internal.h"
 #include "chain/export/record.h"
@@ -67,8 +68,12 @@ KEDGE_NODISCARD int kedgei_ex_result(struct kedgei_ex_work *w);
 struct json_t *kedgei_ex_uri(const struct kedgei_ex_log *log, uint64_t index);
 /* ---- bom.c ---- */
 KEDGE_NODISCARD int kedgei_ex_bom(struct kedgei_ex_work *w);
-/* ---- page.c, drawing.c ---- */
+/* ---- export.c: what the verification has shown, as far as it may be told; deinit afterwards ---- */
+KEDGE_NODISCARD int kedgei_ex_claims(const struct kedgei_ex_work *w, struct kedge_audit_claims *ret);
+/* ---- page*.c, chart.c, drawing.c ---- */
 KEDGE_NODISCARD int kedgei_ex_page(struct kedgei_ex_work *w);
+/* Appends one SVG element: accuracy in percent, or loss, over the rounds of a job that was evaluated. */
+void kedgei_ex_chart(const struct kedgei_ex_job *job, struct kedge_buf *out);
 /* Appends one SVG element: the rounds of the job, its groups as columns. */
 KEDGE_NODISCARD int kedgei_ex_drawing(struct kedgei_ex_work *w, const struct kedgei_ex_job *job,
                                       struct kedge_buf *out);

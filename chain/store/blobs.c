@@ -398,17 +398,10 @@ static int put_packed(struct kedge_blobs *b, const struct kedge_view *parts, siz
     return err;
 }
 
-int kedge_blobs_take(struct kedge_blobs *b, const struct kedge_hash *digest, const char *path,
-                     struct kedge_diag *reterr)
+/* The bytes of a record, as they are stored; the caller's. */
+static int read_packed(const char *path, uint8_t **ret, size_t *ret_len, struct kedge_diag *reterr)
 {
-    char file[KEDGE_PATH_MAX];
     uint64_t begin, len;
-    if (b->options.read_only || !kedgei_pack_place(path, file, &begin, &len)) {
-        return kedge_diag_set(reterr, KEDGE_E_ARG, "%s: does not lie in a pack", path);
-    }
-    if (kedge_blobs_find(b, digest, NULL) == KEDGE_OK) {
-        return KEDGE_OK;
-    }
     int fd = kedgei_blob_open(path, &begin, &len, reterr);
     if (fd < 0) {
         return fd;
@@ -417,14 +410,55 @@ int kedge_blobs_take(struct kedge_blobs *b, const struct kedge_hash *digest, con
     uint8_t *bytes = len <= KEDGEI_PACK_STORED_MAX ? kedge_mem_new((size_t)len + 1, 1) : NULL;
     int err = bytes ? kedge_fd_read_at(fd, bytes, (size_t)len, begin) : KEDGE_E_NOMEM;
     err = err ? err : kedge_fd_read_at(fd, head, sizeof head, begin - sizeof head);
+    close(fd);
     if (!err) { /* it may have been removed at this moment */
         kedgei_pack_check(kedge_view_of(bytes, (size_t)len), check);
         err = memcmp(head + 48, check, sizeof check) == 0 ? KEDGE_OK : KEDGE_E_NOT_FOUND;
     }
-    err = err ? kedge_diag_set(reterr, err, "%s: cannot be read: %s", path, kedge_strerror(err))
-              : kedgei_packs_put(&b->packs, digest, kedge_view_of(bytes, (size_t)len), reterr);
-    kedge_mem_free(bytes);
-    close(fd);
+    if (err) {
+        kedge_mem_free(bytes);
+        return kedge_diag_set(reterr, err, "%s: cannot be read: %s", path, kedge_strerror(err));
+    }
+    *ret = bytes;
+    *ret_len = (size_t)len;
+    return KEDGE_OK;
+}
+
+int kedge_blobs_take(struct kedge_blobs *b, const struct kedge_hash *digest, const char *path,
+                     struct kedge_diag *reterr)
+{
+    char file[KEDGE_PATH_MAX];
+    uint64_t begin, len;
+    uint8_t *bytes;
+    size_t count;
+    if (b->options.read_only || !kedgei_pack_place(path, file, &begin, &len)) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "%s: does not lie in a pack", path);
+    }
+    if (kedge_blobs_find(b, digest, NULL) == KEDGE_OK) {
+        return KEDGE_OK;
+    }
+    int err = read_packed(path, &bytes, &count, reterr);
+    if (!err) {
+        err = kedgei_packs_put(&b->packs, digest, kedge_view_of(bytes, count), reterr);
+        kedge_mem_free(bytes);
+    }
+    return err;
+}
+
+int kedge_blobs_copy_packed(struct kedge_blobs *b, const struct kedge_hash *digest, const char *to,
+                            struct kedge_diag *reterr)
+{
+    char path[KEDGE_PATH_MAX], file[KEDGE_PATH_MAX];
+    uint64_t begin, len;
+    uint8_t *bytes;
+    size_t count;
+    int err = kedge_blobs_path(b, digest, path);
+    err = err || kedgei_pack_place(path, file, &begin, &len) ? err : KEDGE_E_NOT_FOUND;
+    err = err ? err : read_packed(path, &bytes, &count, reterr);
+    if (!err) {
+        err = kedge_file_write(to, kedge_view_of(bytes, count), 0600, reterr);
+        kedge_mem_free(bytes);
+    }
     return err;
 }
 

@@ -143,7 +143,8 @@ void kedgei_site_ended(struct kedge_site *s, struct kedge_site_effect *call);
 void kedgei_site_end_answered(struct kedge_site *s, const struct kedge_site_reply *r);
 void kedgei_site_end_failed(struct kedge_site *s, int err);                      /* no answer came */
 void kedgei_site_trouble_over(struct kedge_site *s, const struct kedge_id *job); /* a task went well */
-void kedgei_site_troubles_forget(struct kedge_site *s);                          /* and say so */
+bool kedgei_site_lacks_data(const struct kedge_site *s);
+void kedgei_site_troubles_forget(struct kedge_site *s); /* and say so */
 void kedgei_site_anew_tell(struct kedge_site *s, struct kedge_site_effect *poll);
 void kedgei_site_anew_told(struct kedge_site *s, uint64_t serial); /* that poll was answered */
 

@@ -29,6 +29,19 @@ static const char *const note_names[] = {
     [KEDGE_SITE_NOTE_RESUMED] = "resumed",         [KEDGE_SITE_NOTE_REFUSING] = "refusing",
 };
 
+const char *kedge_site_kind_name(enum kedge_site_kind kind)
+{
+    switch (kind) {
+    case KEDGE_SITE_PRETRAIN:
+        return "pretrain";
+    case KEDGE_SITE_TRAIN:
+        return "train";
+    case KEDGE_SITE_EVALUATE:
+        return "evaluate";
+    }
+    return "unknown";
+}
+
 const char *kedge_site_note_name(enum kedge_site_note note)
 {
     return (size_t)note < sizeof note_names / sizeof note_names[0] ? note_names[note] : "unknown";
@@ -501,4 +514,5 @@ void kedge_site_view(const struct kedge_site *s, struct kedge_site_view *ret)
     ret->tasks = s->tasks;
     ret->receipts = s->receipts;
     ret->dropped = s->dropped;
+    ret->lacks_data = kedgei_site_lacks_data(s);
 }

@@ -287,6 +287,8 @@ uint64_t kedge_site_deadline_ns(const struct kedge_site *s);
 /* The invariants; checked by the simulator after each step. */
 bool kedge_site_is_valid(const struct kedge_site *s);
 
+const char *kedge_site_kind_name(enum kedge_site_kind kind); /* "train" */
+
 /* ---- view, valid until the next step ---- */
 enum kedge_site_state {
     KEDGE_SITE_NEW, /* before START */
@@ -316,6 +318,7 @@ struct kedge_site_view {
     const struct kedge_site_task *task;
     const struct kedge_site_memory *memory; /* as far as the core knows, durable or about to be */
     uint64_t tasks, receipts, dropped;      /* since START */
+    bool lacks_data; /* a job is left alone because of the data that it would be trained with */
     uint32_t work_count;
     struct kedge_site_work_view works[KEDGE_SITE_WORKS_MAX];
 };

@@ -148,6 +148,17 @@ void kedgei_site_trouble_over(struct kedge_site *s, const struct kedge_id *job)
     }
 }
 
+bool kedgei_site_lacks_data(const struct kedge_site *s)
+{
+    bool lacks = false;
+    for (uint32_t i = 0; i < s->trouble_count; i++) {
+        enum kedge_trouble why = s->troubles[i].why;
+        lacks = lacks || why == KEDGE_TROUBLE_DATA_MISSING || why == KEDGE_TROUBLE_DATA_BAD
+                || why == KEDGE_TROUBLE_DATA_SHAPE;
+    }
+    return lacks;
+}
+
 void kedgei_site_troubles_forget(struct kedge_site *s)
 {
     s->trouble_count = 0;

@@ -30,6 +30,7 @@
 #include "chain/job_spec.h"
 #include "chain/statement.h"
 #include "client/core/site.h"
+#include "client/daemon/data_files.h"
 #include "client/daemon/identity.h"
 #include "client/daemon/metrics.h"
 #include "client/daemon/policy.h"
@@ -77,7 +78,8 @@ struct kedge_site_service {
     char line[KEDGE_STATUS_TEXT_MAX]; /* what the service manager was told last */
     uint64_t watchdog_ns, bark_ns;    /* how often, and when next; 0: no watchdog */
     uint64_t finish_ns;               /* finishing: the end of patience */
-    json_t *policy;                   /* as the file says it */
+    struct kedge_data_files data;
+    json_t *policy; /* as the file says it */
     char policy_error[KEDGE_STATUS_TEXT_MAX], waits_for[KEDGE_STATUS_TEXT_MAX];
     struct kedge_idle idle;
     bool allow_all, insecure;

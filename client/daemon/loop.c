@@ -69,10 +69,15 @@ static void note(const struct kedge_site_effect *fx)
 {
     bool result = fx->note == KEDGE_SITE_NOTE_RECEIPT || fx->note == KEDGE_SITE_NOTE_DROPPED;
     enum kedge_log_level level = fx->err ? KEDGE_LOG_WARN : KEDGE_LOG_INFO;
-    kedge_log(level, kedge_site_note_name(fx->note), "job=%s round=%u kind=%d%s%s",
-              result ? fx->result.job.s : fx->task.job.s, result ? fx->result.round : fx->task.round,
-              (int)(result ? fx->result.kind : fx->task.kind), fx->err ? ": " : "",
-              fx->err ? kedge_strerror(fx->err) : "");
+    const char *job = result ? fx->result.job.s : fx->task.job.s;
+    const char *why = fx->err ? kedge_strerror(fx->err) : "";
+    if (!job[0]) { /* of the site as a whole */
+        kedge_log(level, kedge_site_note_name(fx->note), "%s", why);
+        return;
+    }
+    kedge_log(level, kedge_site_note_name(fx->note), "job=%s round=%u kind=%s%s%s", job,
+              result ? fx->result.round : fx->task.round,
+              kedge_site_kind_name(result ? fx->result.kind : fx->task.kind), fx->err ? ": " : "", why);
 }
 
 static void execute(struct kedge_site_host *h, const struct kedge_site_effect *fx)

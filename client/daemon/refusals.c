@@ -35,7 +35,9 @@ static bool is_ours(const struct kedge_site_host *h, const struct kedge_statemen
     return st->kind == KEDGE_ST_REFUSED && memcmp(st->subject.b, r->envelope.b, sizeof r->envelope.b) == 0
            && memcmp(f->update.b, r->update.b, sizeof r->update.b) == 0
            && kedge_id_eq(&f->tenant, &h->config.tenant) && kedge_id_eq(&f->site, &h->config.site)
-           && kedge_id_eq(&f->job, &r->job) && f->round == r->round && kedge_err_find(f->code) == why;
+           && kedge_id_eq(&f->job, &r->job) && f->round == r->round && f->group == r->group
+           && (f->update_kind == KEDGE_TRAIN_PRETRAIN) == (r->kind == KEDGE_SITE_PRETRAIN)
+           && kedge_err_find(f->code) == why && kedge_err_class(why) == KEDGE_CLASS_REJECT;
 }
 
 static int put(const char *dir, const struct kedge_id *site, const struct kedge_site_digest *about,
@@ -56,7 +58,7 @@ static void keep(struct kedge_client_work *w, const struct kedge_msg_refused *m,
     const struct kedge_id *site = &h->config.site;
     struct kedge_diag d = {.text = ""};
     char dir[KEDGE_PATH_MAX], file[KEDGE_PATH_MAX];
-    uint32_t beyond;
+    struct kedge_kept_gone gone;
     int err = kedge_client_path(h, dir, "refusals");
     err = err ? err : kedge_dir_make(dir, 0700, &d);
     err = err ? err : put(dir, site, &r->envelope, "envelope", envelope, &d);
@@ -68,8 +70,8 @@ static void keep(struct kedge_client_work *w, const struct kedge_msg_refused *m,
             err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err; /* lost by a power cut; the refusal says its digest */
     }
     err = err ? err
-              : kedge_kept_tidy(dir, rules, sizeof rules / sizeof rules[0], KEPT_S, kedge_os_unix_ms() / 1000,
-                                &beyond, &d);
+              : kedge_kept_tidy(dir, rules, sizeof rules / sizeof rules[0], NULL, KEPT_S,
+                                kedge_os_unix_ms() / 1000, &gone, &d);
     if (err) {
         kedge_log(KEDGE_LOG_WARN, "refusal not kept", "%s", d.text[0] ? d.text : kedge_strerror(err));
     }

@@ -63,6 +63,59 @@ void kedge_client_service_step(struct kedge_site_host *h, struct kedge_site_even
     h->service.why[0] = '\0';
 }
 
+/* ---- work begins anew ---- */
+
+struct policy_item {
+    struct kedge_site_item item;
+    const struct kedge_site_policy *policy; /* held */
+};
+
+/* The work thread has nothing in hand: what it does next, it does under the new policy. */
+static void policy_run(struct kedge_client_work *w, struct kedge_site_item *item)
+{
+    struct policy_item *p = (struct policy_item *)item;
+    kedge_client_trainer_stop(w);
+    kedge_client_policy_let_go(w->policy);
+    w->policy = p->policy;
+    memset(&w->spec_digest, 0, sizeof w->spec_digest); /* whether its data are bound is looked at again */
+}
+
+static void policy_handle(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    (void)h;
+    kedge_mem_free(item);
+}
+
+/* To a work: at once where it has no thread yet, else behind what it has in hand. */
+static void hand_over(struct kedge_client_work *w, const struct kedge_site_policy *policy)
+{
+    struct policy_item *p = kedge_mem_new(1, sizeof *p);
+    KEDGE_ASSERT(p);
+    *p = (struct policy_item){.item = {.run = policy_run, .handle = policy_handle}, .policy = policy};
+    kedge_client_policy_hold(policy);
+    if (w->started) {
+        kedge_client_works_do(w, &p->item);
+    } else {
+        policy_run(w, &p->item);
+        kedge_mem_free(p);
+    }
+}
+
+/* All jobs are tried again, under the policy in force: trainers begin anew, and what was told of jobs holds
+ * no more. */
+static void begin_anew(struct kedge_site_host *h)
+{
+    for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
+        hand_over(&h->works[i], h->policy);
+    }
+    struct kedge_site_event ev = {.type = KEDGE_SITE_EV_POLICY,
+                                  .allow_all = h->service.allow_all,
+                                  .at_once = h->service.jobs_at_once,
+                                  .allowed_count = h->service.allowed_count,
+                                  .allowed = h->service.allowed};
+    kedge_client_step(h, &ev);
+}
+
 /* ---- what is true of the connection ---- */
 
 void kedge_client_service_answered(struct kedge_site_host *h)
@@ -121,6 +174,13 @@ void kedge_client_service_turn(struct kedge_site_host *h)
     }
     s->changed = s->changed || s->status.connected != kedge_net_client_connected(h->net);
     kedge_site_view(h->site, &s->status.view);
+    if (!s->status.finishing
+        && kedge_data_files_turn(&s->data, h->policy->data, s->status.view.lacks_data, now)) {
+        kedge_log(KEDGE_LOG_INFO, "data",
+                  "a file that policy.json binds has changed: its jobs are tried again");
+        begin_anew(h);
+        kedge_site_view(h->site, &s->status.view);
+    }
     for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
         s->status.works_wait[i] = h->works[i].waits ? h->works[i].why : NULL;
         const int64_t trainer = atomic_load(&h->works[i].trainer_pid);
@@ -146,7 +206,9 @@ uint64_t kedge_client_service_deadline_ns(const struct kedge_site_host *h)
 {
     const struct kedge_site_service *s = &h->service;
     uint64_t at = s->watchdog_ns > 0 ? s->bark_ns : KEDGE_TIME_NEVER;
+    const uint64_t look = kedge_data_files_deadline_ns(&s->data);
     at = s->changed && s->next_write_ns < at ? s->next_write_ns : at;
+    at = look < at ? look : at;
     return s->status.finishing && s->finish_ns < at ? s->finish_ns : at;
 }
 
@@ -171,42 +233,6 @@ static void take_loops_part(struct kedge_site_host *h, const struct kedge_site_p
     s->changed = true;
 }
 
-struct policy_item {
-    struct kedge_site_item item;
-    const struct kedge_site_policy *policy; /* held */
-};
-
-/* The work thread has nothing in hand: what it does next, it does under the new policy. */
-static void policy_run(struct kedge_client_work *w, struct kedge_site_item *item)
-{
-    struct policy_item *p = (struct policy_item *)item;
-    kedge_client_trainer_stop(w);
-    kedge_client_policy_let_go(w->policy);
-    w->policy = p->policy;
-    memset(&w->spec_digest, 0, sizeof w->spec_digest); /* whether its data are bound is looked at again */
-}
-
-static void policy_handle(struct kedge_site_host *h, struct kedge_site_item *item)
-{
-    (void)h;
-    kedge_mem_free(item);
-}
-
-/* To a work: at once where it has no thread yet, else behind what it has in hand. */
-static void hand_over(struct kedge_client_work *w, const struct kedge_site_policy *policy)
-{
-    struct policy_item *p = kedge_mem_new(1, sizeof *p);
-    KEDGE_ASSERT(p);
-    *p = (struct policy_item){.item = {.run = policy_run, .handle = policy_handle}, .policy = policy};
-    kedge_client_policy_hold(policy);
-    if (w->started) {
-        kedge_client_works_do(w, &p->item);
-    } else {
-        policy_run(w, &p->item);
-        kedge_mem_free(p);
-    }
-}
-
 static int reload(struct kedge_site_host *h, struct kedge_diag *d)
 {
     json_t *shown = NULL;
@@ -223,16 +249,8 @@ static int reload(struct kedge_site_host *h, struct kedge_diag *d)
     take_loops_part(h, policy, shown);
     kedge_client_policy_let_go(h->policy);
     h->policy = policy;
-    for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
-        hand_over(&h->works[i], policy);
-    }
     kedge_client_energy_policy(h);
-    struct kedge_site_event ev = {.type = KEDGE_SITE_EV_POLICY,
-                                  .allow_all = h->service.allow_all,
-                                  .at_once = h->service.jobs_at_once,
-                                  .allowed_count = h->service.allowed_count,
-                                  .allowed = h->service.allowed};
-    kedge_client_step(h, &ev);
+    begin_anew(h);
     kedge_client_works_policy(h);
     return KEDGE_OK;
 }

@@ -8,6 +8,7 @@
 
 #include "chain/json.h"
 #include "common/base/mem.h"
+#include "common/base/text.h"
 
 enum {
     SHOWN_MAX = KEDGE_STATUS_TEXT_MAX,
@@ -16,19 +17,6 @@ enum {
     S_PER_MINUTE = 60,
     S_PER_HOUR = 3600
 };
-
-static const char *kind_name(enum kedge_site_kind kind)
-{
-    switch (kind) {
-    case KEDGE_SITE_PRETRAIN:
-        return "pretrain";
-    case KEDGE_SITE_TRAIN:
-        return "train";
-    case KEDGE_SITE_EVALUATE:
-        return "evaluate";
-    }
-    return "unknown";
-}
 
 void kedge_status_note(struct kedge_status *s, const struct kedge_status_outcome *o)
 {
@@ -79,12 +67,8 @@ static json_t *reason_json(int err)
 static json_t *text_json(const char *text)
 {
     char shown[KEDGE_STATUS_TEXT_MAX];
-    size_t n = 0;
-    for (; text[n] && n + 1 < sizeof shown; n++) {
-        shown[n] = (unsigned char)text[n] < 0x20 || (unsigned char)text[n] > 0x7e ? '?' : text[n];
-    }
-    shown[n] = '\0';
-    return n > 0 ? json_string(shown) : json_null();
+    kedge_text_copy_plain(shown, sizeof shown, text);
+    return shown[0] ? json_string(shown) : json_null();
 }
 
 static json_t *task_json(const struct kedge_site_work_view *w)
@@ -92,11 +76,11 @@ static json_t *task_json(const struct kedge_site_work_view *w)
     if (w->task) {
         json_t *group = w->task->group == KEDGE_SITE_NONE ? json_null() : json_integer(w->task->group);
         return json_pack("{s:s,s:i,s:s,s:o}", "job", w->task->job.s, "round", (int)w->task->round, "kind",
-                         kind_name(w->task->kind), "group", group);
+                         kedge_site_kind_name(w->task->kind), "group", group);
     }
     const struct kedge_site_result *r = w->result;
     return r ? json_pack("{s:s,s:i,s:s,s:i}", "job", r->job.s, "round", (int)r->round, "kind",
-                         kind_name(r->kind), "group", (int)r->group)
+                         kedge_site_kind_name(r->kind), "group", (int)r->group)
              : json_null();
 }
 
@@ -124,8 +108,9 @@ static json_t *last_json(const struct kedge_status *s)
         const struct kedge_status_outcome *o = &s->last[i];
         json_array_append_new(list, json_pack("{s:I,s:s,s:i,s:s,s:s,s:o,s:o}", "at_ms", (json_int_t)o->at_ms,
                                               "job", o->job.s, "round", (int)o->round, "kind",
-                                              kind_name(o->kind), "outcome", kedge_site_note_name(o->note),
-                                              "reason", reason_json(o->err), "detail", text_json(o->detail)));
+                                              kedge_site_kind_name(o->kind), "outcome",
+                                              kedge_site_note_name(o->note), "reason", reason_json(o->err),
+                                              "detail", text_json(o->detail)));
     }
     return list;
 }
@@ -193,15 +178,11 @@ int kedge_status_decode(struct kedge_view text, const char *where, json_t **ret,
     return KEDGE_OK;
 }
 
-/* Printable ASCII of a member, at most SHOWN_MAX of it. */
+/* What is plain of a member, at most SHOWN_MAX of it. */
 static const char *word(const json_t *o, const char *key, char out[SHOWN_MAX + 1])
 {
     const char *text = json_string_value(json_object_get(o, key));
-    size_t n = 0;
-    for (; text && text[n] && n < SHOWN_MAX; n++) {
-        out[n] = (unsigned char)text[n] < 0x20 || (unsigned char)text[n] > 0x7e ? '?' : text[n];
-    }
-    out[n] = '\0';
+    kedge_text_copy_plain(out, SHOWN_MAX + 1, text ? text : "");
     return out;
 }
 

@@ -403,6 +403,7 @@ void kedge_client_train(struct kedge_site_host *h, const struct kedge_site_effec
     *t = (struct kedge_train_item){.item = {.run = train_run, .handle = train_handle},
                                    .fx = *fx,
                                    .in_force = kedge_controls_in_force(&h->controls, &task->job)};
+    kedge_data_files_begin(&h->service.data, h->policy->data);
     /* The spec was fetched before, and until this item comes its thread leaves it alone. */
     if (w->spec && kedge_id_eq(&w->spec_job, &task->job) && w->spec->is_external) {
         t->trainer = w->spec->external.trainer;

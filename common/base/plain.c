@@ -159,6 +159,20 @@ struct kedge_shown kedge_text_shown(const char *text)
     return r;
 }
 
+void kedge_text_copy_plain(char *out, size_t size, const char *text)
+{
+    KEDGE_ASSERT(size > 0);
+    size_t len = strlen(text), i = len < size ? len : size - 1;
+    if (i < len) { /* no part of a character is left at the end */
+        while (i > 0 && ((unsigned char)text[i] & 0xc0) == 0x80) {
+            i--;
+        }
+    }
+    memcpy(out, text, i);
+    out[i] = '\0';
+    kedge_text_make_plain(out);
+}
+
 void kedge_text_make_plain(char *text)
 {
     size_t used = 0, all = strlen(text);

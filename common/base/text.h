@@ -70,5 +70,7 @@ struct kedge_shown kedge_text_shown(const char *text);
 /* In place: a space for LF, CR and TAB, "?" for any other character that is not plain and for a byte that is
  * no UTF-8. */
 void kedge_text_make_plain(char *text);
+/* The same in a copy, cut where out is full, between two characters. */
+void kedge_text_copy_plain(char *out, size_t size, const char *text);
 
 #endif

@@ -161,3 +161,30 @@ void kedgei_stall(struct kedge_coord *c, uint32_t job, bool stalled)
     j->stalled = j->unresolved_count == 0;
     kedgei_offer_touched(j);
 }
+
+static bool has_nothing(const struct job *j)
+{
+    for (uint32_t i = 0; i < j->touched_count; i++) {
+        const struct row *row = &j->rows[j->touched[i]];
+        if (row->pub.pretrain.progress != KEDGE_INPUT_NONE || row->pub.train.progress != KEDGE_INPUT_NONE
+            || row->assign != ASSIGN_NONE) {
+            return MUTANT(MUTANT_DRAWN_OVER);
+        }
+    }
+    return true;
+}
+
+/* All draws are of sites that can, so that each costs those who fail in it their pause: they are few. In an
+ * asynchronous job whoever is at work stays so; in one with `nearest` opening has given groups already. */
+bool kedgei_may_draw_again(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    bool nobody = j->awaited_count == 0 && j->busy_count == 0 && (j->ended_count > 0 || j->late);
+    if (!nobody || kedgei_is_asynchronous(j) || j->params.nearest || j->draw == KEDGE_COORD_DRAWS_MAX
+        || j->unstored_site != KEDGE_COORD_NONE || !has_nothing(j)) {
+        return false;
+    }
+    bool root = kedgei_root_is_there(c, j)
+                && !(j->params.has_root && kedgei_is_unable(&j->rows[kedgei_root_find(c, j)]));
+    return root && kedgei_eligible_count(c, j) >= j->params.sites_min;
+}

@@ -35,10 +35,12 @@
  *  - A site that can not serve a task says so (TASK_ENDED). Its part in the round ends with that, and for as
  * long as it said it is no candidate of that job, unless the job can not do without: then a round that could
  * close without it opens with it. A round of which nobody is left and that has too few updates is HALTED with
- * KEDGE_E_SITES, and goes on when one of its sites is able again. When all its sites have failed and nobody
- * else is there, KEDGE_COORD_FAILURES_MAX times in a row each, or once if all diverged, the job fails with
- * that reason: unless it is one that its owners or time may mend (data not bound, policy, disk, memory,
- * energy). Nothing of this is durable: behind a restart sites are asked again, and say it again.
+ * KEDGE_E_SITES, and goes on when one of its sites is able again; or, when nothing has come to it and
+ * sites_min others are able, with these: MAIN_ROUND_OPENED again, of the same round and the next draw. When
+ * all its sites have failed and nobody else is there, KEDGE_COORD_FAILURES_MAX times in a row each, or once
+ * if all diverged, the job fails with that reason: unless it is one that its owners or time may mend (data
+ * not bound, policy, disk, memory, energy). Nothing of this is durable: behind a restart sites are asked
+ * again, and say it again.
  *  - A ticket is the host's handle of one submission (envelope, staged blob); the host keeps it until
  * TURN_AWAY, CLOSED or RECEIPT of that ticket's request has been executed.
  *
@@ -83,6 +85,7 @@
 
 enum {
     KEDGE_JOB_TENANTS_MAX = 128,  /* a round-opened statement lists them and must fit one ledger entry */
+    KEDGE_COORD_DRAWS_MAX = 99,   /* of one round behind the first; then it waits for those it has */
     KEDGE_COORD_FAILURES_MAX = 3, /* of each site, in a row, before a job fails because all of them do */
     KEDGE_COORD_EFFECTS_MAX = 64, /* effects of one step; the rest follows by calling STEP_MORE */
 };
@@ -268,6 +271,7 @@ struct kedge_coord_event {
     uint32_t tenant, site,
         job; /* handles; dense, given by the host: tenants and sites from 0, jobs a free slot */
     uint32_t round, group;
+    uint32_t draw;    /* LOAD_ROUND open: of its last round-opened */
     uint32_t request; /* host handle of a parked or waiting request */
     uint32_t ticket;
     int err;
@@ -331,6 +335,8 @@ struct kedge_coord_effect {
     uint32_t tenant, site, job, round, group, request, ticket;
     int err;
     enum kedge_task_kind kind;
+    uint32_t draw; /* MAIN_ROUND_OPENED: 0, or how often this round's sites were drawn again: it stands in the
+                      place of the round's statement before, to which nothing has come */
     bool keeps; /* CLOSE_ROUND: groups and models stay as they are, what came to the round counts for nothing
                  */
     bool ended; /* NOTED */

@@ -99,6 +99,7 @@ enum {
     MUTANT_UNABLE_DRAWN,       /* a site is a candidate of a job that it said it can not serve */
     MUTANT_ENDED_ANY_ROUND,    /* what was told of another round ends a site's part in the open one */
     MUTANT_UNABLE_FOR_GOOD,    /* a site that took itself out of a job is never asked again */
+    MUTANT_DRAWN_OVER,         /* sites are drawn again although an update has come to the round */
 };
 
 enum {
@@ -196,6 +197,7 @@ struct job {
     uint32_t failed_count;  /* items (and the main one) whose last attempt failed */
     struct item main;
     uint32_t round;                     /* current, or wanted next */
+    uint32_t draw;                      /* how often its sites were drawn again */
     enum kedge_task_kind kind;          /* of `round` */
     enum kedge_task_kind closed_kind;   /* of closed_round */
     bool regroup, next_regroup;         /* the last close, the computed one, asks for new groups */
@@ -311,6 +313,8 @@ void kedgei_able_again(struct kedge_coord *c, uint32_t job, uint32_t site); /* i
 /* The open round needs more than can come, though nothing is under way. Asks those again that have become
  * able; else tells, and fails the job if nobody ever brings anything. */
 void kedgei_stall(struct kedge_coord *c, uint32_t job, bool stalled);
+/* Nothing has come to the open round, nobody of it is left, and others are there that can. */
+bool kedgei_may_draw_again(struct kedge_coord *c, uint32_t job);
 
 /* root.c */
 /* The job's root site, KEDGE_COORD_NONE: it is not signed in (jobs that have one only). */

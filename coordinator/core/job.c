@@ -118,6 +118,7 @@ void kedgei_main_emit(struct kedge_coord *c, uint32_t job)
     }
     struct kedge_coord_effect *fx = kedgei_emit_job(c, type, job);
     fx->kind = j->kind;
+    fx->draw = type == KEDGE_FX_MAIN_ROUND_OPENED ? j->draw : 0;
     fx->keeps = type == KEDGE_FX_CLOSE_ROUND && j->keeps;
     if (type == KEDGE_FX_MAIN_JOB_CLOSED) {
         fx->state = kedgei_outcome(j);

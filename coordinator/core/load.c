@@ -27,6 +27,7 @@ static void load_round(struct kedge_coord *c, const struct kedge_coord_event *ev
     if (!ev->closed) {
         j->stage = STAGE_COLLECT;
         j->round = ev->round;
+        j->draw = ev->draw;
         j->kind = kind_of(ev);
         return;
     }

@@ -75,6 +75,26 @@ static void open_round(struct kedge_coord *c, uint32_t job)
     }
 }
 
+/* Nothing has come to the open round and nobody is left of whom it could come: whoever can now is drawn, by
+ * another round-opened of the same round, in whose place nothing is left of the one before. */
+static void draw_again(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    for (uint32_t i = 0; i < j->touched_count; i++) {
+        struct row *row = &j->rows[j->touched[i]];
+        row->pub.selected = false;
+        row->pub.task_round = KEDGE_COORD_NONE;
+        row->pub.ended = KEDGE_TROUBLE_NONE;
+        kedgei_row_refresh(c, job, j->touched[i]);
+    }
+    kedgei_touched_tidy(j);
+    j->selected_count = 0;
+    j->draw++;
+    j->stalled = j->late = j->halted_by_quorum = false;
+    j->deadline_ns = UINT64_MAX;
+    open_round(c, job);
+}
+
 void kedgei_collect(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -163,6 +183,10 @@ static bool advance_collect(struct kedge_coord *c, uint32_t job)
     kedgei_stall(c, job, lacks && j->unresolved_count == 0 && j->busy_count == 0 && j->ended_count > 0);
     if (kedgei_is_ending(j)) {
         return true; /* the next look ends it */
+    }
+    if (!makes_anew(j) && kedgei_may_draw_again(c, job)) {
+        draw_again(c, job);
+        return true;
     }
     /* Groups that are there are better than to wait for those who are away. */
     bool keeps = (late || j->stalled) && makes_anew(j) && (!has_quorum(j) || MUTANT(MUTANT_KEPT_ANYWAY));
@@ -281,6 +305,7 @@ void kedgei_next_round(struct kedge_coord *c, uint32_t job)
     j->stage = STAGE_WISH;
     j->base = KEDGE_JOB_TRAINING;
     j->round = j->closed_round + 1;
+    j->draw = 0;
     j->kind = kedge_coord_round_kind(&j->params, j->round, j->closed_kind, j->regroup);
     j->wish_ns = UINT64_MAX;
     j->dirty = true;

@@ -17,6 +17,7 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/https.h"
 #include "coordinator/daemon/read_tokens.h"
+#include "coordinator/daemon/refused.h"
 #include "coordinator/daemon/requests.h"
 
 void kedge_admin_ok(struct kedge_net_request *req, json_t *data)
@@ -191,7 +192,7 @@ void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struc
     } else if (strncmp(verb, "job.", 4) == 0) {
         kedge_admin_jobs(h, req, verb, args);
     } else if (!kedge_admin_witnesses(h, req, verb, args) && !kedge_admin_erase(h, req, verb, args)
-               && !kedge_admin_ledger(h, req, verb, args)) {
+               && !kedge_admin_ledger(h, req, verb, args) && !kedge_admin_refusals(h, req, verb, args)) {
         kedge_admin_members(h, req, verb, args);
     }
     json_decref(args);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/state/refused.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/admin.h"
@@ -316,6 +317,7 @@ struct shred_work {
     struct kedge_net_request *req; /* NULL: nobody asked */
     struct kedge_blobs *blobs;
     struct kedge_ledger *ledger;
+    char refused_dir[KEDGE_PATH_MAX];
     struct kedge_id *ended; /* keys of jobs that have ended: nobody uploads under them any more */
     size_t ended_count, done;
     int err;
@@ -325,6 +327,7 @@ struct shred_work {
 struct left {
     struct kedge_ledger *ledger;
     struct kedge_statement *st;
+    size_t erased;
 };
 
 /* KEDGE_E_EXISTS: an update that nobody ordered to be erased. */
@@ -333,16 +336,18 @@ static int visit_update(void *arg, struct kedge_view key, uint64_t index)
     struct left *l = arg;
     (void)key;
     int err = read_entry(l->ledger, index, l->st);
+    l->erased++;
     return err ? err : kedge_ledger_has_erased(l->ledger, &l->st->subject) ? KEDGE_OK : KEDGE_E_EXISTS;
 }
 
 /* The job has ended, and the ledger orders all its updates to be erased. That no file is left says nothing:
  * files may be on a disk that is not mounted, or still to come back from a backup, which is noise without its
- * key. */
+ * key. Then what is kept of the job's refused files goes, too. Where every update of a job was refused there
+ * is no order: the key stays for as long as they do. */
 static bool is_over(void *arg, const struct kedge_id *job)
 {
     const struct shred_work *w = arg;
-    struct left l = {w->ledger, NULL};
+    struct left l = {.ledger = w->ledger};
     char prefix[KEDGE_ID_MAX + 16];
     bool found = false;
     for (size_t i = 0; i < w->ended_count && !found; i++) {
@@ -353,7 +358,9 @@ static bool is_over(void *arg, const struct kedge_id *job)
     bool over =
         l.st && kedge_ledger_scan_keys(w->ledger, kedge_view_str(prefix), visit_update, &l) == KEDGE_OK;
     kedge_mem_free(l.st);
-    return over;
+    return over
+           && (l.erased > 0 ? kedge_refused_erase_job(w->refused_dir, job, NULL) == KEDGE_OK
+                            : !kedge_refused_has_job(w->refused_dir, job));
 }
 
 static void shred_run(struct kedge_host *h, struct kedge_work *work)
@@ -377,9 +384,9 @@ static void shred_done(struct kedge_host *h, struct kedge_item *item)
 }
 
 /* Jobs among the names of keys that have ended here. */
-static int list_ended(struct kedge_host *h, struct kedge_blobs *blobs, struct shred_work *w)
+static int list_ended(struct kedge_host *h, uint32_t tenant, struct shred_work *w)
 {
-    struct kedge_blob_keys *keys = kedge_blobs_keys(blobs);
+    struct kedge_blob_keys *keys = kedge_blobs_keys(h->tenants[tenant].log.blobs);
     size_t most = kedge_blob_keys_count(keys);
     struct kedge_blob_key_id id;
     struct kedge_id name;
@@ -389,7 +396,7 @@ static int list_ended(struct kedge_host *h, struct kedge_blobs *blobs, struct sh
             w->ended[w->ended_count++] = name;
         }
     }
-    return w->ended ? KEDGE_OK : KEDGE_E_NOMEM;
+    return w->ended ? kedge_host_refused_dir(h, tenant, w->refused_dir) : KEDGE_E_NOMEM;
 }
 
 static void shred(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
@@ -402,8 +409,9 @@ static void shred(struct kedge_host *h, struct kedge_net_request *req, const jso
         err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", asked.tenant.s);
     }
     struct shred_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
-    err = err ? err : w ? list_ended(h, h->tenants[tenant].log.blobs, w) : KEDGE_E_NOMEM;
+    err = err ? err : w ? list_ended(h, tenant, w) : KEDGE_E_NOMEM;
     if (err) {
+        kedge_mem_free(w ? w->ended : NULL);
         kedge_mem_free(w);
         kedge_admin_error(req, err, &d);
         return;
@@ -418,7 +426,7 @@ static void shred(struct kedge_host *h, struct kedge_net_request *req, const jso
 int kedge_host_shred(struct kedge_host *h, uint32_t tenant, size_t *ret_count, struct kedge_diag *d)
 {
     struct shred_work w = {.ledger = h->tenants[tenant].log.ledger};
-    int err = list_ended(h, h->tenants[tenant].log.blobs, &w);
+    int err = list_ended(h, tenant, &w);
     err = err ? kedge_diag_set(d, err, "out of memory")
               : kedge_blobs_shred(h->tenants[tenant].log.blobs, is_over, &w, ret_count, d);
     kedge_mem_free(w.ended);

@@ -301,9 +301,14 @@ static void job_event(struct kedge_host *h, struct kedge_net_request *req, const
         kedge_admin_error(req, KEDGE_E_STATE, &d);
         return;
     }
+    uint32_t unable = type == KEDGE_EV_JOB_RESUME ? kedge_host_troubles_unable(h, job) : 0;
     struct kedge_coord_event ev = {.type = type, .job = job->slot};
     kedge_host_step(h, &ev);
-    kedge_admin_ok(req, kedge_admin_job_summary(h, job));
+    json_t *o = kedge_admin_job_summary(h, job);
+    if (unable > 0) {
+        json_object_set_new(o, "asked_again", json_integer(unable));
+    }
+    kedge_admin_ok(req, o);
 }
 
 static void job_halt(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)

@@ -231,6 +231,7 @@ static void switch_key(struct kedge_host *h, const struct kedge_authority_change
 static void take_change(struct kedge_host *h, struct kedge_authority_change *c)
 {
     struct kedge_diag d = {.text = ""};
+    h->main_known = c->index >= h->main_known ? c->index + 1 : h->main_known;
     kedge_main_batch_settle(h, c->batch);
     int err = kedge_mainbook_apply(&h->authority.book, c->st, c->index, &d);
     KEDGE_ASSERT(err == KEDGE_OK); /* it was checked: without memory for it there is no way on */

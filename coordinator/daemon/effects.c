@@ -100,18 +100,20 @@ static void drop_orphan(struct kedge_host *h, uint32_t ticket)
     }
 }
 
-/* The refused file, where it is still in staging or was made a blob for nothing; else the worker that looked
- * at it has kept it. */
+/* The refused file, where it is still in staging or was made a blob for nothing, by this submission or
+ * another of the same bytes; else the worker that looked at it has kept it. A blob that the ledger names
+ * stays anyway.
+ */
 static void keep_file(struct kedge_host *h, uint32_t ticket)
 {
     const struct kedge_ticket *t = &h->tickets[ticket];
     const struct kedge_site_upload *u = &h->sites[t->site].upload;
     const struct kedge_hash *update = &t->st->subject;
-    char path[KEDGE_PATH_MAX];
-    if (t->blob_committed
-        && kedge_blobs_path(h->tenants[h->sites[t->site].tenant].log.blobs, update, path) == KEDGE_OK) {
-        kedge_host_refused_keep_file(h, t->site, update, path);
-    } else if (!u->is_busy && u->file && u->is_whole && kedge_hash_eq(&u->digest, update)) {
+    struct kedge_ledger *ledger = h->tenants[h->sites[t->site].tenant].log.ledger;
+    if (t->blob_committed || kedge_ledger_find_ref(ledger, update, NULL) == KEDGE_E_NOT_FOUND) {
+        kedge_host_refused_keep_blob(h, t->site, update);
+    }
+    if (!u->is_busy && u->file && u->is_whole && kedge_hash_eq(&u->digest, update)) {
         kedge_host_refused_keep_file(h, t->site, update, kedge_upload_path(u->file));
     }
 }
@@ -184,7 +186,7 @@ static void execute_job(struct kedge_host *h, const struct kedge_coord_effect *f
         kedge_host_job_opened(h, job);
         break;
     case KEDGE_FX_MAIN_ROUND_OPENED:
-        kedge_host_round_opened(h, job, fx->round, fx->kind);
+        kedge_host_round_opened(h, job, fx);
         break;
     case KEDGE_FX_CLOSE_ROUND:
         kedge_host_close_round(h, job, fx);

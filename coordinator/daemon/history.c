@@ -162,6 +162,18 @@ static int take_evaluation(struct kedge_walk *w, uint64_t index)
     return KEDGE_OK;
 }
 
+/* Of several draws of a round the last one counts. */
+static int take_drawn(struct kedge_walk *w, uint64_t index)
+{
+    struct reader *r = (struct reader *)w;
+    uint64_t opened_ms = r->row->opened_ms;
+    (void)index;
+    r->statements++;
+    int err = kedge_history_take_opened(r->source, &w->st->u.round_opened, r->row, w->d);
+    r->row->opened_ms = opened_ms;
+    return err;
+}
+
 /* Fills r->row; its step is in the walk's statement. */
 static int read_round(struct reader *r, uint32_t round, uint64_t step_index)
 {
@@ -179,6 +191,8 @@ static int read_round(struct reader *r, uint32_t round, uint64_t step_index)
                               s->spec->name.s, round);
     }
     err = err ? err : kedge_history_take_opened(s, &r->walk.st->u.round_opened, r->row, r->walk.d);
+    err = err ? err
+              : kedge_walk_all(&r->walk, s->main, KEDGE_ST_ROUND_OPENED, s->spec->name.s, round, take_drawn);
     err = err ? err
               : kedge_walk_all(&r->walk, s->main, KEDGE_ST_AGGREGATE, s->spec->name.s, round, take_aggregate);
     for (uint32_t i = 0; i < s->tenant_count && !err && !r->page->without_evaluations; i++) {

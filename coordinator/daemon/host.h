@@ -62,6 +62,7 @@ struct kedge_host {
     pthread_t *workers;
     unsigned worker_count;
     uint64_t started_ns;
+    uint64_t main_known; /* entries of the main chain that the loop has taken in; the ledger may have more */
     uint64_t refused_due_ns; /* when what is kept of refused updates is looked through next */
     bool begun;              /* the core has started: logs may grow */
     volatile int stop;       /* set on the loop thread */

@@ -107,6 +107,7 @@ int kedge_host_run(struct kedge_host *h)
 {
     const uint64_t watchdog_ns = kedge_notify_watchdog_ns();
     uint64_t bark_ns = 0;
+    h->main_known = kedge_ledger_size(h->main.ledger);
     while (!h->stop) {
         if (!h->begun && kedge_host_witnesses_settled(h)) { /* from here on logs may grow */
             h->begun = true;

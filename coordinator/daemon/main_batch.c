@@ -218,6 +218,7 @@ struct batch_item {
     struct kedge_host *h;
     uint32_t job;
     int err;
+    uint64_t end; /* of the main chain with it */
     char text[KEDGE_DIAG_TEXT_MAX];
 };
 
@@ -241,6 +242,7 @@ static void batch_handle(struct kedge_host *h, struct kedge_item *item)
     } else if (a->err) {
         kedge_log(KEDGE_LOG_WARN, "main chain", "job=%s: %s; trying again", job->spec.name.s, a->text);
     } else {
+        h->main_known = a->end > h->main_known ? a->end : h->main_known;
         kedge_main_batch_settle(h, job->batch);
         kedge_job_history_closed(h, job);
         kedge_main_batch_free(job->batch);
@@ -255,6 +257,7 @@ static void batch_done(void *arg, const struct kedge_commit_result *result)
 {
     struct batch_item *a = arg;
     a->err = kedge_host_commit_err(a->h->main.ledger, result);
+    a->end = result->err ? 0 : result->items[result->count - 1].index + 1;
     if (result->diag) {
         snprintf(a->text, sizeof a->text, "%s", result->diag->text);
     }

@@ -9,6 +9,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/kept.h"
 #include "common/base/os/log.h"
+#include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/requests.h"
@@ -29,7 +30,7 @@ static int folder_of(const struct kedge_host *h, const struct kedge_id *tenant, 
     return kedge_state_path(ret->dir, NULL, h->state, "tenants/%s/" KEDGE_REFUSED_DIR, tenant->s);
 }
 
-/* What is beyond the bounds goes, oldest first, and the log says so. */
+/* What is beyond the bounds goes, what was shown and is oldest first, and the log says so. */
 static void tidy(const struct folder *f)
 {
     const struct kedge_kept_rule rules[] = {
@@ -38,21 +39,36 @@ static void tidy(const struct folder *f)
         {KEDGE_REFUSED_UPDATE, KEDGE_REFUSED_FILES_PER_SITE, 0, f->bytes},
     };
     struct kedge_diag d = {.text = ""};
-    uint32_t beyond = 0;
+    struct kedge_kept_gone gone;
     uint64_t now_s = kedge_os_unix_ms() / 1000;
-    int err =
-        kedge_kept_tidy(f->dir, rules, sizeof rules / sizeof rules[0], f->days * DAY_S, now_s, &beyond, &d);
+    int err = kedge_kept_tidy(f->dir, rules, sizeof rules / sizeof rules[0], KEDGE_REFUSED_SHOWN,
+                              f->days * DAY_S, now_s, &gone, &d);
     if (err) {
         kedge_log(KEDGE_LOG_WARN, "refused updates", "%s", d.text[0] ? d.text : kedge_strerror(err));
-    } else if (beyond > 0) {
+    } else if (gone.beyond > 0) {
         kedge_log(KEDGE_LOG_WARN, "refused updates",
-                  "%s: %" PRIu32
-                  " of the oldest files went before their time: more were refused than is kept",
-                  f->dir, beyond);
+                  "%s: %" PRIu32 " of the oldest files went before their time, %" PRIu32
+                  " of them shown to nobody: more were refused than is kept; look with kedge ledger refusals",
+                  f->dir, gone.beyond, gone.unseen);
     }
 }
 
 /* ---- files ---- */
+
+/* The place of the file, with its folder; false: files are not kept, or none of this size. */
+static bool is_wanted(const struct folder *f, uint64_t size)
+{
+    return f->days > 0 && f->bytes > 0 && size <= f->bytes;
+}
+
+static void say_not_kept(const struct kedge_host *h, uint32_t site, int err)
+{
+    const struct kedge_site_entry *s = &h->sites[site];
+    if (err) {
+        kedge_log(KEDGE_LOG_WARN, "refused file not kept", "tenant=%s site=%s: %s",
+                  h->tenants[s->tenant].id.s, s->id.s, kedge_strerror(err));
+    }
+}
 
 void kedge_host_refused_keep_file(const struct kedge_host *h, uint32_t site, const struct kedge_hash *update,
                                   const char *from)
@@ -61,14 +77,33 @@ void kedge_host_refused_keep_file(const struct kedge_host *h, uint32_t site, con
     struct folder f;
     int64_t size = kedge_file_size(from);
     int err = folder_of(h, &h->tenants[s->tenant].id, &f);
-    if (f.days == 0 || size < 0 || (f.bytes > 0 && (uint64_t)size > f.bytes) || f.bytes == 0) {
+    if (size >= 0 && is_wanted(&f, (uint64_t)size)) {
+        err = err ? err : kedge_kept_link(f.dir, &s->id, update->b, KEDGE_REFUSED_UPDATE, from);
+    }
+    say_not_kept(h, site, err);
+}
+
+/* A blob that lies in a file with others has no name that could be linked. */
+void kedge_host_refused_keep_blob(const struct kedge_host *h, uint32_t site, const struct kedge_hash *update)
+{
+    const struct kedge_site_entry *s = &h->sites[site];
+    const struct kedge_tenant *t = &h->tenants[s->tenant];
+    char from[KEDGE_PATH_MAX], to[KEDGE_PATH_MAX];
+    struct folder f;
+    uint64_t bytes, stored_ms;
+    int err = kedge_blobs_stored(t->log.blobs, update, &bytes, &stored_ms);
+    err = err ? err : folder_of(h, &t->id, &f);
+    if (err || !is_wanted(&f, bytes)) {
+        say_not_kept(h, site, err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err);
         return;
     }
+    err = kedge_blobs_path(t->log.blobs, update, from);
+    err = err ? err : kedge_kept_path(to, f.dir, &s->id, update->b, KEDGE_REFUSED_UPDATE);
     err = err ? err : kedge_kept_link(f.dir, &s->id, update->b, KEDGE_REFUSED_UPDATE, from);
-    if (err) {
-        kedge_log(KEDGE_LOG_WARN, "refused file not kept", "tenant=%s site=%s: %s",
-                  h->tenants[s->tenant].id.s, s->id.s, kedge_strerror(err));
+    if (err == KEDGE_E_NOT_FOUND) {
+        err = kedge_blobs_copy_packed(t->log.blobs, update, to, NULL);
     }
+    say_not_kept(h, site, err);
 }
 
 int kedge_host_refused_erase(const struct kedge_host *h, uint32_t tenant, const struct kedge_hash *update,
@@ -79,7 +114,20 @@ int kedge_host_refused_erase(const struct kedge_host *h, uint32_t tenant, const 
     return err ? err : kedge_kept_remove(f.dir, update->b, KEDGE_REFUSED_UPDATE, d);
 }
 
+int kedge_host_refused_dir(const struct kedge_host *h, uint32_t tenant, char out[KEDGE_PATH_MAX])
+{
+    return kedge_state_path(out, NULL, h->state, "tenants/%s/" KEDGE_REFUSED_DIR, h->tenants[tenant].id.s);
+}
+
 /* ---- refusing ---- */
+
+/* Where the main chain is, as far as the loop has taken it in: that decided, and by that the statement key in
+ * force is known. The ledger may have more already. */
+static int place(const struct kedge_host *h, struct kedge_st_refused *r)
+{
+    r->main_size = h->main_known;
+    return kedge_ledger_root(h->main.ledger, h->main_known, &r->main_root);
+}
 
 struct refuse_work {
     struct kedge_work work;
@@ -152,7 +200,8 @@ static void refuse_done(struct kedge_host *h, struct kedge_item *item)
         kedge_log(KEDGE_LOG_WARN, "refusal not kept", "%s: %s", w->folder.dir, kedge_strerror(w->err));
         w->st->u.refused.kept_until_s = 0;
         kedge_buf_clear(&w->refusal);
-        err = kedge_statement_sign(w->st, &h->statement_key, &w->refusal, NULL);
+        err = place(h, &w->st->u.refused);
+        err = err ? err : kedge_statement_sign(w->st, &h->statement_key, &w->refusal, NULL);
     }
     if (err) {
         kedge_host_reply_error(w->req, w->code, 0, text);
@@ -170,7 +219,7 @@ static void refuse_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(w);
 }
 
-static void fill(const struct kedge_host *h, const struct kedge_refused_update *u, struct kedge_statement *st)
+static int fill(const struct kedge_host *h, const struct kedge_refused_update *u, struct kedge_statement *st)
 {
     const struct kedge_st_update *update = &u->st->u.update;
     const struct kedge_site_entry *s = &h->sites[u->site];
@@ -190,6 +239,7 @@ static void fill(const struct kedge_host *h, const struct kedge_refused_update *
     };
     snprintf(st->u.refused.code, sizeof st->u.refused.code, "%s", kedge_err_code(u->err));
     snprintf(st->u.refused.reason, sizeof st->u.refused.reason, "%s", kedge_strerror(u->err));
+    return place(h, &st->u.refused);
 }
 
 void kedge_host_refuse(struct kedge_host *h, const struct kedge_refused_update *u)
@@ -206,8 +256,8 @@ void kedge_host_refuse(struct kedge_host *h, const struct kedge_refused_update *
         kedge_buf_init(&w->envelope, KEDGE_ENTRY_MAX);
         kedge_buf_init(&w->refusal, KEDGE_ENTRY_MAX);
         kedge_buf_put(&w->envelope, u->envelope.ptr, u->envelope.len);
-        fill(h, u, st);
-        err = folder_of(h, &st->u.refused.tenant, &w->folder);
+        err = fill(h, u, st);
+        err = err ? err : folder_of(h, &st->u.refused.tenant, &w->folder);
         err = err ? err : w->envelope.err;
         err = err ? err : kedge_statement_sign(st, &h->statement_key, &w->refusal, NULL);
     }
@@ -228,13 +278,34 @@ void kedge_host_refuse(struct kedge_host *h, const struct kedge_refused_update *
 
 struct look_work {
     struct kedge_work work;
+    struct kedge_ledger *ledger;
     struct folder folder;
 };
 
+/* The order to erase it came, and then a crash. */
+static int drop_erased(void *arg, const struct kedge_id *owner, const uint8_t digest[KEDGE_KEPT_DIGEST],
+                       const char *path)
+{
+    const struct look_work *w = arg;
+    struct kedge_hash update;
+    (void)owner;
+    (void)path;
+    memcpy(update.b, digest, sizeof update.b);
+    return kedge_ledger_has_erased(w->ledger, &update)
+               ? kedge_kept_remove(w->folder.dir, digest, KEDGE_REFUSED_UPDATE, NULL)
+               : KEDGE_OK;
+}
+
 static void look_run(struct kedge_host *h, struct kedge_work *work)
 {
+    struct look_work *w = (struct look_work *)work;
+    struct kedge_diag d = {.text = ""};
     (void)h;
-    tidy(&((struct look_work *)work)->folder);
+    int err = kedge_kept_each(w->folder.dir, KEDGE_REFUSED_UPDATE, drop_erased, w, &d);
+    if (err) {
+        kedge_log(KEDGE_LOG_WARN, "refused updates", "%s", d.text[0] ? d.text : kedge_strerror(err));
+    }
+    tidy(&w->folder);
 }
 
 static void look_done(struct kedge_host *h, struct kedge_item *item)
@@ -261,6 +332,7 @@ void kedge_host_refused_look(struct kedge_host *h, uint64_t now_ns)
             continue; /* the next hour's look is as good */
         }
         w->work = (struct kedge_work){{look_done}, look_run};
+        w->ledger = h->tenants[i].log.ledger;
         kedge_host_work(h, &w->work);
     }
 }

@@ -8,6 +8,7 @@
 #include "common/base/os/file.h"
 #include "common/net/server.h"
 
+struct json_t;
 struct kedge_host;
 
 /* An update statement whose signature holds. Borrowed, but for req, which is answered. */
@@ -30,9 +31,17 @@ void kedge_host_refuse(struct kedge_host *h, const struct kedge_refused_update *
  * of sites and tenants do not change. What fails is logged. */
 void kedge_host_refused_keep_file(const struct kedge_host *h, uint32_t site, const struct kedge_hash *update,
                                   const char *from);
+/* The same of one that is a blob of its tenant: before it is dropped. Loop thread. */
+void kedge_host_refused_keep_blob(const struct kedge_host *h, uint32_t site, const struct kedge_hash *update);
+/* Where the tenant's are. */
+KEDGE_NODISCARD int kedge_host_refused_dir(const struct kedge_host *h, uint32_t tenant,
+                                           char out[KEDGE_PATH_MAX]);
 /* An erased update is not kept here either. */
 KEDGE_NODISCARD int kedge_host_refused_erase(const struct kedge_host *h, uint32_t tenant,
                                              const struct kedge_hash *update, struct kedge_diag *d);
+/* Verbs ledger.refusals, ledger.erase-refused (admin_refusals.c); false: it is none of these. */
+bool kedge_admin_refusals(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                          const struct json_t *args);
 /* When the folders are looked through next for what is too old. */
 uint64_t kedge_host_refused_due_ns(const struct kedge_host *h);
 void kedge_host_refused_look(struct kedge_host *h, uint64_t now_ns);

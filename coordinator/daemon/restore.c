@@ -316,6 +316,7 @@ static int load_open_round(struct kedge_walk *w)
     struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND,
                                    .job = job->slot,
                                    .round = o.round,
+                                   .draw = o.draw,
                                    .closed = false,
                                    .kind = o.round_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN
                                                                                 : KEDGE_TASK_TRAIN};

@@ -74,7 +74,7 @@ struct opened_row {
 struct opened_work {
     struct kedge_work work;
     struct kedge_job *job;
-    uint32_t round;
+    uint32_t round, draw;
     enum kedge_task_kind kind;
     uint64_t time_ms;
     struct opened_row *rows;
@@ -121,6 +121,7 @@ static int build_opened(struct kedge_host *h, struct opened_work *w, struct kedg
     st->subject = job->spec_digest;
     o->job = job->spec.name;
     o->round = w->round;
+    o->draw = w->draw;
     o->round_kind = w->kind == KEDGE_TASK_PRETRAIN ? KEDGE_TRAIN_PRETRAIN : KEDGE_TRAIN_TRAIN;
     o->seed = job->spec.seed;
     o->time_ms = w->time_ms;
@@ -137,9 +138,15 @@ static int build_opened(struct kedge_host *h, struct opened_work *w, struct kedg
         kedge_statement_sort(st);
         err = kedge_main_batch_new(&w->batch);
     }
-    return err ? err
-               : kedge_main_batch_statement(w->batch, st, refs, o->tenant_count, &w->diag,
-                                            "round-opened/%s/%08u", job->spec.name.s, w->round);
+    if (err) {
+        return err;
+    }
+    char draw[16] = "";
+    if (w->draw > 0) {
+        snprintf(draw, sizeof draw, "/%02" PRIu32, w->draw);
+    }
+    return kedge_main_batch_statement(w->batch, st, refs, o->tenant_count, &w->diag, "round-opened/%s/%08u%s",
+                                      job->spec.name.s, w->round, draw);
 }
 
 static void opened_run(struct kedge_host *h, struct kedge_work *work)
@@ -163,9 +170,29 @@ static void opened_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(w);
 }
 
-void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32_t round,
-                             enum kedge_task_kind kind)
+/* Once for each round-opened, however often it is tried. */
+static void note_opened(struct kedge_job *job, struct opened_work *w, uint32_t selected)
 {
+    struct kedge_round_history *history = kedge_job_history(job, w->round, true);
+    history->selected = selected;
+    if (w->draw > 0) {
+        kedge_log(KEDGE_LOG_INFO, "round drawn again",
+                  "job=%s round=%" PRIu32 " draw=%" PRIu32 " selected=%" PRIu32, job->spec.name.s, w->round,
+                  w->draw, selected);
+        w->time_ms = kedge_os_unix_ms();
+        return;
+    }
+    if (!history->opened_ms) {
+        kedge_log(KEDGE_LOG_INFO, "round opened", "job=%s round=%" PRIu32 " kind=%s selected=%" PRIu32,
+                  job->spec.name.s, w->round, w->kind == KEDGE_TASK_PRETRAIN ? "pretrain" : "train",
+                  selected);
+    }
+    history->opened_ms = w->time_ms = history->opened_ms ? history->opened_ms : kedge_os_unix_ms();
+}
+
+void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx)
+{
+    uint32_t round = fx->round;
     uint32_t n;
     const uint32_t *order = kedge_coord_site_order(h->coord, &n);
     struct opened_work *w = NULL;
@@ -176,8 +203,12 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32
     w = kedge_mem_new(1, sizeof *w);
     struct opened_row *rows = kedge_mem_new(n, sizeof *rows);
     KEDGE_ASSERT(w && rows);
-    *w = (struct opened_work){
-        .work = {{opened_done}, opened_run}, .job = job, .round = round, .kind = kind, .rows = rows};
+    *w = (struct opened_work){.work = {{opened_done}, opened_run},
+                              .job = job,
+                              .round = round,
+                              .draw = fx->draw,
+                              .kind = fx->kind,
+                              .rows = rows};
     uint32_t selected = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, order[i]);
@@ -196,13 +227,7 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32
             selected += row->selected;
         }
     }
-    struct kedge_round_history *history = kedge_job_history(job, round, true);
-    history->selected = selected;
-    if (!history->opened_ms) {
-        kedge_log(KEDGE_LOG_INFO, "round opened", "job=%s round=%" PRIu32 " kind=%s selected=%" PRIu32,
-                  job->spec.name.s, round, kind == KEDGE_TASK_PRETRAIN ? "pretrain" : "train", selected);
-    }
-    history->opened_ms = w->time_ms = history->opened_ms ? history->opened_ms : kedge_os_unix_ms();
+    note_opened(job, w, selected);
     job->round = round;
     kedge_host_work(h, &w->work);
 }

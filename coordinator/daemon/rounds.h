@@ -16,8 +16,8 @@ KEDGE_NODISCARD int kedge_host_last_model(struct kedge_host *h, const struct ked
                                           uint32_t groups, uint32_t *ret_group, double *ret_similarity,
                                           struct kedge_diag *d);
 void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job);
-void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32_t round,
-                             enum kedge_task_kind kind);
+void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job,
+                             const struct kedge_coord_effect *fx);
 void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx);
 void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32_t round);
 void kedge_host_job_closed(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state outcome,

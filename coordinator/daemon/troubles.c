@@ -97,6 +97,16 @@ void kedge_host_trouble_over(struct kedge_host *h, uint32_t site, struct kedge_j
     }
 }
 
+uint32_t kedge_host_troubles_unable(const struct kedge_host *h, const struct kedge_job *job)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->troubles.count; i++) {
+        const struct kedge_coord_row *core = kedge_coord_row(h->coord, job->slot, job->troubles.rows[i].site);
+        count += core && core->unable != KEDGE_TROUBLE_NONE;
+    }
+    return count;
+}
+
 void kedge_host_troubles_tell(struct kedge_host *h, struct kedge_job *job)
 {
     uint32_t counts[KEDGE_TROUBLE_COUNT] = {0};
@@ -157,6 +167,20 @@ static bool is_awaited(const struct kedge_coord_row *row, enum kedge_task_kind k
            && in->progress != KEDGE_INPUT_REFUSED;
 }
 
+/* Why, in a word or two. */
+static const char *why_awaited(const struct kedge_host *h, uint32_t site, const struct kedge_coord_row *row,
+                               enum kedge_task_kind kind)
+{
+    const struct kedge_coord_input *in = kind == KEDGE_TASK_PRETRAIN ? &row->pretrain : &row->train;
+    if (in->progress != KEDGE_INPUT_NONE) {
+        return "its update is being stored";
+    }
+    if (!kedge_coord_is_online(h->coord, site)) {
+        return "offline";
+    }
+    return row->unable != KEDGE_TROUBLE_NONE ? kedge_trouble_name(row->unable) : "at work";
+}
+
 static void put_waits(const struct kedge_host *h, const struct kedge_job *job,
                       const struct kedge_coord_job_view *view, json_t *o)
 {
@@ -170,6 +194,7 @@ static void put_waits(const struct kedge_host *h, const struct kedge_job *job,
         if (count++ < SHOWN_MAX) {
             json_t *site = named(h, i);
             json_object_set_new(site, "online", json_boolean(kedge_coord_is_online(h->coord, i)));
+            json_object_set_new(site, "why", json_string(why_awaited(h, i, row, view->round_kind)));
             json_array_append_new(list, site);
         }
     }

@@ -18,7 +18,7 @@ struct row {
     size_t owner_len;
     int64_t ns; /* of its last change */
     uint64_t size;
-    bool is_gone;
+    bool is_gone, is_unseen;
 };
 
 struct rows {
@@ -145,53 +145,121 @@ static void drop(const char *dir, struct row *row)
         kedge_path_join(path, dir, row->name) == KEDGE_OK && (unlink(path) == 0 || errno == ENOENT);
 }
 
-/* Newest first: what an owner has beyond his own bound, and what is beyond the bounds of all. */
-static uint32_t apply(const char *dir, const struct kedge_kept_rule *rule, struct rows *r)
+static bool is_of(const struct row *row, const char *kind)
 {
-    uint32_t beyond = 0, all = 0;
+    return !row->is_gone && strcmp(kind_of(row), kind) == 0;
+}
+
+static bool is_same_owner(const struct row *a, const struct row *b)
+{
+    return a->owner_len == b->owner_len && memcmp(a->name, b->name, a->owner_len) == 0;
+}
+
+/* Both are about the same digest of the same owner. */
+static bool is_same_matter(const struct row *a, const struct row *b)
+{
+    return a->owner_len == b->owner_len && memcmp(a->name, b->name, a->owner_len + 1 + HEX) == 0;
+}
+
+/* Removes the oldest of what is beyond the rule: of what is marked as seen first, and of the rest only then.
+ * From the newest unseen one to the oldest seen one, what finds no room any more goes. */
+static void apply(const char *dir, const struct kedge_kept_rule *rule, struct rows *r,
+                  struct kedge_kept_gone *gone)
+{
+    uint32_t all = 0;
     uint64_t bytes = 0;
-    for (size_t i = r->count; i-- > 0;) {
-        struct row *row = &r->items[i];
-        if (row->is_gone || strcmp(kind_of(row), rule->kind) != 0) {
+    for (size_t k = 2 * r->count; k-- > 0;) {
+        struct row *row = &r->items[k % r->count];
+        bool unseen_turn = k >= r->count;
+        if (!is_of(row, rule->kind) || row->is_unseen != unseen_turn) {
             continue;
         }
-        uint32_t own = 0;
-        for (size_t k = i + 1; k < r->count && rule->per_owner > 0 && own < rule->per_owner; k++) {
-            const struct row *newer = &r->items[k];
-            own += !newer->is_gone && newer->owner_len == row->owner_len
-                   && memcmp(newer->name, row->name, row->owner_len) == 0
-                   && strcmp(kind_of(newer), rule->kind) == 0;
+        uint32_t own = 0; /* that have found room before it */
+        for (size_t i = 0; i < r->count && rule->per_owner > 0 && own < rule->per_owner; i++) {
+            const struct row *other = &r->items[i];
+            bool before = other->is_unseen == unseen_turn ? other > row : other->is_unseen;
+            own += before && is_of(other, rule->kind) && is_same_owner(other, row);
         }
         bool many = (rule->per_owner > 0 && own >= rule->per_owner) || (rule->most > 0 && all >= rule->most);
         bool large = rule->bytes > 0 && (row->size > rule->bytes || bytes > rule->bytes - row->size);
         if (many || large) {
             drop(dir, row);
-            beyond++;
+            gone->beyond++;
+            gone->unseen += unseen_turn;
         } else {
             all++;
             bytes += row->size;
         }
     }
-    return beyond;
 }
 
-int kedge_kept_tidy(const char *dir, const struct kedge_kept_rule *rules, size_t count, uint64_t seconds,
-                    uint64_t now_s, uint32_t *ret_beyond, struct kedge_diag *reterr)
+static int by_name(const void *a, const void *b)
+{
+    const struct row *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+/* Of files about one matter, which stand together by name: unseen without a mark; a mark alone goes. */
+static void judge_matter(const char *dir, const char *mark, struct row **rows, size_t count)
+{
+    size_t marks = 0;
+    for (size_t i = 0; i < count; i++) {
+        marks += strcmp(kind_of(rows[i]), mark) == 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        rows[i]->is_unseen = marks == 0;
+        if (marks == count) {
+            drop(dir, rows[i]);
+        }
+    }
+}
+
+/* Which rows nobody has been shown; a mark that is about nothing any more goes. */
+static int find_unseen(const char *dir, const char *mark, struct rows *r)
+{
+    struct row **rows = kedge_mem_new(r->count + 1, sizeof *rows);
+    size_t count = 0, begin = 0;
+    if (!rows) {
+        return KEDGE_E_NOMEM;
+    }
+    for (size_t i = 0; i < r->count; i++) {
+        if (!r->items[i].is_gone) {
+            rows[count++] = &r->items[i];
+        }
+    }
+    if (count > 1) {
+        qsort(rows, count, sizeof *rows, by_name);
+    }
+    for (size_t i = 1; i <= count; i++) {
+        if (i == count || !is_same_matter(rows[begin], rows[i])) {
+            judge_matter(dir, mark, rows + begin, i - begin);
+            begin = i;
+        }
+    }
+    kedge_mem_free(rows);
+    return KEDGE_OK;
+}
+
+int kedge_kept_tidy(const char *dir, const struct kedge_kept_rule *rules, size_t count, const char *mark,
+                    uint64_t seconds, uint64_t now_s, struct kedge_kept_gone *ret, struct kedge_diag *reterr)
 {
     struct rows r = {.items = NULL};
-    uint32_t beyond = 0;
+    struct kedge_kept_gone gone = {.beyond = 0};
     int err = read_rows(dir, NULL, &r, reterr);
+    err = err || !mark ? err : find_unseen(dir, mark, &r);
     for (size_t i = 0; i < r.count && !err && now_s > seconds; i++) {
-        if (r.items[i].ns / NS < (int64_t)(now_s - seconds)) {
+        bool is_mark = mark && strcmp(kind_of(&r.items[i]), mark) == 0; /* it goes with what it is about */
+        if (!is_mark && !r.items[i].is_unseen && r.items[i].ns / NS < (int64_t)(now_s - seconds)) {
             drop(dir, &r.items[i]);
         }
     }
     for (size_t i = 0; i < count && !err; i++) {
-        beyond += apply(dir, &rules[i], &r);
+        apply(dir, &rules[i], &r, &gone);
     }
+    err = err || !mark ? err : find_unseen(dir, mark, &r);
     kedge_mem_free(r.items);
     if (!err) {
-        *ret_beyond = beyond;
+        *ret = gone;
     }
     return err;
 }
@@ -226,9 +294,12 @@ int kedge_kept_each(const char *dir, const char *kind, kedge_kept_visit *visit, 
     for (size_t i = 0; i < r.count && !err; i++) {
         struct kedge_id owner;
         char path[KEDGE_PATH_MAX];
+        uint8_t digest[KEDGE_KEPT_DIGEST];
+        const char *hex = r.items[i].name + r.items[i].owner_len + 1;
         err = kedge_id_from(kedge_view_of(r.items[i].name, r.items[i].owner_len), &owner);
+        err = err ? err : kedge_hex_decode(kedge_view_of(hex, HEX), digest, sizeof digest);
         err = err ? err : kedge_path_join(path, dir, r.items[i].name);
-        err = err ? err : visit(arg, &owner, path);
+        err = err ? err : visit(arg, &owner, digest, path);
     }
     kedge_mem_free(r.items);
     return err;

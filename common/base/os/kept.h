@@ -27,17 +27,24 @@ KEDGE_NODISCARD int kedge_kept_path(char out[KEDGE_PATH_MAX], const char *dir, c
 KEDGE_NODISCARD int kedge_kept_link(const char *dir, const struct kedge_id *owner,
                                     const uint8_t digest[KEDGE_KEPT_DIGEST], const char *kind,
                                     const char *from);
+/* Files that went before their time; of these, files that nobody had been shown. */
+struct kedge_kept_gone {
+    uint32_t beyond, unseen;
+};
 /* Removes what is older than `seconds` at unix time now_s, and the oldest of what is beyond the rules; files
- * of other names stay. An absent folder is fine. *ret_beyond: how many went before their time. */
+ * of other names stay. An absent folder is fine. With `mark`, a kind: what has no file of that kind of its
+ * owner and digest has been shown to nobody. It does not go by its age, and beyond the rules what was shown
+ * goes first. A mark goes with the last file that it is about. NULL: all counts as shown. */
 KEDGE_NODISCARD int kedge_kept_tidy(const char *dir, const struct kedge_kept_rule *rules, size_t count,
-                                    uint64_t seconds, uint64_t now_s, uint32_t *ret_beyond,
-                                    struct kedge_diag *reterr);
+                                    const char *mark, uint64_t seconds, uint64_t now_s,
+                                    struct kedge_kept_gone *ret, struct kedge_diag *reterr);
 /* Removes the files of that kind about the digest, whoever their owner is. */
 KEDGE_NODISCARD int kedge_kept_remove(const char *dir, const uint8_t digest[KEDGE_KEPT_DIGEST],
                                       const char *kind, struct kedge_diag *reterr);
 
 /* Another result than KEDGE_OK ends the walk with it. */
-typedef int kedge_kept_visit(void *arg, const struct kedge_id *owner, const char *path);
+typedef int kedge_kept_visit(void *arg, const struct kedge_id *owner, const uint8_t digest[KEDGE_KEPT_DIGEST],
+                             const char *path);
 /* Every file of that kind, oldest first. An absent folder is an empty one. */
 KEDGE_NODISCARD int kedge_kept_each(const char *dir, const char *kind, kedge_kept_visit *visit, void *arg,
                                     struct kedge_diag *reterr);

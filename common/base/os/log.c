@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/os/clock.h"
+#include "common/base/text.h"
 
 static const char *log_program = "kedge";
 static enum kedge_log_level log_least = KEDGE_LOG_INFO;
@@ -38,17 +39,16 @@ void kedge_log_init(const char *program, enum kedge_log_level least)
     log_to_journal = stderr_is_journal();
 }
 
-/* JSON string body of `in` into out; control and non-ASCII bytes become '?' so that a hostile text cannot
- * forge a record. */
+/* JSON string body of `in`, which is plain: without control characters, so that a hostile text cannot forge a
+ * record. */
 static void put_escaped(char *out, size_t out_len, const char *in)
 {
     size_t n = 0;
     for (; *in && n + 3 < out_len; in++) {
-        unsigned char c = (unsigned char)*in;
-        if (c == '"' || c == '\\') {
+        if (*in == '"' || *in == '\\') {
             out[n++] = '\\';
         }
-        out[n++] = c < 0x20 || c > 0x7e ? '?' : (char)c;
+        out[n++] = *in;
     }
     out[n] = '\0';
 }
@@ -75,12 +75,14 @@ void kedge_log(enum kedge_log_level level, const char *event, const char *format
     if (level < log_least) {
         return;
     }
-    char detail[1024], escaped[1200], line[2048], now[TIME_LEN];
+    /* raw is longer than what is taken of it, which so never ends within a character */
+    char raw[1100], detail[1024], escaped[2 * sizeof detail + 4], line[sizeof escaped + 256], now[TIME_LEN];
     put_time(now);
     va_list ap;
     va_start(ap, format);
-    vsnprintf(detail, sizeof detail, format, ap);
+    vsnprintf(raw, sizeof raw, format, ap);
     va_end(ap);
+    kedge_text_copy_plain(detail, sizeof detail, raw);
     put_escaped(escaped, sizeof escaped, detail);
     int n = snprintf(line, sizeof line,
                      "%s{\"time\":\"%s\""

@@ -214,7 +214,7 @@ class Record:
             return
         b, kind = entry.body, entry.kind
         need(kind in MAIN_KEYS, entry.where, kind, "does not belong in the main chain, or is not judged by this program")
-        need(self.main.find(kind + MAIN_KEYS[kind].format(**b)) is entry, entry.where, "has another idempotency key")
+        need(self.main.find(kind + MAIN_KEYS[kind].format(**b) + (f"/{b['draw']:02}" if "draw" in b else "")) is entry, entry.where, "has another idempotency key")
         need((entry.index == 0) == (kind == "policy"), entry.where, "the policy is entry 0, and only it")
         entry.signed_by(self.key)
         if kind == "policy":
@@ -233,15 +233,18 @@ class Record:
 
     def open_round(self, job, entry):
         b, first = entry.body, 0 if job.grouped else 1
+        if "draw" in b:  # in the place of the opening before: nothing had come to it
+            last = job.rounds.pop() if job.rounds else None
+            need(last and not last.aggregates and (b["round"], b["draw"]) == (last.number, last.opened.body.get("draw", 0) + 1),
+                 entry.where, "draws a round again that was not open")
         need(b["round"] == (job.rounds[-1].number + 1 if job.rounds else first), entry.where, "is not the next round")
         need(not job.rounds or job.rounds[-1].step, entry.where, "opens before the step of the round before")
-        need(b["round"] <= job.spec["rounds"], entry.where, "is a round too many")
-        need((b["round_kind"] == "pretrain") == (b["round"] == 0), entry.where, "has the wrong kind")
+        need(b["round"] <= job.spec["rounds"] and (b["round_kind"] == "pretrain") == (b["round"] == 0), entry.where,
+             "is a round too many, or of the wrong kind")
         need(int(b["seed"]) == job.seed and entry.subject == job.opened.subject, entry.where, "is of another spec")
         need(b["main_size"] <= entry.index and self.main.tree.root(b["main_size"]).hex() == b["main_root"], entry.where,
              "names a state of the main chain that never was")
-        round_ = Round(entry)
-        job.rounds.append(round_)
+        job.rounds.append(round_ := Round(entry))
         by_salt = {t.salted: t for t in job.tenants}
         for row in b["tenants"]:
             need(row["id"] in by_salt, entry.where, "has a tenant that is not of its job")
@@ -253,8 +256,7 @@ class Record:
             for r in rows:
                 self.check_candidate(job, round_, tenant, r)
                 round_.candidates.append((tenant.name, r["site"]))
-                if r["use"] == "selected":
-                    round_.selected.add((tenant.name, r["site"]))
+            round_.selected |= {(tenant.name, r["site"]) for r in rows if r["use"] == "selected"}
         self.check_selection(job, round_)
 
     def check_candidate(self, job, round_, tenant, row):
@@ -297,8 +299,7 @@ class Record:
              and b["count"] == sum(t["accepted"] for t in b["tenants"]), entry.where, "its tenants do not add up")
         name, version = ("flexcfl-cold-start", 2) if round_.kind == "pretrain" else ("fedavg", 1)
         need(b["rule"] == f"{name}{'-capped' if job.share < 10**6 else ''}/v{version}", entry.where, "has rule", b["rule"])
-        by_salt = {t.salted: t for t in job.tenants}
-        need(set(t["id"] for t in b["tenants"]) <= set(by_salt), entry.where, "has a tenant that is not of its job")
+        need({t["id"] for t in b["tenants"]} <= {t.salted for t in job.tenants}, entry.where, "has a tenant that is not of its job")
 
     def check_lists(self, job, round_, entry):
         """The rows of an aggregate, against the ledgers."""

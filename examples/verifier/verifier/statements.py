@@ -23,7 +23,7 @@ contact spec=contact @ tenant:id about:id0 commitment:hex
 policy spec=key deployment:text statement_key:hex main_log_key:hex
 job-opened spec=spec job:id parameters:int initial_model:hex tenants:[hex] first_models:[group:int,model:hex]? time_ms:int?
 round-opened spec=spec job:id round:int round_kind:=pretrain|train seed:u64 main_size:int main_root:hex \
-tenants:[id:hex,candidates:int,selected:int,list:hex] time_ms:int?
+tenants:[id:hex,candidates:int,selected:int,list:hex] draw:int? time_ms:int?
 aggregate spec=model job:id round:int group:int rule:text scale:int weight_sum:u64 count:int base:hex \
 tenants:[id:hex,accepted:int,weight_sum:u64,refused:int,list:hex]
 step spec=model job:id round:int rule:text eta:real groups:[group:int,before:hex,aggregate:hex,after:hex,direction:hex,\

@@ -36,6 +36,7 @@ static const struct twist_case cases[] = {
     {FX_RULE, false, KEDGE_AUDIT_AGGREGATE},
     {FX_SEED, false, KEDGE_AUDIT_ROUND},
     {FX_ROUND_GAP, false, KEDGE_AUDIT_ROUND},
+    {FX_DRAWN_NUMBER, false, KEDGE_AUDIT_ROUND},
     {FX_MAIN_ROOT, false, KEDGE_AUDIT_FORK},
     {FX_PARAMETERS, false, KEDGE_AUDIT_JOB},
     {FX_STEP_BEFORE, false, KEDGE_AUDIT_BASE},
@@ -53,6 +54,7 @@ static const struct twist_case cases[] = {
     {FX_GARBAGE, false, KEDGE_AUDIT_STATEMENT},
     {FX_INITIAL, true, KEDGE_AUDIT_REPLAY_INITIAL},
     {FX_SELECTION, true, KEDGE_AUDIT_REPLAY_SELECTION},
+    {FX_DRAWN_SELECTION, true, KEDGE_AUDIT_REPLAY_SELECTION},
     {FX_GROUPING, true, KEDGE_AUDIT_REPLAY_GROUPING},
     {FX_DIRECTION, true, KEDGE_AUDIT_REPLAY_DIRECTION},
     {FX_NEWCOMER, true, KEDGE_AUDIT_REPLAY_NEWCOMER},
@@ -83,6 +85,22 @@ START_TEST(test_twist)
                   kedge_audit_code_name(c->code));
     ck_assert_int_eq(r.verdict, KEDGE_AUDIT_NO);
     ck_assert_uint_gt(r.error_count, 0);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
+/* The round's sites were drawn again. */
+START_TEST(test_drawn_again)
+{
+    struct kedge_audit_options options = {.threads = 1};
+    make_scratch();
+    fx_federation(at("fx"), FX_DRAWN_AGAIN);
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+    print_findings(&r);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    ck_assert_uint_eq(r.finding_count, 0);
+    ck_assert_uint_eq(r.counts.rounds, 5);
     kedge_audit_report_deinit(&r);
     remove_scratch();
 }
@@ -245,6 +263,7 @@ int main(void)
     TCase *t = tcase_create("record");
     tcase_set_timeout(t, 120);
     tcase_add_test(t, test_clean);
+    tcase_add_test(t, test_drawn_again);
     tcase_add_test(t, test_results);
     tcase_add_test(t, test_unfinished_is_a_note);
     tcase_add_test(t, test_capped);

@@ -2,6 +2,7 @@
  * no list has is named. The good record's list of round 1 has one refusal at the door: site 0 of org-a, for
  * BOUND. */
 #include "chain/audit/record.h"
+#include "chain/entry_index.h"
 #include "chain/state/refused.h"
 #include "common/base/os/kept.h"
 #include "tests/fixtures/federation_impl.h"
@@ -9,6 +10,8 @@
 
 static struct kedge_statement update, refusal, taken;
 static char refused_dir[KEDGE_PATH_MAX], shown[KEDGE_PATH_MAX];
+static uint64_t signed_at;      /* entries of the main chain that refusals name; KEDGEI_NEVER: all */
+static bool names_another_main; /* … of another history */
 
 /* The first update of org-a's for round 1: what the site really sent, with its key. */
 static void take_update(const char *job)
@@ -42,7 +45,25 @@ static void put(const struct kedge_id *site, const struct kedge_hash *about, con
     ck_assert_int_eq(kedge_file_write(path, v, 0600, NULL), KEDGE_OK);
 }
 
-enum signer { HONEST, NO_SITE, NO_COORDINATOR };
+static void open_main(struct kedge_state_log *ret)
+{
+    ck_assert_int_eq(kedge_state_log_open(at("fx/state"), NULL, KEDGE_STATE_WRITE, ret, NULL), KEDGE_OK);
+}
+
+/* The main chain that the refusal names. */
+static void place(struct kedge_st_refused *r)
+{
+    struct kedge_state_log main;
+    open_main(&main);
+    r->main_size = signed_at == KEDGEI_NEVER ? kedge_ledger_size(main.ledger) : signed_at;
+    if (r->main_size <= kedge_ledger_size(main.ledger)) {
+        ck_assert_int_eq(kedge_ledger_root(main.ledger, r->main_size, &r->main_root), KEDGE_OK);
+    }
+    r->main_root.b[0] ^= names_another_main;
+    kedge_state_log_close(&main);
+}
+
+enum signer { HONEST, NO_SITE, NO_COORDINATOR, NEXT_KEY };
 
 /* What `update` says, signed by its site and refused for `code` by the coordinator, or by somebody else in
  * the place of one of them; the refusal is at `shown`. */
@@ -55,8 +76,8 @@ static void refuse(enum signer signer, const char *code, bool listed)
     snprintf(name, sizeof name, "org-a/%s", signer == NO_SITE ? "nobody" : update.u.update.site.s);
     fx_key_of(name, &site);
     ck_assert_int_eq(kedge_state_key(at("fx/state"), KEDGE_STATE_KEY_STATEMENT, &key, NULL), KEDGE_OK);
-    if (signer == NO_COORDINATOR) {
-        fx_key_of("org-a", &key);
+    if (signer == NO_COORDINATOR || signer == NEXT_KEY) {
+        fx_key_of(signer == NEXT_KEY ? "next" : "org-a", &key);
     }
     kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
     kedge_buf_init(&signed_refusal, KEDGE_ENTRY_MAX);
@@ -76,6 +97,7 @@ static void refuse(enum signer signer, const char *code, bool listed)
                                                   .listed = listed,
                                                   .kept_until_s = 1792592000};
     snprintf(refusal.u.refused.code, sizeof refusal.u.refused.code, "%s", code);
+    place(&refusal.u.refused);
     ck_assert_int_eq(kedge_statement_sign(&refusal, &key, &signed_refusal, NULL), KEDGE_OK);
     put(&u->site, &refusal.subject, KEDGE_REFUSED_ENVELOPE, kedge_buf_view(&envelope), path);
     put(&u->site, &refusal.subject, KEDGE_REFUSED_REFUSAL, kedge_buf_view(&signed_refusal), shown);
@@ -102,10 +124,32 @@ static void expect_words(enum kedge_audit_verdict verdict, const char *words)
     kedge_audit_report_deinit(&r);
 }
 
+/* The same, and what a program reads of it. */
+static void expect_verdict(enum kedge_audit_refusal_verdict verdict, const char *words)
+{
+    bool good = verdict == KEDGE_AUDIT_REFUSAL_NOT_SHOWN || verdict == KEDGE_AUDIT_REFUSAL_CONFIRMED;
+    const char *const paths[] = {shown};
+    struct kedge_audit_options options = {.refusals = paths, .refusal_count = 1};
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
+    ck_assert_uint_eq(r.refusal_count, 1);
+    ck_assert_str_eq(kedge_audit_refusal_name(r.refusals[0].verdict), kedge_audit_refusal_name(verdict));
+    ck_assert_str_eq(r.refusals[0].code,
+                     verdict == KEDGE_AUDIT_REFUSAL_NOT_SIGNED ? "" : refusal.u.refused.code);
+    kedge_audit_report_deinit(&r);
+    expect_words(good ? KEDGE_AUDIT_YES : KEDGE_AUDIT_NO, words);
+}
+
+static void begin(void)
+{
+    copy_base();
+    signed_at = KEDGEI_NEVER;
+    names_another_main = false;
+}
+
 /* The update of the record's one refusal: a file that says "never stored". */
 static void take_listed(void)
 {
-    copy_base();
+    begin();
     take_update("plain");
     update.u.update.site = fx_id_of("s1");
     kedge_sha256(kedge_view_str("never stored"), &update.subject);
@@ -129,7 +173,7 @@ END_TEST
 
 START_TEST(fields_that_the_record_decides)
 {
-    copy_base();
+    begin();
     take_update("plain");
     update.u.update.base.b[0] ^= 1;
     refuse(HONEST, "WRONG_BASE", false);
@@ -151,15 +195,133 @@ START_TEST(fields_that_the_record_decides)
     expect_words(KEDGE_AUDIT_NO, "the site was selected");
     refuse(HONEST, "DUPLICATE", false);
     expect_words(KEDGE_AUDIT_YES, "its reason is what the evidence shows");
+    refuse(HONEST, "OVERFLOW", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_NOT_SHOWN, "a reason that no record can show");
+}
+END_TEST
+
+static uint64_t main_index(const char *idem_key)
+{
+    struct kedge_state_log main;
+    uint64_t index;
+    open_main(&main);
+    ck_assert_int_eq(kedge_ledger_find(main.ledger, kedge_view_str(idem_key), &index), KEDGE_OK);
+    kedge_state_log_close(&main);
+    return index;
+}
+
+/* What was open when is the main chain's to say, at the size that the refusal names. */
+START_TEST(reasons_about_time)
+{
+    begin();
+    take_update("plain");
+    uint64_t opened = main_index("round-opened/plain/00000001");
+    signed_at = opened;
+    refuse(HONEST, "ROUND_STALE", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_CONFIRMED, "its reason is what the evidence shows");
+    refuse(HONEST, "WEIGHT", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_CONTRADICTED, "in which round 1 was not open yet");
     refuse(HONEST, "NO_JOB", false);
-    expect_words(KEDGE_AUDIT_YES, "a reason that no record can show");
+    expect_verdict(KEDGE_AUDIT_REFUSAL_INVENTED, "a round that was opened later was closed");
+    refuse(HONEST, "NOT_JOINED", false); /* no checkpoint of its ledger is among the entries */
+    expect_verdict(KEDGE_AUDIT_REFUSAL_NOT_SHOWN, "joined the job, before or later");
+    signed_at = opened + 1;
+    refuse(HONEST, "ROUND_STALE", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_INVENTED, "had opened the round");
+    refuse(HONEST, "ARG", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_INVENTED, "asked for updates of this kind");
+    update.u.update.update_kind = KEDGE_TRAIN_PRETRAIN;
+    refuse(HONEST, "ARG", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_CONFIRMED, "its reason is what the evidence shows");
+    take_update("plain");
+    signed_at = main_index("job-closed/plain");
+    refuse(HONEST, "NO_JOB", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_NOT_SHOWN, "no round was opened and closed later");
+    refuse(HONEST, "NOT_JOINED", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_INVENTED, "the tenant had joined the job");
+    signed_at++;
+    refuse(HONEST, "NO_JOB", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_CONFIRMED, "its reason is what the evidence shows");
+    signed_at = main_index("job-opened/plain");
+    refuse(HONEST, "NO_JOB", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_CONFIRMED, "its reason is what the evidence shows");
+    signed_at = 1 << 20;
+    refuse(HONEST, "NO_JOB", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_NOT_SHOWN, "less than the main chain that it names");
+    update.u.update.job = fx_id_of("nowhere");
+    signed_at = KEDGEI_NEVER;
+    refuse(HONEST, "NO_JOB", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_CONFIRMED, "its reason is what the evidence shows");
+    take_update("plain");
+    refuse(HONEST, "DUPLICATE", false); /* of what the record has accepted of the site: this very envelope */
+    expect_verdict(KEDGE_AUDIT_REFUSAL_INVENTED, "is this very statement");
+}
+END_TEST
+
+/* The statement key "next" comes, behind all that there is; its entry. */
+static uint64_t rotate(void)
+{
+    static struct kedge_statement st;
+    struct kedge_state_log main;
+    struct kedge_key_pair key, next;
+    struct kedge_buf one, both, idem;
+    open_main(&main);
+    ck_assert_int_eq(kedge_state_key(at("fx/state"), KEDGE_STATE_KEY_STATEMENT, &key, NULL), KEDGE_OK);
+    fx_key_of("next", &next);
+    st = (struct kedge_statement){.kind = KEDGE_ST_STATEMENT_KEY_ROTATED};
+    struct kedge_st_statement_key_rotated *r = &st.u.statement_key_rotated;
+    r->of = (struct kedge_st_main_bound){"fx.kedge.local", main.key.public, 1000000};
+    r->old_key = key.public;
+    r->new_key = next.public;
+    kedge_buf_init(&one, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&both, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&idem, KEDGE_IDEM_KEY_MAX + 1);
+    ck_assert_int_eq(kedge_statement_sign(&st, &key, &one, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_statement_cosign(kedge_buf_view(&one), &next, &both, NULL), KEDGE_OK);
+    kedge_statement_key(st.kind, &st.u, &idem);
+    kedge_buf_put_u8(&idem, 0);
+    uint64_t index = fx_append_bytes(&main, kedge_buf_view(&both), (const char *)idem.ptr);
+    kedge_buf_deinit(&one);
+    kedge_buf_deinit(&both);
+    kedge_buf_deinit(&idem);
+    kedge_state_log_close(&main);
+    return index;
+}
+
+/* A key signs from the entry that it came with up to the one that it went with. */
+START_TEST(a_rotated_key)
+{
+    take_listed();
+    uint64_t entry = rotate();
+    signed_at = entry;
+    refuse(HONEST, "BOUND", true);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_NOT_SHOWN, "the record's list has it");
+    refuse(NEXT_KEY, "BOUND", true);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_NOT_SIGNED, "a statement key that was not in force at");
+    signed_at = entry + 1;
+    refuse(NEXT_KEY, "BOUND", true);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_NOT_SHOWN, "the record's list has it");
+    refuse(HONEST, "BOUND", true);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_NOT_SIGNED, "a statement key that was not in force at");
+    signed_at = entry + 100; /* this copy is shorter: the newest key may be in force, a former one is not */
+    refuse(NEXT_KEY, "BOUND", true);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_NOT_SHOWN, "the record's list has it");
+    refuse(HONEST, "BOUND", true);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_NOT_SIGNED, "a statement key that was not in force at");
+    signed_at = 0; /* in front of every key */
+    refuse(HONEST, "BOUND", true);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_NOT_SIGNED, "a statement key that was not in force at");
+    signed_at = entry;
+    names_another_main = true;
+    refuse(HONEST, "BOUND", true);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_CONTRADICTED, "names another main chain");
 }
 END_TEST
 
 /* The file is an update that the job takes, and the coordinator says that it is not. */
 START_TEST(an_invented_reason_is_convicted)
 {
-    copy_base();
+    begin();
     take_update("plain");
     update.u.update.seconds +=
         1; /* another statement about the same good file, which is a blob of the record */
@@ -171,7 +333,7 @@ END_TEST
 
 START_TEST(one_that_no_list_has)
 {
-    copy_base();
+    begin();
     take_update("plain");
     kedge_sha256(kedge_view_str("other"), &update.subject);
     const struct kedge_id site = update.u.update.site;
@@ -209,6 +371,8 @@ int main(void)
     tcase_set_timeout(t, 300);
     tcase_add_test(t, an_honest_refusal_is_confirmed);
     tcase_add_test(t, fields_that_the_record_decides);
+    tcase_add_test(t, reasons_about_time);
+    tcase_add_test(t, a_rotated_key);
     tcase_add_test(t, an_invented_reason_is_convicted);
     tcase_add_test(t, one_that_no_list_has);
     tcase_add_test(t, whose_word_it_is);

@@ -50,9 +50,11 @@ static void put(const char *owner, uint8_t n, const char *kind, size_t len, int6
 
 static char seen[1024];
 
-static int see(void *arg, const struct kedge_id *owner, const char *path)
+static int see(void *arg, const struct kedge_id *owner, const uint8_t digest[KEDGE_KEPT_DIGEST],
+               const char *path)
 {
     (void)arg;
+    (void)digest;
     const char *name = strrchr(path, '/') + 1;
     snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%s:%.2s ", owner->s,
              name + strlen(owner->s) + 1);
@@ -68,9 +70,10 @@ static const char *all_of(const char *kind)
 
 static uint32_t tidy(const struct kedge_kept_rule *rules, size_t count, uint64_t seconds)
 {
-    uint32_t beyond = 99;
-    ck_assert_int_eq(kedge_kept_tidy(kept, rules, count, seconds, NOW, &beyond, NULL), KEDGE_OK);
-    return beyond;
+    struct kedge_kept_gone gone = {99, 99};
+    ck_assert_int_eq(kedge_kept_tidy(kept, rules, count, NULL, seconds, NOW, &gone, NULL), KEDGE_OK);
+    ck_assert_uint_eq(gone.unseen, 0);
+    return gone.beyond;
 }
 
 START_TEST(oldest_first_and_an_absent_folder_is_empty)
@@ -145,6 +148,35 @@ START_TEST(a_link_outlives_its_file)
 }
 END_TEST
 
+/* What has no mark of its own owner and digest is unseen: no age removes it, and the bound takes it last. */
+START_TEST(unseen_stays)
+{
+    const struct kedge_kept_rule rules[] = {{"a", 2, 0, 0}};
+    struct kedge_kept_gone gone;
+    put("s", 1, "a", 1, NOW - 99);
+    put("s", 2, "a", 1, NOW - 98);
+    put("s", 2, "b", 1, NOW - 98);
+    put("s", 2, "mark", 1, NOW - 1);
+    put("other", 1, "mark", 1, NOW - 1); /* about nothing that is here */
+    ck_assert_int_eq(kedge_kept_tidy(kept, rules, 1, "mark", 10, NOW, &gone, NULL), KEDGE_OK);
+    ck_assert_uint_eq(gone.beyond, 0);
+    ck_assert_str_eq(all_of("a"), "s:01 ");
+    ck_assert_str_eq(all_of("b"), "");
+    ck_assert_str_eq(all_of("mark"), "");
+    put("s", 3, "a", 1, NOW - 5);
+    put("s", 4, "a", 1, NOW - 4);
+    put("s", 4, "mark", 1, NOW - 4);
+    ck_assert_int_eq(kedge_kept_tidy(kept, rules, 1, "mark", 1000, NOW, &gone, NULL), KEDGE_OK);
+    ck_assert_uint_eq(gone.beyond, 1);
+    ck_assert_uint_eq(gone.unseen, 0);
+    ck_assert_str_eq(all_of("a"), "s:01 s:03 "); /* the newest one, which was seen */
+    put("s", 5, "a", 1, NOW - 3);
+    ck_assert_int_eq(kedge_kept_tidy(kept, rules, 1, "mark", 1000, NOW, &gone, NULL), KEDGE_OK);
+    ck_assert_uint_eq(gone.unseen, 1);
+    ck_assert_str_eq(all_of("a"), "s:03 s:05 ");
+}
+END_TEST
+
 START_TEST(other_names_stay)
 {
     static const char *const names[] = {"x", "s.a", "s.0101.a", ".hidden"};
@@ -155,8 +187,8 @@ START_TEST(other_names_stay)
         ck_assert_int_eq(kedge_file_write(path, kedge_view_str("x"), 0600, NULL), KEDGE_OK);
     }
     ck_assert_int_eq(kedge_path_join(path, dir, "kept"), KEDGE_OK);
-    uint32_t beyond;
-    ck_assert_int_eq(kedge_kept_tidy(kept, NULL, 0, 0, (uint64_t)1 << 40, &beyond, NULL), KEDGE_OK);
+    struct kedge_kept_gone gone;
+    ck_assert_int_eq(kedge_kept_tidy(kept, NULL, 0, NULL, 0, (uint64_t)1 << 40, &gone, NULL), KEDGE_OK);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         ck_assert_int_eq(kedge_path_join(path, kept, names[i]), KEDGE_OK);
         ck_assert(kedge_file_exists(path));
@@ -174,6 +206,7 @@ int main(void)
     tcase_add_test(t, an_owner_pushes_out_his_own);
     tcase_add_test(t, bytes_are_bounded);
     tcase_add_test(t, a_link_outlives_its_file);
+    tcase_add_test(t, unseen_stays);
     tcase_add_test(t, other_names_stay);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

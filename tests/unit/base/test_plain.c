@@ -155,6 +155,14 @@ START_TEST(a_long_text_is_cut_between_characters)
     long_text[sizeof long_text - 1] = '\0';
     struct kedge_shown shown = kedge_text_shown(long_text);
     ck_assert_uint_eq(strlen(shown.s), sizeof shown.s - 3); /* "\x1b" takes four */
+    char copy[6];
+    kedge_text_copy_plain(copy, sizeof copy,
+                          "abc\xe2\x80\xa6"); /* three bytes, for two of which there is room */
+    ck_assert_str_eq(copy, "abc");
+    kedge_text_copy_plain(copy, sizeof copy, "ab\xe2\x80\xa6");
+    ck_assert_str_eq(copy, "ab\xe2\x80\xa6");
+    kedge_text_copy_plain(copy, sizeof copy, "\x1b\xff\x80");
+    ck_assert_str_eq(copy, "???");
 }
 END_TEST
 

@@ -211,6 +211,8 @@ static void fill_answer(enum kedge_statement_kind kind, struct kedge_statement *
                                    .site = sample_id("north-1"),
                                    .update = sample_hash(0x74),
                                    .listed = 1,
+                                   .main_size = 17,
+                                   .main_root = sample_hash(0x22),
                                    .kept_until_s = 1792592000};
     snprintf(r->code, sizeof r->code, "BOUND");
     snprintf(r->reason, sizeof r->reason, "value out of the job's bound");

@@ -124,6 +124,9 @@ static void put_effect(struct host *h, const struct kedge_coord_effect *fx)
         break;
     case KEDGE_FX_MAIN_ROUND_OPENED:
         put(h, "round-opened r%u", fx->round);
+        if (fx->draw > 0) {
+            put(h, " draw %u", fx->draw);
+        }
         break;
     case KEDGE_FX_CLOSE_ROUND:
         put(h, "close r%u%s", fx->round, fx->keeps ? " keeps" : "");
@@ -178,12 +181,17 @@ void host_members(struct host *h, uint32_t tenants, uint32_t sites)
     }
     h->params.tenant_count = tenants;
     for (uint32_t i = 0; i < sites; i++) {
-        struct kedge_coord_event ev = event_of(h, KEDGE_EV_SITE_ADDED);
-        ev.site = i;
-        ev.tenant = i % tenants;
-        (void)snprintf(ev.id.s, sizeof ev.id.s, "s%u", i);
-        host_step(h, &ev);
+        host_site(h, i % tenants, i);
     }
+}
+
+void host_site(struct host *h, uint32_t tenant, uint32_t site)
+{
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_SITE_ADDED);
+    ev.site = site;
+    ev.tenant = tenant;
+    (void)snprintf(ev.id.s, sizeof ev.id.s, "s%u", site);
+    host_step(h, &ev);
 }
 
 void host_simple(struct host *h, enum kedge_coord_event_type type)

@@ -115,6 +115,72 @@ START_TEST(a_halted_round_goes_on)
 }
 END_TEST
 
+/* Nobody of the round is left, and another site is there that can: it is drawn into the same round. */
+START_TEST(a_halted_round_draws_again)
+{
+    struct host h;
+    open_first_round(&h, 2);
+    ended(&h, 0, 1, KEDGE_TROUBLE_DATA_MISSING, 600, 50);
+    ended(&h, 1, 1, KEDGE_TROUBLE_DATA_MISSING, 600, 51);
+    EXPECT(&h, "noted q51 ended; training>halted SITES");
+    host_site(&h, 0, 2);
+    EXPECT(&h, "");
+    host_poll(&h, 2, 102);
+    EXPECT(&h, "halted>training; round-opened r1 draw 1");
+    ck_assert(!kedge_coord_row(h.c, 0, 0)->selected && kedge_coord_row(h.c, 0, 2)->selected);
+    ck_assert(!kedge_coord_row(h.c, 0, 1)->candidate && kedge_coord_row(h.c, 0, 2)->candidate);
+    host_main(&h, KEDGE_OK);
+    EXPECT(&h, "task q102 s2 train r1 g0 base=1");
+    ended(&h, 0, 1, KEDGE_TROUBLE_DATA_MISSING, 600, 52); /* said of the draw before */
+    EXPECT(&h, "noted q52");
+    host_accept(&h, 2, T, 1, 0, 1, 12);
+    EXPECT(&h, "receipt q12 leaf=12; close r1");
+    host_computed(&h, 1, 1, 20, KEDGE_OK);
+    host_main(&h, KEDGE_OK);
+    EXPECT(&h, "round-opened r2");
+    host_close(&h);
+}
+END_TEST
+
+/* What has come counts, so nobody else is drawn; and one who fails in his turn halts the round again. */
+START_TEST(nothing_that_came_is_lost)
+{
+    struct host h;
+    host_open(&h);
+    h.params.sites_min = h.params.quorum = 2;
+    h.params.round_timeout_ns = 3600000 * MS;
+    host_members(&h, 1, 2);
+    host_simple(&h, KEDGE_EV_START);
+    host_submit_job(&h);
+    host_main(&h, KEDGE_OK);
+    host_joined(&h, 0);
+    host_poll(&h, 0, 100);
+    host_poll(&h, 1, 101);
+    host_main(&h, KEDGE_OK);
+    host_accept(&h, 0, T, 1, 0, 1, 10);
+    ended(&h, 1, 1, KEDGE_TROUBLE_DISK, 600, 51);
+    EXPECT(&h, "noted q51 ended; training>halted SITES");
+    host_site(&h, 0, 2);
+    host_poll(&h, 2, 102);
+    EXPECT(&h, "");
+    host_close(&h);
+
+    open_first_round(&h, 1);
+    ended(&h, 0, 1, KEDGE_TROUBLE_DISK, 600, 50);
+    host_site(&h, 0, 1);
+    host_poll(&h, 1, 101);
+    EXPECT(&h, "halted>training; round-opened r1 draw 1");
+    host_main(&h, KEDGE_OK);
+    ended(&h, 1, 1, KEDGE_TROUBLE_DISK, 600, 51);
+    EXPECT(&h, "noted q51 ended; training>halted SITES");
+    poll_anew(&h, 0, 102); /* the first has made room: it is drawn, for the second can not */
+    EXPECT(&h, "halted>training; round-opened r1 draw 2");
+    host_main(&h, KEDGE_OK);
+    EXPECT(&h, "task q102 s0 train r1 g0 base=1");
+    host_close(&h);
+}
+END_TEST
+
 START_TEST(the_operator_asks_again)
 {
     struct host h;
@@ -235,6 +301,8 @@ int main(void)
     tcase_add_test(tc, a_round_does_not_wait);
     tcase_add_test(tc, what_it_says_is_of_one_round);
     tcase_add_test(tc, a_halted_round_goes_on);
+    tcase_add_test(tc, a_halted_round_draws_again);
+    tcase_add_test(tc, nothing_that_came_is_lost);
     tcase_add_test(tc, the_operator_asks_again);
     tcase_add_test(tc, a_round_waits_for_an_able_site);
     tcase_add_test(tc, sites_min_is_kept);
