@@ -1,6 +1,7 @@
 #include "chain/json.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/base/limits.h"
@@ -85,6 +86,11 @@ int kedgei_json_real(const struct json_t *v, double *ret)
     }
     const char *text = json_string_value(v);
     return text ? kedge_real_decode(kedge_view_of(text, json_string_length(v)), ret) : KEDGE_E_FORMAT;
+}
+
+json_t *kedgei_json_number(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
 }
 
 void kedgei_json_put_string(struct kedge_buf *out, const char *text)

@@ -18,6 +18,9 @@ KEDGE_NODISCARD int kedgei_json_load(struct kedge_view text, size_t max_len, con
  * rounded to the nearest binary64, so that 0.1 and "0.1" are the same. KEDGE_E_FORMAT for anything else, and
  * NULL. */
 KEDGE_NODISCARD int kedgei_json_real(const struct json_t *v, double *ret);
+/* A real for people's tools, in what --format json tells: a number, null where it is not finite. (Statements,
+ * which are signed, have decimal text.) NULL without memory. */
+struct json_t *kedgei_json_number(double v);
 /* Appends text as a JSON string with quotes: UTF-8 as it is, only '"', '\' and bytes below 20 escaped. */
 void kedgei_json_put_string(struct kedge_buf *out, const char *text);
 

@@ -121,8 +121,8 @@ static void draw_totals(struct tree *t, const json_t *tenants)
     json_array_foreach(tenants, i, row)
     {
         const json_t *sites = json_object_get(row, "sites");
-        draw(t, 2, i + 1 == json_array_size(tenants), "%s: %s %%, %lld updates, %lld samples%s",
-             tenant_of(row).s, kedge_cli_text(row, "mean_share_percent"),
+        draw(t, 2, i + 1 == json_array_size(tenants), "%s: %.3f %%, %lld updates, %lld samples%s",
+             tenant_of(row).s, kedge_cli_real(row, "mean_share_percent"),
              (long long)kedge_cli_int(row, "updates"), (long long)kedge_cli_int(row, "samples"),
              energy_of(row).s);
         json_array_foreach(sites, k, site)
@@ -132,8 +132,8 @@ static void draw_totals(struct tree *t, const json_t *tenants)
             if (refused > 0) {
                 snprintf(away, sizeof away, ", %lld turned away", refused);
             }
-            draw(t, 3, k + 1 == json_array_size(sites), "%s: %s %%, %lld updates, %lld samples%s%s",
-                 kedge_cli_text(site, "site"), kedge_cli_text(site, "mean_share_percent"),
+            draw(t, 3, k + 1 == json_array_size(sites), "%s: %.3f %%, %lld updates, %lld samples%s%s",
+                 kedge_cli_text(site, "site"), kedge_cli_real(site, "mean_share_percent"),
                  (long long)kedge_cli_int(site, "updates"), (long long)kedge_cli_int(site, "samples"),
                  energy_of(site).s, away);
         }
@@ -147,8 +147,8 @@ static void draw_site(struct tree *t, bool last, const json_t *s)
         snprintf(energy, sizeof energy, "%.6g J %s", kedge_cli_real(s, "energy_joules"),
                  kedge_cli_text(s, "energy_quality"));
     }
-    draw(t, 4, last, "%s: %s %%, %lld samples, %s; %s", kedge_cli_text(s, "site"),
-         kedge_cli_text(s, "share_percent"), (long long)kedge_cli_int(s, "samples"), energy,
+    draw(t, 4, last, "%s: %.3f %%, %lld samples, %s; %s", kedge_cli_text(s, "site"),
+         kedge_cli_real(s, "share_percent"), (long long)kedge_cli_int(s, "samples"), energy,
          source_of(s, "source").s);
 }
 
@@ -164,8 +164,8 @@ static void draw_aggregate(struct tree *t, const json_t *aggregate)
     {
         const json_t *sites = json_object_get(row, "sites"), *refused = json_object_get(row, "refused");
         size_t all = json_array_size(sites) + json_array_size(refused);
-        draw(t, 3, i + 1 == json_array_size(tenants), "%s: %s %%, %lld updates", tenant_of(row).s,
-             kedge_cli_text(row, "share_percent"), (long long)kedge_cli_int(row, "accepted"));
+        draw(t, 3, i + 1 == json_array_size(tenants), "%s: %.3f %%, %lld updates", tenant_of(row).s,
+             kedge_cli_real(row, "share_percent"), (long long)kedge_cli_int(row, "accepted"));
         json_array_foreach(sites, k, site)
         {
             draw_site(t, k + 1 == all, site);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chain/dsse.h"
+#include "chain/json.h"
 #include "common/base/mem.h"
 
 enum { ROUNDS_MAX = 1000, SITES_MAX = 100000 };
@@ -140,13 +141,6 @@ static int walk_tenant(struct walk *w, const struct kedge_id *tenant, struct ked
     return err && !d->text[0] ? kedge_diag_set(d, err, "log %s: %s", tenant->s, kedge_strerror(err)) : err;
 }
 
-static json_t *real(double v)
-{
-    char text[KEDGE_REAL_MAX];
-    kedge_real_encode(v, text);
-    return json_string(text);
-}
-
 static json_t *site_json(const struct cost *c)
 {
     static const char *const words[] = {"measured", "modelled", "unknown"};
@@ -154,10 +148,11 @@ static json_t *site_json(const struct cost *c)
     json_t *o =
         json_pack("{s:s,s:s,s:I,s:I,s:o,s:s}", "tenant", c->tenant.s, "site", c->site.s, "updates",
                   (json_int_t)c->updates, "samples", (json_int_t)c->last_samples, "seconds_per_sample",
-                  real(c->seconds / (double)c->samples), "energy_quality", words[which]);
+                  kedgei_json_number(c->seconds / (double)c->samples), "energy_quality", words[which]);
     json_object_set_new(o, "energy_updates", json_integer(which < 2 ? (json_int_t)c->of[which].updates : 0));
     json_object_set_new(o, "joules_per_sample",
-                        which < 2 ? real(c->of[which].joules / (double)c->of[which].samples) : json_null());
+                        which < 2 ? kedgei_json_number(c->of[which].joules / (double)c->of[which].samples)
+                                  : json_null());
     return o;
 }
 
@@ -170,7 +165,7 @@ static json_t *answer(const struct walk *w)
     for (uint32_t i = w->q->rounds; i-- > 0;) {
         if (w->slowest[i] > 0) {
             json_array_append_new(rounds, json_pack("{s:I,s:o}", "round", (json_int_t)(w->last - i),
-                                                    "seconds", real(w->slowest[i])));
+                                                    "seconds", kedgei_json_number(w->slowest[i])));
         }
     }
     return json_pack("{s:o,s:o}", "rounds", rounds, "sites", sites);

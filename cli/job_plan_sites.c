@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain/json.h"
 #include "cli/job_costs.h"
 #include "cli/job_plan.h"
 #include "common/base/mem.h"
@@ -86,7 +87,7 @@ static int plan(struct sites *s, struct kedge_diag *d)
     }
     for (uint32_t i = 0; i < s->count; i++) {
         const json_t *row = json_array_get(s->list, i);
-        const bool known = json_is_string(json_object_get(row, "joules_per_sample"));
+        const bool known = json_is_number(json_object_get(row, "joules_per_sample"));
         s->measured += strcmp(kedge_cli_text(row, "energy_quality"), "measured") == 0;
         s->modelled += strcmp(kedge_cli_text(row, "energy_quality"), "modelled") == 0;
         s->sites[i] = (struct kedge_plan_site){(double)kedge_cli_int(row, "samples"),
@@ -177,23 +178,13 @@ static void say_origin(struct kedge_cli *c, const struct sites *s)
                          : ".\n");
 }
 
-static json_t *real_or_null(double v)
-{
-    char text[KEDGE_REAL_MAX];
-    if (isnan(v)) {
-        return json_null();
-    }
-    kedge_real_encode(v, text);
-    return json_string(text);
-}
-
 static json_t *cost_json(const struct kedge_plan_round_cost *cost)
 {
     return json_pack(
         "{s:i,s:i,s:o,s:o,s:o,s:o}", "sites", (int)cost->sites, "unknown_sites", (int)cost->unknown,
-        "samples", real_or_null(cost->samples), "seconds", real_or_null(cost->seconds), "joules",
-        real_or_null(cost->unknown == cost->sites && cost->sites > 0 ? (double)NAN : cost->joules), "worth",
-        real_or_null(cost->worth));
+        "samples", kedgei_json_number(cost->samples), "seconds", kedgei_json_number(cost->seconds), "joules",
+        kedgei_json_number(cost->unknown == cost->sites && cost->sites > 0 ? (double)NAN : cost->joules),
+        "worth", kedgei_json_number(cost->worth));
 }
 
 static int answer(struct kedge_cli *c, const char *job, const struct sites *s)
@@ -202,9 +193,9 @@ static int answer(struct kedge_cli *c, const char *job, const struct sites *s)
     for (uint32_t i = 0; i < s->count; i++) {
         json_t *row = json_deep_copy(json_array_get(s->list, i));
         json_object_set_new(row, "parts", json_integer(s->shares[i].parts));
-        json_object_set_new(row, "train_samples", real_or_null(s->shares[i].samples));
-        json_object_set_new(row, "seconds", real_or_null(s->shares[i].seconds));
-        json_object_set_new(row, "joules", real_or_null(s->shares[i].joules));
+        json_object_set_new(row, "train_samples", kedgei_json_number(s->shares[i].samples));
+        json_object_set_new(row, "seconds", kedgei_json_number(s->shares[i].seconds));
+        json_object_set_new(row, "joules", kedgei_json_number(s->shares[i].joules));
         json_array_append_new(list, row);
     }
     kedge_cli_say(c,
@@ -222,7 +213,7 @@ static int answer(struct kedge_cli *c, const char *job, const struct sites *s)
                                      "weights", s->terms.data_weight, s->terms.energy_weight,
                                      s->terms.time_weight, "sites", list, "plan", cost_json(&s->plan),
                                      "all_data", cost_json(&s->all), "other_seconds",
-                                     real_or_null(s->other_seconds)));
+                                     kedgei_json_number(s->other_seconds)));
 }
 
 int kedge_cli_plan_of_sites(struct kedge_cli *c, const char *job)

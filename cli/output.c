@@ -10,7 +10,12 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
-enum { BAR_WIDTH = 24, BAR_LEAST = 4, ANSWER_MAX = 256 * 1024 * 1024 };
+enum {
+    BAR_WIDTH = 24,
+    BAR_LEAST = 4,
+    ANSWER_MAX = 256 * 1024 * 1024,
+    REAL_DIGITS = 15 /* 0.1 is told as 0.1 */
+};
 
 int kedge_cli_dump(const json_t *o, size_t flags, struct kedge_buf *ret)
 {
@@ -52,7 +57,7 @@ static void print_json(json_t *o)
 {
     struct kedge_buf text;
     kedge_buf_init(&text, ANSWER_MAX);
-    int err = kedge_cli_dump(o, JSON_COMPACT | JSON_ENSURE_ASCII, &text);
+    int err = kedge_cli_dump(o, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(REAL_DIGITS), &text);
     if (!err) {
         kedge_buf_put_str(&text, "\n");
         kedge_cli_put_ascii(kedge_buf_view(&text));

@@ -1,4 +1,5 @@
 #include "chain/audit/explain_impl.h"
+#include "chain/json.h"
 #include "chain/witness_quorum.h"
 #include "common/base/mem.h"
 
@@ -152,7 +153,6 @@ static json_t *explain_grouping(const struct kedgei_audit *a, const struct kedge
         for (uint64_t i = 0; i < log->count; i++) {
             const struct kedgei_fact *fact = kedgei_fact_at(log, i);
             const struct kedge_st_group_assigned *g = fact->body;
-            char similarity[KEDGE_REAL_MAX];
             if (fact->kind != KEDGE_ST_GROUP_ASSIGNED || !kedge_id_eq(&g->job, &origin->job->id)
                 || g->group != origin->group) {
                 continue;
@@ -160,7 +160,6 @@ static json_t *explain_grouping(const struct kedgei_audit *a, const struct kedge
             const struct kedgei_fact *next = kedgei_group_behind(log, &g->job, &g->site, fact->index);
             const struct kedge_st_group_assigned *left = next ? next->body : NULL;
             json_t *row = json_object();
-            kedge_real_encode(g->similarity, similarity);
             kedgei_json_set(row, "tenant", json_string(log->name), nomem);
             kedgei_json_set(row, "site", json_string(g->site.s), nomem);
             kedgei_json_set(row, "round", json_integer(g->round), nomem);
@@ -168,7 +167,7 @@ static json_t *explain_grouping(const struct kedgei_audit *a, const struct kedge
             if (left) {
                 kedgei_json_set(row, "until", json_integer(left->round), nomem);
             }
-            kedgei_json_set(row, "similarity", json_string(similarity), nomem);
+            kedgei_json_set(row, "similarity", kedgei_json_number(g->similarity), nomem);
             kedgei_json_set(row, "source", kedgei_json_source(log, fact), nomem);
             *nomem = json_array_append_new(list, row) != 0 || *nomem;
         }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "chain/audit/explain_impl.h"
+#include "chain/json.h"
 #include "common/base/mem.h"
 
 /* What a tenant or a site put in, over all rounds. */
@@ -57,26 +58,16 @@ static void add(struct view *v, json_t *list, json_t *value)
     v->nomem = json_array_append_new(list, value) != 0 || v->nomem;
 }
 
-/* Percent with three places. */
 static json_t *percent(double part)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%.3f", 100 * part);
-    return json_string(text);
-}
-
-static json_t *real(double value)
-{
-    char text[KEDGE_REAL_MAX];
-    kedge_real_encode(value, text);
-    return json_string(text);
+    return kedgei_json_number(100 * part);
 }
 
 static void set_energy(struct view *v, json_t *o, double measured, double modelled, uint64_t unknown)
 {
     json_t *e = json_object();
-    set(v, e, "measured_joules", real(measured));
-    set(v, e, "modelled_joules", real(modelled));
+    set(v, e, "measured_joules", kedgei_json_number(measured));
+    set(v, e, "modelled_joules", kedgei_json_number(modelled));
     set(v, e, "updates_without_figure", json_integer((json_int_t)unknown));
     set(v, o, "energy", e);
 }
@@ -115,9 +106,9 @@ static json_t *explain_used(struct view *v, const struct kedgei_log *log, uint32
         set(v, o, "samples", json_integer((json_int_t)u->samples));
         set(v, o, "energy_quality", json_string(quality[u->energy_quality]));
         if (u->energy_quality != KEDGE_ENERGY_UNKNOWN) {
-            set(v, o, "energy_joules", real(u->energy_joules));
+            set(v, o, "energy_joules", kedgei_json_number(u->energy_joules));
         }
-        set(v, o, "seconds", real(u->seconds));
+        set(v, o, "seconds", kedgei_json_number(u->seconds));
         set(v, o, "engine", json_string(u->engine));
         set(v, o, "source", kedgei_json_source(log, fact));
     }
@@ -234,7 +225,7 @@ static json_t *explain_evaluation(struct view *v, uint32_t round, uint32_t group
     if (!v->origin->job->spec.shows_loss) {
         set(v, o, "correct", json_integer((json_int_t)correct));
     }
-    set(v, o, "loss", real(samples ? loss / (double)samples : 0));
+    set(v, o, "loss", kedgei_json_number(samples ? loss / (double)samples : 0));
     return o;
 }
 
@@ -311,7 +302,7 @@ static json_t *explain_round(struct view *v, const struct kedgei_round *round, u
         const struct kedge_st_step *st = round->step->body;
         json_t *step = json_object();
         set(v, step, "rule", json_string(st->rule));
-        set(v, step, "eta", real(st->eta));
+        set(v, step, "eta", kedgei_json_number(st->eta));
         set(v, step, "after", kedgei_json_hash(&row->after));
         set(v, step, "source", kedgei_json_source(&v->a->main, round->step));
         set(v, o, "step", step);

@@ -1,17 +1,27 @@
 /* The view as JSON. Names of tenants, sites and jobs have no character that JSON would want escaped. */
 #include "chain/compute/groups_view.h"
 
+#include <math.h>
+
 const char *kedge_groups_place_name(enum kedge_groups_place place)
 {
     static const char *const names[] = {"placed", "not-asked", "erased", "absent", "sealed", "zero"};
     return names[place];
 }
 
+static void put_number(double v, struct kedge_buf *out)
+{
+    char text[KEDGE_REAL_MAX] = "null";
+    if (isfinite(v)) {
+        kedge_real_encode(v, text);
+    }
+    kedge_buf_put_str(out, text);
+}
+
 static void put_real(struct kedge_buf *out, const char *name, double v)
 {
-    char text[KEDGE_REAL_MAX];
-    kedge_real_encode(v, text);
-    kedge_buf_printf(out, "\"%s\":\"%s\"", name, text);
+    kedge_buf_printf(out, "\"%s\":", name);
+    put_number(v, out);
 }
 
 static void put_similarity(const struct kedge_groups_view *v, double similarity, struct kedge_buf *out)
@@ -69,9 +79,8 @@ static void put_cosines(const struct kedge_groups_view *v, struct kedge_buf *out
     for (uint32_t g = 0; g < v->groups && v->has_directions; g++) {
         kedge_buf_put_str(out, g ? ",[" : "[");
         for (uint32_t k = 0; k < v->groups; k++) {
-            char text[KEDGE_REAL_MAX];
-            kedge_real_encode(v->cosine[g][k], text);
-            kedge_buf_printf(out, "%s\"%s\"", k ? "," : "", text);
+            kedge_buf_put_str(out, k ? "," : "");
+            put_number(v->cosine[g][k], out);
         }
         kedge_buf_put_str(out, "]");
     }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/json.h"
 #include "common/base/mem.h"
 #include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/ended_job.h"
@@ -27,13 +28,6 @@ static json_t *hex_hash(const struct kedge_hash *h)
     char hex[KEDGE_HASH_HEX_LEN + 1];
     kedge_hash_hex(h, hex);
     return json_string(hex);
-}
-
-static json_t *real(double v)
-{
-    char text[KEDGE_REAL_MAX];
-    kedge_real_encode(v, text);
-    return json_string(text);
 }
 
 /* ---- parts of an answer ---- */
@@ -93,14 +87,14 @@ static json_t *group_row(const struct kedge_job_spec *spec, const struct kedge_r
     json_t *o = json_pack("{s:i,s:i,s:I,s:I}", "group", (int)g, "sites", (int)row->members[g], "test_samples",
                           (json_int_t)m->samples, "test_correct", (json_int_t)m->correct);
     if (m->samples > 0) {
-        json_object_set_new(o, "loss", real(kedge_history_loss(m)));
+        json_object_set_new(o, "loss", kedgei_json_number(kedge_history_loss(m)));
     }
     if (m->samples > 0 && !spec->shows_loss) {
-        json_object_set_new(o, "accuracy", real((double)m->correct / (double)m->samples));
+        json_object_set_new(o, "accuracy", kedgei_json_number((double)m->correct / (double)m->samples));
     }
     if (m->personal_samples > 0 && !spec->shows_loss) {
         json_object_set_new(o, "personal_accuracy",
-                            real((double)m->personal_correct / (double)m->personal_samples));
+                            kedgei_json_number((double)m->personal_correct / (double)m->personal_samples));
     }
     return o;
 }
@@ -124,13 +118,14 @@ static json_t *round_row(const struct kedge_job_spec *spec, const struct kedge_r
                   "accepted", (int)row->accepted, "refused", (int)row->refused, "statements",
                   (json_int_t)row->statements, "main_size", (json_int_t)row->main_size, "groups", groups);
     if (samples > 0) {
-        json_object_set_new(o, "loss", real(loss / (double)samples));
+        json_object_set_new(o, "loss", kedgei_json_number(loss / (double)samples));
     }
     if (samples > 0 && !spec->shows_loss) {
-        json_object_set_new(o, "accuracy", real((double)correct / (double)samples));
+        json_object_set_new(o, "accuracy", kedgei_json_number((double)correct / (double)samples));
     }
     if (row->opened_ms && row->closed_ms >= row->opened_ms) {
-        json_object_set_new(o, "seconds", real((double)(row->closed_ms - row->opened_ms) / 1000.0));
+        json_object_set_new(o, "seconds",
+                            kedgei_json_number((double)(row->closed_ms - row->opened_ms) / 1000.0));
     }
     return o;
 }

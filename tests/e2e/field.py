@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -60,6 +61,14 @@ def make_data(path, seed, classes=3, inputs=4, samples=300):
             label = rng.randrange(classes)
             row = [f"{rng.random() + 2 * (label == i % classes):.3f}" for i in range(inputs)]
             out.write(",".join(row) + f",{label}\n")
+
+
+def reals_in_quotes(value, where=""):
+    """What --format json should tell as a number."""
+    if isinstance(value, str):
+        return [(where, value)] if re.fullmatch(r"-?\d+(\.\d+(e[+-]?\d+)?|e[+-]?\d+)", value) else []
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [hit for key, part in parts for hit in reals_in_quotes(part, f"{where}/{key}")]
 
 
 class Site:
@@ -140,7 +149,11 @@ class Field:
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE_S)
         if check and done.returncode:
             sys.exit(f"kedge {' '.join(map(str, argv))}: {done.stdout}{done.stderr}")
-        return json.loads(done.stdout).get("data") or {}
+        data = json.loads(done.stdout).get("data") or {}
+        quoted = reals_in_quotes(data)
+        if quoted:
+            report(f"kedge {' '.join(map(str, argv))} --format json: reals are numbers", False, quoted[:5])
+        return data
 
     def start(self, env=None):
         with open(self.scratch / "coordinator.log", "ab") as log:

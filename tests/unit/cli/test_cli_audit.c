@@ -166,7 +166,7 @@ START_TEST(test_explain_release)
     json_t *row;
     json_array_foreach(json_object_get(tree, "tenants"), i, row)
     {
-        sum += strtod(text_of(row, "mean_share_percent"), NULL);
+        sum += json_number_value(json_object_get(row, "mean_share_percent"));
     }
     ck_assert(sum > 99.99 && sum < 100.01);
     const json_t *last = json_array_get(json_object_get(tree, "rounds"), 0);
