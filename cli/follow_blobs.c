@@ -1,15 +1,21 @@
 /* What the copies name: fetched, as far as it is wanted, and removed when the tenant had it erased. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "chain/follow/fetch.h"
+#include "chain/store/pruned.h"
 #include "cli/follow.h"
+
+enum { PRUNED_MAX = 1 << 27 };
 
 struct walk {
     struct kedgei_watch *f;
     struct kedgei_blob_count *count;
     uint64_t missing; /* updates that the coordinator does not have */
     char first_missing[KEDGE_HASH_HEX_LEN + 1];
+    struct kedge_buf pruned; /* digests of models that the operator gave up */
     struct kedge_diag *d;
 };
 
@@ -67,6 +73,13 @@ static int take_blob(void *arg, const struct kedge_blob_wanted *wanted)
         }
         return KEDGE_OK; /* the others all the same */
     }
+    if (err == KEDGE_E_WITHHELD && wanted->want == KEDGE_WANT_MODEL) {
+        kedge_buf_put(&w->pruned, wanted->digest.b, KEDGE_HASH_LEN);
+        return w->pruned.err; /* the others all the same */
+    }
+    if (err == KEDGE_E_NOT_FOUND) {
+        (void)kedge_diag_set(w->d, err, "the coordinator does not have %s, which the log names", path);
+    }
     if (!err) {
         w->count->count++;
         w->count->bytes += size;
@@ -86,6 +99,43 @@ static void tell_refused(struct kedgei_watch *f)
     }
 }
 
+static int compare(const void *a, const void *b)
+{
+    return memcmp(a, b, KEDGE_HASH_LEN);
+}
+
+/* Sorts the digests; how many different ones they are. An aggregate and its step name the same model. */
+static size_t count_different(struct kedge_buf *digests)
+{
+    size_t n = 0;
+    qsort(digests->ptr, digests->len / KEDGE_HASH_LEN, KEDGE_HASH_LEN, compare);
+    for (size_t at = 0; at < digests->len; at += KEDGE_HASH_LEN) {
+        n += at == 0 || compare(digests->ptr + at - KEDGE_HASH_LEN, digests->ptr + at) != 0;
+    }
+    return n;
+}
+
+/* The coordinator says that its operator gave models up. The copy keeps that list, so that whoever audits it
+ * is told; the auditor judges which of them may be missing. */
+static int note_pruned(struct walk *w)
+{
+    char folder[KEDGE_PATH_MAX];
+    struct kedgei_watch *f = w->f;
+    int err = w->pruned.len > 0 ? kedge_state_path(folder, w->d, f->dir, "main") : KEDGE_OK;
+    if (err || w->pruned.len == 0) {
+        return err;
+    }
+    err = kedge_pruned_add(folder, kedge_buf_view(&w->pruned), w->d);
+    if (!err) {
+        f->c->told = false;
+        kedge_cli_say(f->c,
+                      "main: %zu models are not taken: the operator gave them up (kedge ledger prune); "
+                      "a replay makes them again\n",
+                      count_different(&w->pruned));
+    }
+    return err;
+}
+
 int kedgei_follow_take_blobs(struct kedgei_watch *f, struct kedgei_blob_count *ret, struct kedge_diag *d)
 {
     struct kedge_hash salted;
@@ -96,9 +146,12 @@ int kedgei_follow_take_blobs(struct kedgei_watch *f, struct kedgei_blob_count *r
     if (err || f->blobs == KEDGEI_BLOBS_NONE) {
         return err;
     }
+    kedge_buf_init(&w.pruned, PRUNED_MAX);
     kedge_salted_tenant_id(f->own.salt, &f->w.tenant, &salted);
     uint64_t main_size = kedge_ledger_size(f->main.ledger), own_size = kedge_ledger_size(f->own.ledger);
     err = kedge_follow_blobs(f->main.ledger, f->main_blobs_from, &salted, take_blob, &w);
+    err = err ? err : note_pruned(&w);
+    kedge_buf_deinit(&w.pruned);
     f->main_blobs_from = err ? f->main_blobs_from : main_size;
     err = err ? err : kedge_follow_blobs(f->own.ledger, f->own_blobs_from, NULL, take_blob, &w);
     if (!err && w.missing > 0) {

@@ -59,6 +59,7 @@ struct kedge_host {
     struct kedge_https_turns *https_turns;
     struct kedge_http_server *https;   /* NULL: does not listen */
     struct kedge_main_view *main_view; /* any thread */
+    struct kedge_buf pruned; /* digests of models given up before this start, ascending; any thread */
     pthread_t *workers;
     unsigned worker_count;
     uint64_t started_ns;

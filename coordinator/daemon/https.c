@@ -57,7 +57,7 @@ static void refuse_error(struct kedge_http_request *req, uint64_t offset, int er
 {
     if (err == KEDGE_E_DENIED) {
         refuse(req, offset, 401, "WWW-Authenticate: Bearer realm=\"kedge\"\r\n");
-    } else if (err == KEDGE_E_NOT_FOUND) {
+    } else if (err == KEDGE_E_NOT_FOUND || err == KEDGE_E_WITHHELD) {
         refuse(req, offset, 404, NULL);
     } else if (kedge_err_class(err) == KEDGE_CLASS_FULL || kedge_err_class(err) == KEDGE_CLASS_RETRY) {
         refuse(req, offset, 503, "Retry-After: 1\r\n");

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "chain/state/in_use.h"
+#include "chain/store/pruned.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"
@@ -29,7 +30,7 @@
 #include "coordinator/daemon/torn_copy.h"
 #include "crypto/passphrase.h"
 
-enum { QUEUE_MAX = 65536, WORK_QUEUE_MAX = 65536, CONFIG_TEXT_MAX = 65536 };
+enum { QUEUE_MAX = 65536, WORK_QUEUE_MAX = 65536, CONFIG_TEXT_MAX = 65536, PRUNED_MAX = 1 << 27 };
 
 static void *worker_main(void *arg)
 {
@@ -125,6 +126,21 @@ static int write_policy(struct kedge_host *h, struct kedge_diag *d)
     return err;
 }
 
+/* Models are given up only while no coordinator runs. Readers are told so; a list that is damaged tells them
+ * nothing, and harms nothing else. */
+static int load_pruned(struct kedge_host *h, struct kedge_diag *d)
+{
+    char folder[KEDGE_PATH_MAX];
+    struct kedge_diag why = {.text = ""};
+    kedge_buf_init(&h->pruned, PRUNED_MAX);
+    int err = kedge_state_path(folder, d, h->state, "main");
+    if (!err && kedge_pruned_read(folder, &h->pruned, &why) != KEDGE_OK) {
+        kedge_log(KEDGE_LOG_WARN, "pruned models", "%s", why.text);
+        kedge_buf_clear(&h->pruned);
+    }
+    return err;
+}
+
 static int open_state(struct kedge_host *h, struct kedge_diag *d)
 {
     struct kedge_buf text;
@@ -145,6 +161,7 @@ static int open_state(struct kedge_host *h, struct kedge_diag *d)
     err = err ? err : write_policy(h, d);
     err = err ? err : kedge_host_authority_load(h, d);
     err = err ? err : kedge_main_view_new(h->main.ledger, &h->main_view);
+    err = err ? err : load_pruned(h, d);
     return err ? err : kedge_committer_start(h->main.ledger, NULL, &h->main_committer, d);
 }
 
@@ -271,6 +288,7 @@ static void stop_all(struct kedge_host *h, int err)
     }
     kedge_state_log_close(&h->main);
     kedge_main_view_free(h->main_view);
+    kedge_buf_deinit(&h->pruned);
     if (h->kv && !h->fatal && kedge_err_class(err) != KEDGE_CLASS_CORRUPT) {
         kedge_in_use_remove(h->state); /* all logs are closed: a copy of the folder is whole from now on */
     }

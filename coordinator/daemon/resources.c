@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "chain/store/ledger_tiles.h"
+#include "chain/store/pruned.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/main_view.h"
 
@@ -25,6 +26,7 @@ static int find_log(const struct kedge_host *h, const struct kedge_log_reader *r
     struct kedge_id id;
     if (kedge_view_eq(name, kedge_view_str("main"))) {
         r->log = &h->main;
+        r->pruned = &h->pruned;
         r->viewer = reader->auditor ? NULL : &h->tenants[reader->tenant];
         return KEDGE_OK;
     }
@@ -155,6 +157,10 @@ static int open_blob(struct kedge_resource *r)
     }
     err = err ? err : may ? kedge_blobs_at(a->log->blobs, &a->blob, path, &at) : KEDGE_E_NOT_FOUND;
     err = err ? err : kedge_blob_file_open(&at, KEDGE_BLOB_READ, &r->file, NULL);
+    if (err == KEDGE_E_NOT_FOUND && may && a->pruned
+        && kedge_pruned_has(kedge_buf_view(a->pruned), &a->blob)) {
+        err = KEDGE_E_WITHHELD;
+    }
     r->size = err ? 0 : r->file.size;
     return err;
 }

@@ -37,7 +37,8 @@ struct kedge_resource_ask {
     const struct kedge_state_log *log;
     const struct kedge_tenant *viewer; /* main: only as far as this tenant sees it; NULL: whole */
     struct kedge_main_view *main_view;
-    const char *state; /* the state folder */
+    const char *state;              /* the state folder */
+    const struct kedge_buf *pruned; /* main: models that the operator gave up (chain/store/pruned.h) */
     struct kedge_tile tile;
     struct kedge_hash blob;
 };
@@ -55,7 +56,8 @@ struct kedge_resource {
     struct kedge_blob_file file; /* of a blob */
 };
 
-/* KEDGE_E_NOT_FOUND; KEDGE_E_CORRUPT, _IO, _NOMEM, …: ours. */
+/* KEDGE_E_NOT_FOUND; KEDGE_E_WITHHELD: a model that the reader may have and the operator gave up;
+ * KEDGE_E_CORRUPT, _IO, _NOMEM, …: ours. */
 KEDGE_NODISCARD int kedge_resource_open(const struct kedge_resource_ask *ask, struct kedge_resource *ret);
 /* len bytes from offset on, all within the size. */
 KEDGE_NODISCARD int kedge_resource_read(const struct kedge_resource *r, uint64_t offset, uint8_t *out,
