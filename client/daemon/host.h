@@ -111,6 +111,8 @@ struct kedge_client_work {
     struct kedge_admission_ask runs; /* what its training takes of what is shared */
     struct kedge_train_item *waits;  /* one that does not fit beside those that run … */
     char why[KEDGE_ADMISSION_TEXT_MAX];
+    bool used;                              /* it has had a task since its files were removed … */
+    uint64_t idle_since_ns;                 /* … and has had none since then; 0: it has one */
     uint64_t waits_since;                   /* … in the order of `waits_count` … */
     uint32_t passed;                        /* … and how many have begun since */
     char ended[KEDGE_TROUBLE_TEXT_MAX + 1]; /* why its task ended without a result, in words */
@@ -322,6 +324,10 @@ enum { KEDGE_TRAINER_PATIENCE_MS = 3000 };
 uint64_t kedge_client_trainer_deadline_ns(const struct kedge_client_work *w);
 void kedge_client_trainer_end_idle(struct kedge_client_work *w, uint32_t patience_ms);
 bool kedge_client_aborted(const struct kedge_client_work *w, uint64_t serial);
+
+/* ---- work_idle.c: on the loop; files of tasks that are done go when no other comes ---- */
+void kedge_client_work_idle_turn(struct kedge_site_host *h, const struct kedge_site_view *v, uint64_t now);
+uint64_t kedge_client_work_idle_deadline_ns(const struct kedge_site_host *h);
 
 /* ---- ended.c: on the loop ---- */
 /* A fetch or a training has failed: its reason into the event, its words for the coordinator, if the owner

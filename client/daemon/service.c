@@ -181,6 +181,7 @@ void kedge_client_service_turn(struct kedge_site_host *h)
         begin_anew(h);
         kedge_site_view(h->site, &s->status.view);
     }
+    kedge_client_work_idle_turn(h, &s->status.view, now);
     for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
         s->status.works_wait[i] = h->works[i].waits ? h->works[i].why : NULL;
         const int64_t trainer = atomic_load(&h->works[i].trainer_pid);
@@ -206,9 +207,11 @@ uint64_t kedge_client_service_deadline_ns(const struct kedge_site_host *h)
 {
     const struct kedge_site_service *s = &h->service;
     uint64_t at = s->watchdog_ns > 0 ? s->bark_ns : KEDGE_TIME_NEVER;
-    const uint64_t look = kedge_data_files_deadline_ns(&s->data);
+    const uint64_t look = kedge_data_files_deadline_ns(&s->data),
+                   idle = kedge_client_work_idle_deadline_ns(h);
     at = s->changed && s->next_write_ns < at ? s->next_write_ns : at;
     at = look < at ? look : at;
+    at = idle < at ? idle : at;
     return s->status.finishing && s->finish_ns < at ? s->finish_ns : at;
 }
 

@@ -17,6 +17,7 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/release.h"
 #include "coordinator/daemon/requests.h"
+#include "coordinator/daemon/troubles.h"
 
 static const char not_joined[] = "no job of this name was joined by the tenant whose admin key this is";
 
@@ -169,6 +170,34 @@ static int answer_job(struct kedge_host *h, const struct kedge_id *job, json_t *
     return KEDGE_OK;
 }
 
+/* ---- job.show ---- */
+
+/* Of a job that runs: what the admin's own sites said of it, texts and all; of nobody else's a word. */
+static int answer_show(struct kedge_host *h, const struct kedge_public_key *key, const struct kedge_id *id,
+                       json_t *o, struct kedge_diag *d)
+{
+    const struct kedge_job *job = kedge_host_job_find(h, id, false);
+    if (!job) {
+        return kedge_diag_set(d, KEDGE_E_DENIED,
+                              "job \"%s\" does not run: the admin of a tenant sees what its own sites say of "
+                              "jobs that run, and takes models of those that are completed",
+                              id->s);
+    }
+    json_t *list = json_array();
+    for (uint32_t t = 0; t < h->tenant_count; t++) {
+        if (is_admin_of(&h->tenants[t], key)) {
+            kedge_host_troubles_of_tenant(h, job, t, list);
+        }
+    }
+    json_object_set_new(o, "job", json_string(id->s));
+    json_object_set_new(o, "state", json_string(kedge_job_state_name(job->state)));
+    json_object_set_new(o, "round", json_integer(job->round));
+    json_object_set_new(o, "rounds", json_integer(job->spec.rounds));
+    json_object_set_new(o, "troubles_count", json_integer((json_int_t)json_array_size(list)));
+    json_object_set_new(o, "troubles", list);
+    return KEDGE_OK;
+}
+
 void kedge_host_tenant_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json)
 {
     struct kedge_diag d = {.text = ""};
@@ -176,18 +205,22 @@ void kedge_host_tenant_admin(struct kedge_host *h, struct kedge_net_request *req
     json_t *args = NULL, *o = json_object();
     const char *verb = NULL;
     int err = kedge_admin_open(json, &args, &verb, &d);
-    if (!err && strcmp(verb, "job.model") != 0) {
+    bool shows = !err && strcmp(verb, "job.show") == 0;
+    if (!err && !shows && strcmp(verb, "job.model") != 0) {
         err =
             kedge_diag_set(&d, KEDGE_E_DENIED,
                            "not an operator of this coordinator: the admin of a tenant takes models of jobs "
-                           "that the tenant joined, nothing else");
+                           "that the tenant joined, and sees what its sites say of them, nothing else");
     }
     const char *name = err ? NULL : json_string_value(json_object_get(args, "job"));
     if (!err && (!name || kedge_id_from(kedge_view_str(name), &job) != KEDGE_OK)) {
         err = kedge_diag_set(&d, KEDGE_E_DENIED, "%s", not_joined);
     }
     err = err ? err : check_joined(h, &kedge_net_request_peer(req)->key, &job, &d);
-    err = err ? err : answer_job(h, &job, o, &d);
+    if (!err) {
+        err = shows ? answer_show(h, &kedge_net_request_peer(req)->key, &job, o, &d)
+                    : answer_job(h, &job, o, &d);
+    }
     json_decref(args);
     if (err) {
         json_decref(o);

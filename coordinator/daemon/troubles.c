@@ -219,6 +219,17 @@ void kedge_host_troubles_put(const struct kedge_host *h, const struct kedge_job 
     json_object_set_new(o, "troubles_count", json_integer(job->troubles.count));
 }
 
+void kedge_host_troubles_of_tenant(const struct kedge_host *h, const struct kedge_job *job, uint32_t tenant,
+                                   json_t *list)
+{
+    for (uint32_t i = 0; i < job->troubles.count && json_array_size(list) < SHOWN_MAX; i++) {
+        const struct kedge_trouble_row *row = &job->troubles.rows[i];
+        if (h->sites[row->site].tenant == tenant) {
+            json_array_append_new(list, trouble_json(h, job, row, true));
+        }
+    }
+}
+
 json_t *kedge_host_troubles_of(const struct kedge_host *h, uint32_t site, bool with_text)
 {
     json_t *list = json_array();

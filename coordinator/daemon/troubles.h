@@ -40,6 +40,9 @@ void kedge_host_troubles_tell(struct kedge_host *h, struct kedge_job *job);
  * sites, too. */
 void kedge_host_troubles_put(const struct kedge_host *h, const struct kedge_job *job, bool with_text,
                              struct json_t *o);
+/* Appends what sites of this tenant said of the job, with their texts, 64 rows at most in all. */
+void kedge_host_troubles_of_tenant(const struct kedge_host *h, const struct kedge_job *job, uint32_t tenant,
+                                   struct json_t *list);
 /* For `site list`: what it said of jobs that run, a list; the caller's. */
 struct json_t *kedge_host_troubles_of(const struct kedge_host *h, uint32_t site, bool with_text);
 
