@@ -11,7 +11,7 @@
 #include "common/base/os/clock.h"
 #include "tests/fixtures/run.h"
 
-enum { PATIENCE_MS = 500, SCRIPT_MAX = 2048 };
+enum { PATIENCE_MS = 1000, SCRIPT_MAX = 2048 };
 
 /* Answers requests; what it does when its input has ended is to come. "started" has a line of each start. */
 #define ANSWERS                                                                                      \
@@ -24,7 +24,7 @@ enum { PATIENCE_MS = 500, SCRIPT_MAX = 2048 };
 
 static const char polite[] = ANSWERS "while read -r line; do answer \"$line\"; done\n"
                                      "echo saving >&2; echo input > ended\n";
-static const char slow[] = ANSWERS "trap 'echo term > ended; exit 0' TERM\n"
+static const char slow[] = ANSWERS "trap 'sleep 0.2; echo term > ended; exit 0' TERM\n"
                                    "while :; do read -r line && answer \"$line\"; sleep 0.01; done\n";
 static const char deaf[] = ANSWERS "trap '' TERM\n"
                                    "while :; do read -r line && answer \"$line\"; sleep 0.01; done\n";
