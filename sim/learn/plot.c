@@ -108,8 +108,8 @@ static void put_frame(struct kedge_buf *out)
                            "set grid ytics lt 1 lc rgb \"#d0d0d0\" lw 0.7\n");
 }
 
-/* The panel's place on the page, in the left four fifths. */
-static void place(struct kedge_buf *out, int at, int panels)
+/* The panel's place on the page, in the left four fifths, with its title above it. */
+static void place(struct kedge_buf *out, const char *title, int at, int panels)
 {
     int rows = panels > 2 ? 2 : 1, columns = panels > 1 ? 2 : 1;
     double width = 0.735 / columns, height = 0.93 / rows;
@@ -117,8 +117,9 @@ static void place(struct kedge_buf *out, int at, int panels)
     double left = 0.065 + width * column, top = 0.935 - height * row;
     kedge_buf_printf(out, "set lmargin at screen %.4f\nset rmargin at screen %.4f\n", left,
                      left + width - 0.045);
-    kedge_buf_printf(out, "set tmargin at screen %.4f\nset bmargin at screen %.4f\n", top,
-                     top - height + (rows == 1 ? 0.13 : 0.085));
+    kedge_buf_printf(out, "set tmargin at screen %.4f\nset bmargin at screen %.4f\n",
+                     top - (rows == 1 ? 0.07 : 0.045), top - height + (rows == 1 ? 0.17 : 0.085));
+    kedge_buf_printf(out, "set title '%s' font \",12\" offset 0,-0.6\n", title);
 }
 
 /* wide: a line that others may cover. */
@@ -137,11 +138,11 @@ static const char *area_colour(uint32_t i)
 /* A plot of nothing in the right fifth that has the key. */
 static void put_key(struct kedge_buf *out, const char *const *names, uint32_t count, bool areas, bool wide)
 {
-    kedge_buf_put_str(out,
-                      "set lmargin at screen 0.80\nset rmargin at screen 0.995\nset tmargin at screen 0.935\n"
-                      "set bmargin at screen 0.08\nunset border\nunset tics\nunset grid\nunset xlabel\n"
-                      "unset ylabel\nset key at graph 0,1 left top Left reverse samplen 3 spacing 1.3\n"
-                      "set xrange [0:1]\nset yrange [0:1]\nplot ");
+    kedge_buf_put_str(
+        out, "set lmargin at screen 0.80\nset rmargin at screen 0.995\nset tmargin at screen 0.935\n"
+             "set bmargin at screen 0.08\nunset title\nunset border\nunset tics\nunset grid\nunset xlabel\n"
+             "unset ylabel\nset key at graph 0,1 left top Left reverse samplen 3 spacing 1.3\n"
+             "set xrange [0:1]\nset yrange [0:1]\nplot ");
     for (uint32_t k = 0; k < count; k++) {
         uint32_t i = areas ? count - 1 - k : k; /* as areas lie: the last one on top */
         kedge_buf_put_str(out, k ? ", 2 with lines " : "2 with lines ");
@@ -162,6 +163,8 @@ static void put_panels(struct kedge_buf *out, const char *name, const char *titl
                        const struct axis axes[PANELS], const char *const *names, uint32_t lines,
                        bool own_block, bool bands)
 {
+    static const char *const titles[PANELS] = {"Accuracy by rounds", "Accuracy by time",
+                                               "Accuracy by bytes sent", "Accuracy by energy"};
     int panels = 0, at = 0;
     for (int p = 0; p < PANELS; p++) {
         panels += axes[p].scale > 0;
@@ -173,7 +176,7 @@ static void put_panels(struct kedge_buf *out, const char *name, const char *titl
         if (axes[p].scale == 0) {
             continue;
         }
-        place(out, at, panels);
+        place(out, titles[p], at, panels);
         put_frame(out);
         kedge_buf_printf(out,
                          "set xlabel '%s'\nset ylabel '%s' offset 1,0\nset xrange [0:*] noextend\n"
@@ -299,7 +302,7 @@ void kedge_learn_plot_groups(const char *title, const struct kedge_learn_round *
     put_common(out);
     begin_page(out, KEDGE_LEARN_PLOT_GROUPS, 1100, 420);
     kedge_buf_printf(out, "set multiplot title '%s' noenhanced font \",13\"\n", title);
-    place(out, 0, 1);
+    place(out, "Sites per group by rounds", 0, 1);
     put_frame(out);
     kedge_buf_put_str(
         out, "set xlabel 'rounds'\nset ylabel 'sites in the group' offset 1,0\nset xrange [*:*] noextend\n"

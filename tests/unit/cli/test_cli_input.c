@@ -230,6 +230,51 @@ START_TEST(test_beside_answers)
 }
 END_TEST
 
+/* Sites whose updates are alike lie at one place: in the picture each has its own, and none lies on a
+ * diamond. */
+START_TEST(test_dots_lie_apart)
+{
+    enum { SITES = 60 };
+    static char answer[SITES * 128];
+    struct fake fake = {.answer = answer};
+    struct kedge_buf svg;
+    double x[SITES + 8], y[SITES + 8];
+    size_t n = 0,
+           at_byte = (size_t)snprintf(answer, sizeof answer,
+                                      "{\"job\":\"j\",\"groups\":[{\"group\":0,\"sites\":%d,\"x\":\"0.5\","
+                                      "\"y\":\"0\"}],\"sites\":[",
+                                      SITES);
+    for (int i = 0; i < SITES; i++) {
+        at_byte +=
+            (size_t)snprintf(answer + at_byte, sizeof answer - at_byte,
+                             "%s{\"tenant\":\"t\",\"site\":\"s%d\",\"update\":\"placed\",\"x\":\"0.5\","
+                             "\"y\":\"0\"}",
+                             i ? "," : "", i);
+    }
+    snprintf(answer + at_byte, sizeof answer - at_byte, "]}");
+    make_scratch();
+    fake_open(&fake);
+    ck_assert_int_eq(kedge("job groups j --svg %s --state %s", at("j.svg"), at("state")), 0);
+    kedge_buf_init(&svg, 1 << 20);
+    ck_assert_int_eq(kedge_file_read(at("j.svg"), &svg, NULL), KEDGE_OK);
+    kedge_buf_put_u8(&svg, 0);
+    for (const char *c = strstr((const char *)svg.ptr, "<circle cx"); c; c = strstr(c + 1, "<circle cx")) {
+        ck_assert_uint_lt(n, SITES + 8);
+        ck_assert_int_eq(sscanf(c, "<circle cx=\"%lf\" cy=\"%lf\"", &x[n], &y[n]), 2);
+        for (size_t i = 0; i < n; i++) {
+            ck_assert_double_gt((x[n] - x[i]) * (x[n] - x[i]) + (y[n] - y[i]) * (y[n] - y[i]), 100);
+        }
+        n++;
+    }
+    ck_assert_uint_eq(n, SITES + 1); /* and one in the legend */
+    ck_assert(has_text(at("j.svg"), "60 dots are moved aside"));
+    ck_assert(has_text(at("j.svg"), "prefers-color-scheme:dark"));
+    kedge_buf_deinit(&svg);
+    fake_close();
+    remove_scratch();
+}
+END_TEST
+
 /* Words of any length: what is cut says so, and what was expected is there all the same. */
 START_TEST(test_long_words)
 {
@@ -305,6 +350,7 @@ int main(void)
     tcase_add_loop_test(t, test_keys, 0, 3);
     tcase_add_test(t, test_answers);
     tcase_add_test(t, test_beside_answers);
+    tcase_add_test(t, test_dots_lie_apart);
     tcase_add_test(t, test_long_words);
     tcase_add_test(t, test_initial_model);
     suite_add_tcase(s, t);

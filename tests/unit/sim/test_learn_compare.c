@@ -115,6 +115,17 @@ static bool draw(const char *name, const struct kedge_buf *script)
         snprintf(path, sizeof path, "%s/%s.%s", scratch, name, png ? "png" : "svg");
         ck_assert_msg(kedge_file_size(path) > 4000, "%s", path);
     }
+    /* the style for dark screens names colours that gnuplot wrote, and every panel has a title */
+    struct kedge_buf svg KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&svg, 1 << 24);
+    snprintf(path, sizeof path, "%s/%s.svg", scratch, name);
+    ck_assert_int_eq(kedge_file_read(path, &svg, NULL), KEDGE_OK);
+    kedge_buf_put_u8(&svg, 0);
+    static const char *const texts[] = {"prefers-color-scheme:dark", " by rounds<", "fill=\"#ffffff\"/>",
+                                        "'rgb( 68,  68,  68)'"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        ck_assert_msg(strstr((const char *)svg.ptr, texts[i]) != NULL, "%s: %s", path, texts[i]);
+    }
     snprintf(path, sizeof path, "%s/gnuplot.log", scratch); /* and gnuplot had nothing to say */
     ck_assert_msg(!kedge_file_exists(path), "%s", path);
     return true;
