@@ -14,7 +14,7 @@
 #include "common/tensor/safetensors.h"
 #include "crypto/hash.h"
 
-enum { POLL_MS = 500, WAIT_MAX_S = 7 * 86400 };
+enum { POLL_MS = 500, WAIT_MAX_S = 7 * 86400, TRIES = 20 };
 #define NPZ_MAX ((size_t)UINT32_MAX) /* no Zip64 */
 
 struct take {
@@ -248,23 +248,46 @@ static bool has_release(const json_t *models)
     return found;
 }
 
-/* From elsewhere nothing is asked without a key to check the answer; beside the coordinator one is needed for
- * what is released alone. */
-static int take_all(struct kedge_cli *c, struct take *t, uint64_t wait_s, json_t *taken,
-                    const char **ret_state, json_t **ret_answer, struct kedge_diag *d)
+/* One answer, and what it names. */
+static int take_answer(struct kedge_cli *c, struct take *t, uint64_t wait_s, json_t *taken,
+                       const char **ret_state, json_t **ret_answer, struct kedge_diag *d)
 {
-    int err = c->connect ? kedge_cli_chain_open(c, &t->chain, d) : KEDGE_OK;
-    err = err ? err : kedge_dir_make(t->dir, 0700, d);
-    err = err ? err : ask_model(c, t->job.s, wait_s, ret_answer, d);
+    int err = ask_model(c, t->job.s, wait_s, ret_answer, d);
     if (err) {
         return err;
     }
     c->told = false; /* from here on the coordinator is judged */
     *ret_state = kedge_cli_text(*ret_answer, "state");
     const json_t *models = json_object_get(*ret_answer, "models");
-    err = !c->connect && has_release(models) ? kedge_cli_chain_open(c, &t->chain, d) : KEDGE_OK;
+    if (!c->connect && !t->chain.log.name[0] && has_release(models)) {
+        err = kedge_cli_chain_open(c, &t->chain, d);
+    }
     err = err ? err : check_answer(t, *ret_answer, d);
     return err ? err : take_models(c, t, models, taken, d);
+}
+
+/* From elsewhere nothing is asked without a key to check the answer; beside the coordinator one is needed for
+ * what is released alone. A model in use may be replaced by the next round before it is fetched: then what is
+ * in use now is asked for. */
+static int take_all(struct kedge_cli *c, struct take *t, uint64_t wait_s, json_t *taken,
+                    const char **ret_state, json_t **ret_answer, struct kedge_diag *d)
+{
+    int err = c->connect ? kedge_cli_chain_open(c, &t->chain, d) : KEDGE_OK;
+    err = err ? err : kedge_dir_make(t->dir, 0700, d);
+    for (int tries = 0; !err && tries < TRIES; tries++) {
+        json_decref(*ret_answer);
+        *ret_answer = NULL;
+        *ret_state = "";
+        json_array_clear(taken);
+        err = take_answer(c, t, wait_s, taken, ret_state, ret_answer, d);
+        bool moved_on =
+            err == KEDGE_E_NOT_FOUND && *ret_answer && !has_release(json_object_get(*ret_answer, "models"));
+        if (!moved_on || tries + 1 == TRIES) {
+            return err;
+        }
+        err = KEDGE_OK;
+    }
+    return err;
 }
 
 int kedge_cmd_job_model(struct kedge_cli *c)

@@ -10,6 +10,7 @@
 #include "chain/json.h"
 #include "chain/witness_policy.h"
 #include "common/base/mem.h"
+#include "common/base/nearest.h"
 #include "common/base/os/file.h"
 
 static int bad(struct kedge_diag *d, const char *field, const char *expected)
@@ -30,7 +31,9 @@ static int check_keys(const json_t *object, const char *const *allowed, const ch
             i++;
         }
         if (!allowed[i]) {
-            return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: unknown key \"%.60s\"", what, key);
+            (void)kedge_diag_set(d, KEDGE_E_FORMAT, "%s: unknown key \"%.60s\"", what, key);
+            kedge_nearest_hint(d, key, allowed, i, "docs/record.md lists the keys of a trust file");
+            return KEDGE_E_FORMAT;
         }
     }
     return KEDGE_OK;

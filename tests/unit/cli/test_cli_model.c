@@ -233,12 +233,28 @@ START_TEST(test_in_use)
 }
 END_TEST
 
+START_TEST(test_misspelt_trust)
+{
+    begin();
+    char *answer = answer_of(TRUTH);
+    fake.answer = answer;
+    put_file(at("wrong.json"), "{\"schema_version\":1,\"deploymnt\":\"fake\"}");
+    ck_assert_int_ne(
+        kedge("job model j --out %s --state %s --trust %s", at("models"), at("state"), at("wrong.json")), 0);
+    ck_assert_msg(strstr(err_out, "did you mean \"deployment\"?") != NULL, "%s", err_out);
+    fake_close();
+    free(answer);
+    remove_scratch();
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("model");
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, test_lies, 0, LIES);
     tcase_add_test(t, test_in_use);
+    tcase_add_test(t, test_misspelt_trust);
     Suite *s = suite_create("cli model");
     suite_add_tcase(s, t);
     return run_suite(s);
