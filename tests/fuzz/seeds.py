@@ -234,7 +234,7 @@ def written(seeds):
               b"\x01" + npz(zipfile.ZIP_STORED, **texts), b"\x11" + npz(zipfile.ZIP_DEFLATED, **texts),
               b"\x25" + npz(zipfile.ZIP_STORED, **steps),
               '\2{"users": ["a"], "num_samples": [2], "user_data": {"a": {"x": [[1, 2e1], [3, 4]], "y": [0, 1], "z": [{}]}}}',
-              '\2{"user_data": {"a": {"y": [0, 1], "x": [1, -2]}, "b": {"x": [[3], [5]], "y": [1, 0]}}}')
+              '\2{"users": ["b", "a"], "user_data": {"a": {"y": [0, 1], "x": [1, -2]}, "b": {"x": [[3], [5]], "y": [1, 0]}}}')
     seeds.put("idx", idx(8, (2, 2, 2), bytes(range(8))), idx(8, (4,), bytes(4)), idx(13, (2,), struct.pack(">2f", 1, 2)))
 
 
