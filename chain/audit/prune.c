@@ -76,14 +76,16 @@ static bool is_made_of_updates(const struct kedgei_round *round, uint32_t g)
            && kedge_hash_is_zero(&row->stepped) && kedge_hash_eq(&row->after, &round->aggregates[g]->subject);
 }
 
-static bool is_whole(const struct kedgei_decision *d)
+static bool is_intermediate(const struct kedgei_decision *d)
 {
-    return d->kind == KEDGEI_AGGREGATE && d->erased == 0 && d->job->closed && kedgei_job_whole(d->job)
+    return d->kind == KEDGEI_AGGREGATE && d->job->closed && kedgei_job_whole(d->job)
            && is_made_of_updates(d->round, d->group);
 }
 
-int kedgei_intermediate(struct kedgei_audit *a, const struct kedge_id *job, uint32_t keep_every,
-                        struct kedge_buf *ret)
+/* erased_too: also those whose updates are erased. Nobody may give them up any more, but who gave them up
+ * before the order came has done nothing wrong. */
+static int collect(struct kedgei_audit *a, const struct kedge_id *job, uint32_t keep_every, bool erased_too,
+                   struct kedge_buf *ret)
 {
     struct kedgei_replay r = {.a = a};
     struct kedge_buf kept;
@@ -93,7 +95,7 @@ int kedgei_intermediate(struct kedgei_audit *a, const struct kedge_id *job, uint
     err = err ? err : kedgei_mark_erased(&r);
     for (size_t i = 0; i < r.count && !err; i++) {
         const struct kedgei_decision *d = &r.items[i];
-        if (is_whole(d) && (!job || kedge_id_eq(job, &d->job->id))
+        if (is_intermediate(d) && (erased_too || d->erased == 0) && (!job || kedge_id_eq(job, &d->job->id))
             && (keep_every == 0 || d->round->number % keep_every != 0)
             && !kedge_pruned_has(kedge_buf_view(&kept), &d->fact->subject)) {
             kedge_buf_put(ret, d->fact->subject.b, KEDGE_HASH_LEN);
@@ -104,6 +106,12 @@ int kedgei_intermediate(struct kedgei_audit *a, const struct kedge_id *job, uint
     kedgei_scratch_free(&a->scratch, r.items);
     kedge_buf_deinit(&kept);
     return err;
+}
+
+int kedgei_intermediate(struct kedgei_audit *a, const struct kedge_id *job, uint32_t keep_every,
+                        struct kedge_buf *ret)
+{
+    return collect(a, job, keep_every, false, ret);
 }
 
 int kedgei_pruned_load(struct kedgei_audit *a)
@@ -122,7 +130,7 @@ int kedgei_pruned_load(struct kedgei_audit *a)
         kedge_buf_clear(&listed);
     }
     if (!err && listed.len > 0) {
-        err = kedgei_intermediate(a, NULL, 0, &may);
+        err = collect(a, NULL, 0, true, &may);
     }
     for (size_t at = 0; at < may.len && !err; at += KEDGE_HASH_LEN) {
         struct kedge_hash digest;
@@ -157,6 +165,13 @@ static int open_scratch(struct kedgei_audit *a)
     return err;
 }
 
+static void set_unmade(struct kedgei_audit *a, const struct kedgei_job *job)
+{
+    for (uint32_t j = 0; j < a->job_count; j++) {
+        a->jobs[j]->has_unmade = a->jobs[j]->has_unmade || a->jobs[j] == job;
+    }
+}
+
 int kedgei_rebuild(struct kedgei_replay *r)
 {
     struct kedgei_audit *a = r->a;
@@ -165,8 +180,12 @@ int kedgei_rebuild(struct kedgei_replay *r)
         struct kedgei_decision d = r->items[i]; /* its result counts when it is replayed */
         struct kedgei_findings ignored = {.items = NULL};
         struct kedge_hash made;
-        if (!is_whole(&d) || !kedge_pruned_has(kedge_buf_view(&a->pruned), &d.fact->subject)
+        if (!is_intermediate(&d) || !kedge_pruned_has(kedge_buf_view(&a->pruned), &d.fact->subject)
             || kedge_blobs_find(a->main.blobs, &d.fact->subject, NULL) == KEDGE_OK) {
+            continue;
+        }
+        if (d.erased > 0) { /* given up first, and then its updates were erased: nobody makes it again */
+            set_unmade(a, d.job);
             continue;
         }
         err = kedge_blob_writer_open(a->rebuilt, 0, &r->writer, &a->diag);
@@ -185,6 +204,26 @@ int kedgei_rebuild(struct kedgei_replay *r)
         kedgei_findings_deinit(&ignored);
     }
     return err;
+}
+
+void kedgei_tell_unmade(struct kedgei_replay *r)
+{
+    struct kedgei_audit *a = r->a;
+    uint64_t count = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        struct kedgei_decision *d = &r->items[i];
+        if (d->lacks_model) {
+            memset(&d->result, 0, sizeof d->result);
+            count++;
+        }
+    }
+    a->counts.decisions_erased += count;
+    if (count > 0) {
+        kedgei_find(&a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_ERASED, a->main.name,
+                    "not replayed: %llu decisions over models that were pruned and cannot be made again, for "
+                    "updates that they were made of are erased since",
+                    (unsigned long long)count);
+    }
 }
 
 void kedgei_rebuild_end(struct kedgei_audit *a)

@@ -17,6 +17,10 @@ KEDGE_NODISCARD int kedgei_pruned_load(struct kedgei_audit *a);
 /* Makes what is pruned again, round by round, before decisions are replayed; what cannot be made stays
  * missing. */
 KEDGE_NODISCARD int kedgei_rebuild(struct kedgei_replay *r);
+/* After the replay: decisions that begin with a model which was pruned and which nobody can make again, since
+ * updates that it was made of are erased. They count as decisions over erased updates, and nothing that was
+ * computed of them is part of the digest. */
+void kedgei_tell_unmade(struct kedgei_replay *r);
 /* Removes the scratch folder of that. */
 void kedgei_rebuild_end(struct kedgei_audit *a);
 

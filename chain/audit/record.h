@@ -102,7 +102,8 @@ struct kedgei_round {
 struct kedgei_job {
     struct kedge_id id;
     struct kedgei_fact *opened, *closed;
-    bool usable; /* spec and layout are known */
+    bool usable;     /* spec and layout are known */
+    bool has_unmade; /* replay: models were pruned, and then updates erased that they were made of */
     struct kedge_job_spec spec;
     struct kedge_layout layout, update_layout; /* of a training update */
     int32_t limit;                             /* largest |q| of an update */

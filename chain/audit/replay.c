@@ -36,6 +36,10 @@ void kedgei_replay_failed(const struct kedgei_replay *r, struct kedgei_decision 
     if (err == KEDGE_E_NOT_FOUND && KEDGEI_SKIP(r->a, decisions)) {
         return;
     }
+    if (err == KEDGE_E_NOT_FOUND && d->job->has_unmade) { /* files that should be here verify has missed */
+        d->lacks_model = true;
+        return;
+    }
     if (err == KEDGE_E_SEALED) { /* nothing is wrong with it, as far as can be seen: counted and told at the
                                     end */
         d->sealed = true;
@@ -500,6 +504,7 @@ int kedgei_replay(struct kedgei_audit *a)
     err = err ? err : kedgei_rebuild(&r);
     err = err ? err : kedgei_parallel(a, "decisions", r.count, run_decision, &r);
     count_sealed(&r);
+    kedgei_tell_unmade(&r);
     err = err ? err : digest_results(&r, &a->results);
     a->counts.decisions = r.count - a->counts.decisions_erased - a->counts.decisions_sealed
                           - (a->skipped ? a->skipped->decisions : 0);

@@ -29,6 +29,7 @@ struct kedgei_decision {
     const struct kedgei_fact *fact; /* KEDGEI_ASSIGNED, KEDGEI_AGGREGATE */
     uint32_t group;                 /* KEDGEI_DIRECTION, KEDGEI_AGGREGATE, KEDGEI_SERVER */
     bool sealed;                    /* an input of it is encrypted under a key that is not here */
+    bool lacks_model;               /* a model that it needs was pruned, and cannot be made again: prune.h */
     uint32_t erased;                /* inputs of it that their tenant had erased: it is left out */
     struct kedge_hash result;       /* over what was computed; zero before, and when that failed */
 };

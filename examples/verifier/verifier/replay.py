@@ -44,9 +44,9 @@ class Replay:
         self.same(job, "F32", arithmetic.initial_model(job.layout, job.fans, job.seed), digest, where, "initial model")
 
     def round(self, job, round_):
-        if any(e.subject in t.erased for inputs in round_.inputs.values() for t, _, e in inputs):
-            self.skipped.append(f"{job.name}, round {round_.number}: an update was erased")
-            return
+        erased = any(e.subject in t.erased for rows in round_.inputs.values() for t, _, e in rows)
+        if erased or any(not self.record.blobs.exists(e.body["base"]) for e in round_.aggregates.values()):
+            return self.skipped.append(f"{job.name}, round {round_.number}: an update was erased, of it or of what its model is made of")
         if round_.kind == "pretrain":
             self.cold_start(job, round_)
         for group, entry in sorted(round_.aggregates.items()):
