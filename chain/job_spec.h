@@ -72,6 +72,7 @@ struct kedge_job_spec {
     char data[KEDGE_DATA_NAME_MAX + 1];         /* required: the name that each site binds to its own files */
     uint32_t classes_count;                     /* names of the labels, default none: */
     char classes[KEDGE_SPEC_CLASSES_BYTES_MAX]; /* class i is the i-th name, each with its NUL */
+    bool learns_classes; /* "classes": "federated": the sites name them together in round 1 */
     enum kedge_spec_standardize standardize;
     bool shows_loss; /* "metric": "loss", which is the default where a number is predicted; else "accuracy" */
     uint32_t rounds; /* required, 1…1,000,000 */
@@ -207,6 +208,12 @@ double kedge_job_spec_rate(const struct kedge_job_spec *spec, uint32_t batch);
  * no more steps than passes in such batches have. */
 bool kedge_job_spec_takes_batch(const struct kedge_job_spec *spec, uint64_t samples, uint64_t steps,
                                 uint64_t batch, double learning_rate);
+/* The round in which the sites name the classes together, and that in which nothing is trained for it. */
+enum { KEDGE_CLASSES_ROUND = 1 };
+bool kedge_job_spec_asks_classes(const struct kedge_job_spec *spec, uint32_t round);
+/* An update of that round names at least one class, and no more than the model has outputs; one of another
+ * round or job names none. names: as chain/class_names.h. */
+bool kedge_job_spec_takes_classes(const struct kedge_job_spec *spec, uint32_t round, const char *names);
 /* What an update weighs follows from the update statements alone, whatever the files hold. */
 bool kedge_job_spec_weighs_statements(const struct kedge_job_spec *spec, const struct kedge_rule *rule);
 

@@ -2,6 +2,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "chain/class_names.h"
 #include "chain/job_spec_impl.h"
 #include "common/tensor/scales.h"
 
@@ -25,8 +26,12 @@ static bool is_there(const struct kedge_job_spec *s, const char *name)
 static int read_classes(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     size_t count = json_array_size(v), used = 0;
+    if (json_is_string(v) && strcmp(json_string_value(v), "federated") == 0) {
+        s->learns_classes = true;
+        return KEDGE_OK;
+    }
     if (!json_is_array(v) || count < 2 || count > KEDGE_SPEC_CLASSES_MAX) {
-        return bad(d, "classes", "a list of 2 to 1024 names");
+        return bad(d, "classes", "a list of 2 to 1024 names, or \"federated\"");
     }
     for (size_t i = 0; i < count; i++) {
         const json_t *name = json_array_get(v, i);
@@ -109,7 +114,7 @@ int kedgei_spec_read_data(const json_t *root, struct kedge_job_spec *s, struct k
             "which has %s",
             classes ? "classes" : "metric", classes ? "no classes" : "no accuracy");
     }
-    if (classes && s->classes_count != kedge_model_outputs(&s->model)) {
+    if (s->classes_count > 0 && s->classes_count != kedge_model_outputs(&s->model)) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,
                               "job spec: \"classes\": %u names, but the model has %u outputs",
                               s->classes_count, kedge_model_outputs(&s->model));
@@ -117,26 +122,45 @@ int kedgei_spec_read_data(const json_t *root, struct kedge_job_spec *s, struct k
     return KEDGE_OK;
 }
 
-/* Means and variances are averaged as all of a model is, weighted by samples, each once and by all alike: a
- * job that does anything else to updates would change them, too. */
+bool kedge_job_spec_asks_classes(const struct kedge_job_spec *spec, uint32_t round)
+{
+    return spec->learns_classes && round == KEDGE_CLASSES_ROUND;
+}
+
+bool kedge_job_spec_takes_classes(const struct kedge_job_spec *spec, uint32_t round, const char *names)
+{
+    return kedge_job_spec_asks_classes(spec, round)
+               ? names[0] != '\0' && kedge_class_names_count(names) <= kedge_model_outputs(&spec->model)
+               : names[0] == '\0';
+}
+
+/* What sites find together takes rounds in which nothing is trained. Means and variances are averaged as all
+ * of a model is, weighted by samples, each once and by all alike: a job that does anything else to updates
+ * would change them, too. Classes are named in such a round. */
 int kedgei_spec_check_data(const struct kedge_job_spec *s, struct kedge_diag *d)
 {
-    if (s->standardize != KEDGE_STANDARDIZE_FEDERATED) {
+    const bool scales = s->standardize == KEDGE_STANDARDIZE_FEDERATED;
+    const char *key = scales ? "standardize" : "classes";
+    const uint32_t rounds = scales ? KEDGE_SCALES_STAGES : KEDGE_CLASSES_ROUND;
+    if (!scales && !s->learns_classes) {
         return KEDGE_OK;
     }
     bool plain = strcmp(s->strategy->name, "fedavg") == 0 || strcmp(s->strategy->name, "fedprox") == 0;
     if (!plain || s->grouping != KEDGE_GROUPING_NONE || s->rule->kind != KEDGE_RULE_MEAN
         || s->server != KEDGE_SERVER_NONE || s->compression.kind != KEDGE_COMPACT_NONE) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,
-                              "job spec: \"standardize\": \"federated\" goes with strategy \"fedavg\" or "
-                              "\"fedprox\", rule \"mean\", server \"none\" and whole updates");
+                              "job spec: \"%s\": \"federated\" goes with strategy \"fedavg\" or "
+                              "\"fedprox\", rule \"mean\", server \"none\" and whole updates",
+                              key);
     }
-    if (s->scale < KEDGE_SCALES_UNIT_BITS || s->bound < 2) {
+    if (scales && (s->scale < KEDGE_SCALES_UNIT_BITS || s->bound < 2)) {
         return bad(d, "scale",
                    "20 or more, and a \"bound\" of at least 2, with \"standardize\": \"federated\"");
     }
-    if (s->rounds <= KEDGE_SCALES_STAGES) {
-        return bad(d, "rounds", "3 or more with \"standardize\": \"federated\", which takes two of them");
+    if (s->rounds <= rounds) {
+        return bad(d, "rounds",
+                   scales ? "3 or more with \"standardize\": \"federated\", which takes two of them"
+                          : "2 or more with \"classes\": \"federated\", which takes one of them");
     }
     return KEDGE_OK;
 }

@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+#include "chain/class_names.h"
 #include "chain/dsse.h"
 #include "chain/main_entry.h"
 #include "common/base/diag.h"
@@ -180,6 +181,7 @@ struct kedge_st_update {
     char engine[KEDGE_ST_ENGINE_MAX + 1];  /* an auditor keeps of it what there is, and nothing behind it */
     char energy_how[KEDGE_ST_HOW_MAX + 1]; /* optional: what was read, of what; bounds of a modelled number */
     char choice[KEDGE_ST_HOW_MAX + 1];     /* optional: why this batch, and with what power */
+    char classes[KEDGE_CLASS_NAMES_ROOM];  /* optional: the labels in the site's files, where the job asks */
 };
 
 /* By the site: loss is the mean over its test samples. Subject: digest of the model. */
@@ -352,6 +354,7 @@ struct kedge_st_step {
     uint32_t group_count; /* at least 1 */
     struct kedge_st_step_group groups[KEDGE_GROUPS_MAX];
     uint64_t time_ms;
+    char classes[KEDGE_CLASS_NAMES_ROOM]; /* optional: what the updates of this round name together */
 };
 
 /* Subject: digest of the model. file is a name without folders. */

@@ -108,10 +108,30 @@ const char *kedgei_get_string(const struct kedgei_field *f, struct kedge_view te
         return NULL;
     case KEDGEI_U32:
     case KEDGEI_U64:
+    case KEDGEI_NAMES:
     case KEDGEI_LIST:
         break;
     }
     return "another type";
+}
+
+static const char *get_names(const json_t *value, char *p)
+{
+    size_t count = json_array_size(value), used = 0; /* 0 when it is no array */
+    memset(p, 0, KEDGE_CLASS_NAMES_ROOM);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *name = json_array_get(value, i);
+        size_t len = json_string_length(name);
+        if (!json_is_string(name) || len == 0 || memchr(json_string_value(name), '\0', len)) {
+            return "names";
+        }
+        if (used + len + 1 > KEDGE_CLASS_NAMES_BYTES_MAX) {
+            return "at most 4096 bytes of names";
+        }
+        memcpy(p + used, json_string_value(name), len);
+        used += len + 1;
+    }
+    return json_is_array(value) ? NULL : "an array of names";
 }
 
 /* NULL, or what was expected. */
@@ -123,6 +143,8 @@ static const char *get_scalar(const struct kedgei_field *f, const json_t *value,
     }
     if (f->type == KEDGEI_U32 || f->type == KEDGEI_U64) {
         expected = get_integer(f, value, p);
+    } else if (f->type == KEDGEI_NAMES) {
+        expected = get_names(value, p);
     } else if (!json_is_string(value)) {
         return "a string";
     } else {

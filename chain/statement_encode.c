@@ -13,6 +13,16 @@ static void put_hex(struct kedge_buf *out, const void *bytes)
     kedge_buf_put_u8(out, '"');
 }
 
+static void put_names(const char *names, struct kedge_buf *out)
+{
+    bool first = true;
+    for (const char *name = names; *name != '\0'; name += strlen(name) + 1, first = false) {
+        kedge_buf_put_u8(out, first ? '[' : ',');
+        kedgei_json_put_string(out, name);
+    }
+    kedge_buf_put_str(out, first ? "[]" : "]");
+}
+
 static void put_scalar(const struct kedgei_field *f, const void *p, struct kedge_buf *out)
 {
     uint32_t u32 = 0;
@@ -51,6 +61,9 @@ static void put_scalar(const struct kedgei_field *f, const void *p, struct kedge
         memcpy(&real, p, sizeof real);
         kedge_real_encode(real, text);
         kedge_buf_printf(out, "\"%s\"", text);
+        break;
+    case KEDGEI_NAMES:
+        put_names(p, out);
         break;
     case KEDGEI_LIST:
         KEDGE_ASSERT(f->type != KEDGEI_LIST); /* no list in a list */

@@ -96,6 +96,8 @@ const char *kedgei_field_check(const struct kedgei_field *f, const void *p)
     case KEDGEI_REAL:
     case KEDGEI_REAL_POS:
         return check_real(f, p);
+    case KEDGEI_NAMES:
+        return kedge_class_names_expected(p);
     case KEDGEI_LIST:
         break;
     }
@@ -120,6 +122,7 @@ static size_t value_size(enum kedgei_type type)
     case KEDGEI_ID_OR_EMPTY:
     case KEDGEI_TEXT:
     case KEDGEI_FILE:
+    case KEDGEI_NAMES:
         return 1; /* the end of an empty text */
     case KEDGEI_LIST:
         break;

@@ -20,6 +20,7 @@ enum kedgei_type {
     KEDGEI_U64_TEXT,    /* uint64_t, decimal string up to max */
     KEDGEI_REAL,        /* double, decimal string, finite */
     KEDGEI_REAL_POS,    /* the same, not below zero */
+    KEDGEI_NAMES,       /* char[KEDGE_CLASS_NAMES_ROOM], chain/class_names.h; an array of strings */
     KEDGEI_LIST,        /* array described by list */
 };
 

@@ -170,6 +170,7 @@ static const struct kedgei_field update_fields[] = {
     OPTIONAL(REAL_POS, update, loss),
     {FIELD(update, energy_how, TEXT), .max = KEDGE_ST_HOW_MAX, .optional = true},
     {FIELD(update, choice, TEXT), .max = KEDGE_ST_HOW_MAX, .optional = true},
+    OPTIONAL(NAMES, update, classes),
 };
 
 /* Unknown is no number, and a zero in statements from before the field could be left out. */
@@ -394,6 +395,7 @@ static const struct kedgei_field step_fields[] = {
     LIST(step, groups, step_groups),
     OPTIONAL(REAL_POS, step, drift),
     {FIELD(step, time_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
+    OPTIONAL(NAMES, step, classes),
 };
 
 static const struct kedgei_field release_fields[] = {

@@ -81,6 +81,19 @@ static int ask_whole_job(struct kedge_cli *c, const char *job, uint64_t from, js
     return KEDGE_OK;
 }
 
+/* Learnt from the job's sites. */
+static void say_classes(const struct kedge_cli *c, const json_t *o)
+{
+    const json_t *classes = json_object_get(o, "classes"), *name;
+    size_t i;
+    json_array_foreach(classes, i, name)
+    {
+        const char *text = json_string_value(name);
+        kedge_cli_say(c, "%s%s", i ? ", " : "classes  ", text ? text : "");
+    }
+    kedge_cli_say(c, "%s", json_array_size(classes) > 0 ? "\n" : "");
+}
+
 static void say_job(const struct kedge_cli *c, const json_t *o)
 {
     const json_t *missing = json_object_get(o, "tenants_missing"), *tenant;
@@ -92,6 +105,7 @@ static void say_job(const struct kedge_cli *c, const json_t *o)
         kedge_cli_say(c, "strategy %s, rule %s, server %s\n", kedge_cli_text(o, "strategy"),
                       kedge_cli_text(o, "rule"), kedge_cli_text(o, "server"));
     }
+    say_classes(c, o);
     if (kedge_cli_text(o, "reason")[0]) {
         kedge_cli_say(c, "reason   %s: %s\n", kedge_cli_text(o, "reason"), kedge_cli_text(o, "reason_text"));
     }

@@ -24,6 +24,7 @@ struct take {
     uint64_t group; /* UINT64_MAX: all */
     struct kedge_hash spec;
     struct kedge_cli_chain chain;
+    char classes[KEDGE_CLASS_NAMES_ROOM]; /* that the job learnt */
 };
 
 /* The same model as one NumPy array a tensor. */
@@ -119,6 +120,53 @@ static int check_model(const struct take *t, json_t *model, struct kedge_diag *d
     return err;
 }
 
+/* The names that the job learnt, which its spec has not. */
+static int write_classes(const struct kedge_cli *c, const struct take *t, json_t *model, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf text;
+    json_t *list = json_array();
+    for (const char *name = t->classes; *name != '\0'; name += strlen(name) + 1) {
+        json_array_append_new(list, json_string(name));
+    }
+    if (json_array_size(list) == 0) {
+        json_decref(list);
+        return KEDGE_OK;
+    }
+    kedge_buf_init(&text, KEDGE_SPEC_MAX);
+    int err = name_file(t, model, "classes.json", path, d);
+    err = err ? err : kedge_cli_dump(list, JSON_COMPACT, &text);
+    json_decref(list);
+    kedge_buf_put_str(&text, "\n");
+    err = err ? err : text.err ? text.err : kedge_file_write(path, kedge_buf_view(&text), 0600, d);
+    kedge_buf_deinit(&text);
+    if (!err) {
+        kedge_cli_say(c, "%s  the names of its classes\n", path);
+        json_object_set_new(model, "classes_file", json_string(path));
+    }
+    return err;
+}
+
+/* Of a model that is in use, by the coordinator's word as all of it. */
+static int name_classes(const json_t *o, char ret[KEDGE_CLASS_NAMES_ROOM], struct kedge_diag *d)
+{
+    const json_t *name;
+    size_t i;
+    json_array_foreach(json_object_get(o, "classes"), i, name)
+    {
+        char one[KEDGE_CLASS_NAMES_ROOM] = "";
+        size_t len = json_string_length(name);
+        if (len < 1 || len > KEDGE_CLASS_NAME_MAX || strlen(json_string_value(name)) != len) {
+            return kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells names of classes that are none");
+        }
+        memcpy(one, json_string_value(name), len);
+        if (kedge_class_names_expected(one) || kedge_class_names_unite(ret, one) != KEDGE_OK) {
+            return kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells names of classes that are none");
+        }
+    }
+    return KEDGE_OK;
+}
+
 /* Before anything is taken: what the coordinator says of models and spec is what the main chain says. */
 static int check_answer(struct take *t, const json_t *o, struct kedge_diag *d)
 {
@@ -139,7 +187,11 @@ static int check_answer(struct take *t, const json_t *o, struct kedge_diag *d)
         err = kedge_diag_set(d, KEDGE_E_STATE, "job %s has no such model (it has %zu)", t->job.s,
                              json_array_size(models));
     }
-    return err || released == 0 ? err : kedge_cli_check_opened(&t->chain, o, &t->job, &t->spec, d);
+    if (err || released == 0) {
+        return err ? err : name_classes(o, t->classes, d);
+    }
+    err = kedge_cli_check_opened(&t->chain, o, &t->job, &t->spec, d);
+    return err ? err : kedge_cli_check_named(&t->chain, o, &t->job, t->classes, d);
 }
 
 static int take_model(struct kedge_cli *c, const struct take *t, json_t *model, struct kedge_diag *d)
@@ -168,6 +220,7 @@ static int take_model(struct kedge_cli *c, const struct take *t, json_t *model, 
         kedge_cli_say(c, "%s\n", npz);
         json_object_set_new(model, "npz", json_string(npz));
     }
+    err = err ? err : write_classes(c, t, model, d);
     return err ? err : take_spec(c, t, model, d);
 }
 

@@ -29,15 +29,16 @@ struct predict {
 
 /* ---- the spec ---- */
 
-/* MODEL.json for MODEL.safetensors. */
-static int find_spec(const struct kedge_cli_predict *w, char out[KEDGE_PATH_MAX], struct kedge_diag *d)
+/* MODEL.ENDING for MODEL.safetensors, or the spec that was named. */
+static int find_beside(const struct kedge_cli_predict *w, const char *word, char out[KEDGE_PATH_MAX],
+                       struct kedge_diag *d)
 {
     static const char ending[] = ".safetensors";
     size_t len = strlen(w->model), cut = sizeof ending - 1;
     bool has_ending = len > cut && strcmp(w->model + len - cut, ending) == 0;
-    int n = w->spec
-                ? snprintf(out, KEDGE_PATH_MAX, "%s", w->spec)
-                : snprintf(out, KEDGE_PATH_MAX, "%.*s.json", (int)(has_ending ? len - cut : len), w->model);
+    int n = w->spec ? snprintf(out, KEDGE_PATH_MAX, "%s", w->spec)
+                    : snprintf(out, KEDGE_PATH_MAX, "%.*s.%s", (int)(has_ending ? len - cut : len), w->model,
+                               word);
     return n > 0 && n < KEDGE_PATH_MAX ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_TOO_LONG, "path too long");
 }
 
@@ -45,7 +46,7 @@ static int read_spec(struct predict *p, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_buf text;
-    int err = find_spec(&p->words, path, d);
+    int err = find_beside(&p->words, "json", path, d);
     if (err) {
         return err;
     }
@@ -67,6 +68,47 @@ static int read_spec(struct predict *p, struct kedge_diag *d)
             path);
         err = kedge_diag_hint(d, "kedge job model --npz, and the lines for Python in docs/python.md");
     }
+    return err;
+}
+
+/* MODEL.classes.json, of a job that learnt them: kedge job model wrote it. They take their place in the spec.
+ */
+static int read_classes(struct predict *p, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf text;
+    json_t *list = NULL, *name;
+    size_t i, used = 0;
+    bool fits;
+    struct kedge_cli_predict beside = {.model = p->words.model};
+    int err = find_beside(&beside, "classes.json", path, d);
+    if (err || !p->spec->learns_classes) {
+        return err;
+    }
+    err = kedge_cli_read_file(path, KEDGE_SPEC_MAX, &text, d);
+    if (err == KEDGE_E_NOT_FOUND) {
+        (void)kedge_diag_hint(d,
+                              "kedge job model writes the names of classes beside a model that learnt them");
+    }
+    list = err ? NULL : json_loadb((const char *)text.ptr, text.len, 0, NULL);
+    fits = json_array_size(list) >= 1 && json_array_size(list) <= kedge_model_outputs(&p->spec->model);
+    json_array_foreach(list, i, name)
+    {
+        size_t len = json_string_length(name);
+        fits = fits && json_is_string(name) && len >= 1 && len <= KEDGE_CLASS_NAME_MAX
+               && strlen(json_string_value(name)) == len && used + len < sizeof p->spec->classes;
+        if (fits) {
+            memcpy(p->spec->classes + used, json_string_value(name), len + 1);
+            used += len + 1;
+        }
+    }
+    if (!err && !fits) {
+        err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s: expected a list of 1 to %u names of classes", path,
+                             kedge_model_outputs(&p->spec->model));
+    }
+    p->spec->classes_count = err ? 0 : (uint32_t)json_array_size(list);
+    json_decref(list);
+    kedge_buf_deinit(&text);
     return err;
 }
 
@@ -344,6 +386,7 @@ static int work(struct predict *p, json_t *answer, struct kedge_diag *d)
 {
     kedge_train_set_threads(1); /* as sites count by default */
     int err = read_spec(p, d);
+    err = err ? err : read_classes(p, d);
     err = err ? err : read_model(p, d);
     err = err ? err : read_data(p, d);
     if (err) {

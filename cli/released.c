@@ -2,8 +2,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "chain/audit/audit.h"
+#include "chain/job_spec.h"
 #include "chain/merkle.h"
 #include "chain/proof.h"
 #include "chain/witness_quorum.h"
@@ -132,4 +134,27 @@ int kedge_cli_check_opened(const struct kedge_cli_chain *chain, const json_t *an
     }
     kedge_mem_free(st);
     return not_proven(err, "the spec", job, d);
+}
+
+int kedge_cli_check_named(const struct kedge_cli_chain *chain, const json_t *answer,
+                          const struct kedge_id *job, char ret[KEDGE_CLASS_NAMES_ROOM], struct kedge_diag *d)
+{
+    uint64_t index = 0;
+    memset(ret, 0, KEDGE_CLASS_NAMES_ROOM);
+    if (!json_object_get(answer, "named")) {
+        return KEDGE_OK;
+    }
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    int err = st ? open_entry(chain, answer, "named", "named_proof", st, &index, d) : KEDGE_E_NOMEM;
+    if (!err
+        && (st->kind != KEDGE_ST_STEP || !kedge_id_eq(&st->u.step.job, job)
+            || st->u.step.round != KEDGE_CLASSES_ROUND)) {
+        err = kedge_diag_set(d, KEDGE_E_VERIFY, "entry %" PRIu64 " of %s says something else", index,
+                             chain->log.name);
+    }
+    if (!err) {
+        memcpy(ret, st->u.step.classes, KEDGE_CLASS_NAMES_ROOM);
+    }
+    kedge_mem_free(st);
+    return not_proven(err, "the names of the classes", job, d);
 }

@@ -1,11 +1,12 @@
 /* What the main chain proves of a job's models, before they are taken. A coordinator's bare word would do for
  * nobody: it could hand out another model, or another spec, under which the same model means something else.
  * So its answer brings two entries with their inclusion proofs, the release of each model and the opening of
- * the job, and both are held to the log key that was known before, and to the witness policy of the trust
- * file where that has one. */
+ * the job, and the step that named its classes where it learnt them; they are held to the log key that was
+ * known before, and to the witness policy of the trust file where that has one. */
 #ifndef KEDGE_CLI_RELEASED_H
 #define KEDGE_CLI_RELEASED_H
 
+#include "chain/class_names.h"
 #include "chain/note.h"
 #include "chain/witness_policy.h"
 #include "cli/cli.h"
@@ -30,5 +31,10 @@ KEDGE_NODISCARD int kedge_cli_check_release(const struct kedge_cli_chain *chain,
 KEDGE_NODISCARD int kedge_cli_check_opened(const struct kedge_cli_chain *chain, const json_t *answer,
                                            const struct kedge_id *job, const struct kedge_hash *spec,
                                            struct kedge_diag *d);
+/* "named" and "named_proof", where the answer has them: what classes the job learnt; else none are.
+ * KEDGE_E_VERIFY. */
+KEDGE_NODISCARD int kedge_cli_check_named(const struct kedge_cli_chain *chain, const json_t *answer,
+                                          const struct kedge_id *job, char ret[KEDGE_CLASS_NAMES_ROOM],
+                                          struct kedge_diag *d);
 
 #endif

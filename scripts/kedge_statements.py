@@ -25,6 +25,7 @@ the table, text in UTF-8 with `\\"` and `\\\\` escaped and no control characters
 | decimal ≤ b | a whole number as a text of decimal digits |
 | real | a finite number as a decimal text; *real ≥ 0*: not below zero. Readers take its binary64, and never write it again |
 | one of … | one of these texts |
+| names | an array of texts of 1 to 127 bytes, strictly ascending by their bytes, together at most 4,096 with one more each |
 | list a…b | an array of so many, strictly ascending by the first member |
 
 A field marked *optional* is left out where its value is zero, empty or all zeros, and only then; *may be absent* where there is no value.
@@ -137,7 +138,7 @@ class Table:
                     "ENUM": lambda: "one of " + ", ".join(f"`{w}`" for w in self.words[a[0]]),
                     "U32": lambda: f"integer {between(n[0], n[1])}", "U64": lambda: f"integer {between(n[0], n[1])}",
                     "U64_TEXT": lambda: f"decimal ≤ {between(0, n[-1])[2:]}", "REAL": lambda: "real",
-                    "REAL_POS": lambda: "real ≥ 0"}[t]()
+                    "REAL_POS": lambda: "real ≥ 0", "NAMES": lambda: "names"}[t]()
         return text + (", optional" if row["optional"] else "") + (", may be absent" if row["lacks"] else "")
 
     def value(self, row, used):
@@ -154,7 +155,7 @@ class Table:
                 "TEXT": lambda: TEXTS.get(name, "text"), "FILE_NAME": lambda: TEXTS["file"], "ENUM": lambda: self.words[a[0]][0],
                 "U32": lambda: max(low, 1), "U64": lambda: 1000 if name == "before" else max(low, 1),
                 "U64_TEXT": lambda: "1", "REAL": lambda: "0.5",
-                "REAL_POS": lambda: "0.5"}[t]()
+                "REAL_POS": lambda: "0.5", "NAMES": lambda: ["benign", "malignant"]}[t]()
 
 
 def field_table(table, rows):

@@ -40,7 +40,8 @@ static void check_file(struct kedgei_audit *a, const struct kedgei_fact *release
  * Only the spec can be told from another here; the evidence proves itself. */
 static bool is_beside(const char *file, const char *released)
 {
-    static const char *const endings[] = {".json", ".npz", ".release.json", ".release.tlog-proof"};
+    static const char *const endings[] = {".json", ".npz", ".classes.json", ".release.json",
+                                          ".release.tlog-proof"};
     static const char model[] = ".safetensors";
     size_t len = strlen(released), stem = len < sizeof model ? 0 : len - (sizeof model - 1);
     if (stem == 0 || strcmp(released + stem, model) != 0 || strncmp(file, released, stem) != 0) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "chain/audit/buffer.h"
+#include "chain/audit/classes.h"
 #include "chain/audit/weights.h"
 #include "common/base/mem.h"
 
@@ -407,6 +408,10 @@ static void check_update(const struct round_check *c, const struct kedgei_update
                      (unsigned long long)u->steps, (unsigned long long)u->batch, u->learning_rate, u->loss,
                      spec->strategy->name);
     }
+    if (fact->has_classes != kedge_job_spec_asks_classes(spec, u->round)) {
+        kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "names of classes are %s",
+                     fact->has_classes ? "stated where the round asks for none" : "missing");
+    }
     if (fact->index < kedgei_anchored_before(log, c->round->opened->index)) {
         kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "older than round %u, for which it is",
                      u->round);
@@ -444,6 +449,7 @@ static void check_round(struct round_check *c)
     }
     kedgei_check_buffer(c->a, c->job, c->round, c->f);
     kedgei_check_enough(c->a, c->job, c->round, c->f);
+    kedgei_check_classes(c->a, c->job, c->round, c->incomplete || !kedgei_job_whole(c->job), c->f);
     for (size_t k = 0; k < c->round->update_count && !c->incomplete; k++) {
         check_update(c, kedgei_update_at(c->a, c->round->update_first + k));
     }

@@ -85,6 +85,8 @@ static int read_statement(struct kedgei_log *log, struct kedge_view envelope, st
         return err;
     }
     fact->subject = st.subject;
+    fact->has_classes = (st.kind == KEDGE_ST_UPDATE && st.u.update.classes[0] != '\0')
+                        || (st.kind == KEDGE_ST_STEP && st.u.step.classes[0] != '\0');
     err = set_body(log, fact, &st.u, body_len(&st));
     fact->kind = err ? KEDGEI_FACT_BAD : (int)st.kind;
     return err;

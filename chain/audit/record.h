@@ -25,6 +25,7 @@ enum {
 struct kedgei_fact {
     int kind;
     bool has_key;           /* key must have signed it */
+    bool has_classes;       /* an update or a step that names classes, which its body has not */
     uint32_t listed;        /* rows of input lists that name this update */
     _Atomic uint64_t codes; /* bit c: an error of code c about this entry or what it names */
     uint64_t index;

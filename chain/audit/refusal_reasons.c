@@ -152,11 +152,11 @@ static enum kedgei_shown judge_weight(struct kedgei_look *l)
 {
     const struct kedge_st_update *u = &l->claimed->u.update;
     const struct kedge_job_spec *spec = &l->job->spec;
-    bool fits =
-        u->samples >= 1 && u->samples <= spec->weight_max
-        && (u->update_kind == KEDGE_TRAIN_PRETRAIN
-            || (kedge_job_spec_takes(spec, u->samples, u->steps, u->loss)
-                && kedge_job_spec_takes_batch(spec, u->samples, u->steps, u->batch, u->learning_rate)));
+    bool fits = u->samples >= 1 && u->samples <= spec->weight_max
+                && (u->update_kind == KEDGE_TRAIN_PRETRAIN
+                    || (kedge_job_spec_takes(spec, u->samples, u->steps, u->loss)
+                        && kedge_job_spec_takes_batch(spec, u->samples, u->steps, u->batch, u->learning_rate)
+                        && kedge_job_spec_takes_classes(spec, u->round, u->classes)));
     return fits ? other(l, "the job takes the samples, steps and batch that the statement says")
                 : KEDGEI_SHOWN_FITS;
 }

@@ -364,5 +364,9 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
     kedgei_check_reshaped(a, job, round, fact);
     kedgei_check_refreshed(a, job, round, fact);
     kedgei_check_meeting(a, job, round, fact);
+    if (fact->has_classes != kedge_job_spec_asks_classes(&job->spec, s->round)) {
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "names of classes are %s",
+                     fact->has_classes ? "stated where the round asks for none" : "missing");
+    }
     round->step = fact;
 }

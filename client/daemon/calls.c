@@ -32,6 +32,7 @@ struct call_item {
     struct kedge_msg ended;                /* ENDED … */
     char text[KEDGE_TROUBLE_TEXT_MAX + 1]; /* … and its text */
     struct kedge_buf envelope;             /* SUBMIT */
+    char classes[KEDGE_CLASS_NAMES_ROOM];  /* of the task that came */
     struct kedge_buf note;                 /* the checkpoint that reply.shown is */
     int err;
     struct kedge_site_reply reply;
@@ -197,6 +198,9 @@ static int take_reply(struct kedge_client_work *w, struct call_item *c, const st
     case KEDGE_MSG_TASK:
         r->kind = KEDGE_SITE_REPLY_TASK;
         take_task(&msg->u.task, &r->task);
+        if (kedge_class_names_read(msg->u.task.classes, c->classes) != KEDGE_OK) {
+            return KEDGE_E_FORMAT;
+        }
         return take_chain(h,
                           &(struct kedge_shown_main){msg->u.task.main_checkpoint, msg->u.task.since_seen,
                                                      msg->u.task.cosigned, msg->u.task.since_cosigned},
@@ -271,6 +275,9 @@ static void call_handle(struct kedge_site_host *h, struct kedge_site_item *item)
     h->shown_note = kedge_buf_view(&c->note);
     if (!c->err) {
         kedge_client_service_answered(h);
+    }
+    if (!c->err && c->reply.kind == KEDGE_SITE_REPLY_TASK && item->work) {
+        memcpy(item->work->classes, c->classes, sizeof c->classes);
     }
     kedge_client_step(h, &ev);
     h->shown_note = kedge_view_of(NULL, 0);

@@ -6,7 +6,7 @@
 static json_t *request_of(struct kedge_client_work *w, const struct kedge_site_task *t, const char *base)
 {
     json_t *data = NULL;
-    if (kedge_policy_binding(w->policy, w->spec, &data, NULL) != KEDGE_OK) {
+    if (kedge_policy_binding(w->policy, w->spec, "", &data, NULL) != KEDGE_OK) {
         return NULL;
     }
     return json_pack("{s:s,s:s,s:o,s:s,s:o,s:i}", "id", t->job.s, "op", "measure", "model",

@@ -116,6 +116,7 @@ struct kedge_client_work {
     uint64_t waits_since;                   /* … in the order of `waits_count` … */
     uint32_t passed;                        /* … and how many have begun since */
     char ended[KEDGE_TROUBLE_TEXT_MAX + 1]; /* why its task ended without a result, in words */
+    char classes[KEDGE_CLASS_NAMES_ROOM];   /* that the last task brought */
     /* The work thread's. */
     const struct kedge_site_policy *policy; /* held */
     enum kedge_trouble trouble; /* why what it does fails, where more is known than an error says */

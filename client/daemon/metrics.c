@@ -61,6 +61,25 @@ static bool get_labels(const json_t *o, struct kedge_labels *ret)
     return json_is_array(list);
 }
 
+/* Optional; in any order. */
+static bool get_classes(const json_t *o, struct kedge_metrics *m)
+{
+    const json_t *list = json_object_get(o, "classes");
+    bool fits = !list || json_is_array(list);
+    for (size_t i = 0; i < json_array_size(list) && fits; i++) {
+        char one[KEDGE_CLASS_NAMES_ROOM] = "";
+        const json_t *name = json_array_get(list, i);
+        size_t len = json_is_string(name) ? json_string_length(name) : 0;
+        fits = len > 0 && len <= KEDGE_CLASS_NAME_MAX;
+        if (fits) {
+            memcpy(one, json_string_value(name), len);
+            fits = strlen(one) == len && !kedge_class_names_expected(one)
+                   && kedge_class_names_unite(m->classes, one) == KEDGE_OK;
+        }
+    }
+    return fits;
+}
+
 static bool get_personal(const json_t *o, struct kedge_metrics *m)
 {
     m->has_personal = json_object_get(o, "personal_correct") != NULL;
@@ -92,6 +111,9 @@ static const char *find_bad(const json_t *o, bool train, bool test, struct kedge
     }
     if (!get_labels(o, &m->labels)) {
         return "\"labels\", a list of whole numbers, or none";
+    }
+    if (!get_classes(o, m)) {
+        return "\"classes\", a list of names of 1 to 127 bytes, together at most 4096, or none";
     }
     return test && !get_personal(o, m) ? "\"personal_correct\" and \"personal_loss\", or none" : NULL;
 }

@@ -22,6 +22,7 @@ struct kedge_metrics {                 /* what the trainer tells of a task */
     double base_loss;                     /* of the base model on the site's training data, not below 0 */
     struct kedge_labels labels;           /* of the training data, where the trainer tells */
     char engine[KEDGE_ST_ENGINE_MAX + 1]; /* never empty; a longer name is cut */
+    char classes[KEDGE_CLASS_NAMES_ROOM]; /* labels that it found in the data; none where it does not tell */
     char fallback[KEDGE_METRICS_FALLBACK_MAX + 1]; /* why another device than was asked for; "": none; cut */
 };
 

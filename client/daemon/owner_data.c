@@ -77,10 +77,10 @@ static json_t *try_one(const json_t *binding)
     if (err) {
         return failure(err, &d);
     }
-    json_t *o =
-        json_pack("{s:b,s:i,s:i,s:i,s:i,s:o,s:b,s:o,s:b}", "ok", 1, "train", (int)f.train, "test",
-                  (int)f.test, "columns", (int)f.features, "dropped", (int)f.dropped, "holes", holes_of(&f),
-                  "real", f.is_real, "classes", classes_of(&f), "wants_classes", f.wants_classes);
+    json_t *o = json_pack("{s:b,s:i,s:i,s:i,s:i,s:o,s:b,s:o,s:b,s:b}", "ok", 1, "train", (int)f.train, "test",
+                          (int)f.test, "columns", (int)f.features, "dropped", (int)f.dropped, "holes",
+                          holes_of(&f), "real", f.is_real, "classes", classes_of(&f), "wants_classes",
+                          f.wants_classes, "tells_classes", f.tells_classes);
     if (f.is_real) {
         json_object_set_new(o, "least", json_real(f.least));
         json_object_set_new(o, "most", json_real(f.most));
@@ -114,6 +114,9 @@ static void tell_classes(const json_t *o)
     }
     if (count > 0) {
         puts(count > CLASSES_SHOWN ? ", …" : "");
+    }
+    if (json_is_true(json_object_get(o, "tells_classes"))) {
+        puts("      jobs that learn the names of their classes are told these (\"classes\": \"federated\")");
     }
     if (json_is_true(json_object_get(o, "wants_classes"))) {
         puts("      labels are names: a job or this binding must say which number each has (\"classes\": "

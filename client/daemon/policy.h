@@ -56,10 +56,11 @@ uint32_t kedge_policy_threads(const struct kedge_site_policy *p);
 uint64_t kedge_policy_memory(const struct kedge_site_policy *p, uint64_t own_max);
 void kedge_policy_deinit(struct kedge_site_policy *p);
 /* What a trainer is told of the job's data: the owner's binding, with the spec's "classes" where it has none,
- * and the spec's "standardize". The caller owns *ret (json_decref). KEDGE_E_DENIED: no such data, or another
- * number of classes. */
+ * and the spec's "standardize". learnt: of a job that learns its classes the names (chain/class_names.h);
+ * none before: then it is told to find them. The caller owns *ret (json_decref). KEDGE_E_DENIED: no such
+ * data, another number of classes, or the owner does not let a job learn them. */
 KEDGE_NODISCARD int kedge_policy_binding(const struct kedge_site_policy *p, const struct kedge_job_spec *spec,
-                                         struct json_t **ret, struct kedge_diag *reterr);
+                                         const char *learnt, struct json_t **ret, struct kedge_diag *reterr);
 
 /* What a request to the built-in trainer says of a job: "cpu", "cuda" or "auto"; the precision that rounds
  * least of what owner and job permit. */

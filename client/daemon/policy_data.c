@@ -2,32 +2,59 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "chain/class_names.h"
 #include "client/daemon/policy.h"
 
-/* The spec's names, where the owner has none of their own. Those of the owner say what the site's files call
- * the job's classes, so that there must be as many. */
-static int put_classes(json_t *binding, const struct kedge_job_spec *s, struct kedge_diag *d)
+/* The owner lets jobs learn what labels there are. */
+static bool tells_classes(const json_t *binding)
 {
-    const json_t *own = json_object_get(binding, "classes");
-    const char *name = s->classes;
-    if (own) {
-        return json_array_size(own) == s->classes_count
-                   ? KEDGE_OK
-                   : kedge_diag_set(d, KEDGE_E_DENIED,
-                                    "policy.json: data \"%s\": \"classes\" has %zu names, but the job has %u",
-                                    s->data, json_array_size(own), s->classes_count);
-    }
+    const char *word = json_string_value(json_object_get(binding, "classes"));
+    return word && strcmp(word, "federated") == 0;
+}
+
+static int put_names(json_t *binding, const char *name, uint32_t count, struct kedge_diag *d)
+{
     json_t *names = json_array();
     int failed = 0;
-    for (uint32_t i = 0; i < s->classes_count; i++, name += strlen(name) + 1) {
+    for (uint32_t i = 0; i < count; i++, name += strlen(name) + 1) {
         failed |= json_array_append_new(names, json_string(name));
     }
     failed |= json_object_set_new(binding, "classes", names);
     return failed ? kedge_diag_set(d, KEDGE_E_NOMEM, "no memory for names of classes") : KEDGE_OK;
 }
 
-int kedge_policy_binding(const struct kedge_site_policy *p, const struct kedge_job_spec *spec, json_t **ret,
-                         struct kedge_diag *reterr)
+/* The spec's names, where the owner has none of their own. Those of the owner say what the site's files call
+ * the job's classes, so that there must be as many. */
+static int put_classes(json_t *binding, const struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    const json_t *own = json_object_get(binding, "classes");
+    if (own && !json_is_string(own)) {
+        return json_array_size(own) == s->classes_count
+                   ? KEDGE_OK
+                   : kedge_diag_set(d, KEDGE_E_DENIED,
+                                    "policy.json: data \"%s\": \"classes\" has %zu names, but the job has %u",
+                                    s->data, json_array_size(own), s->classes_count);
+    }
+    return put_names(binding, s->classes, s->classes_count, d);
+}
+
+/* Of a job that learns them. What labels there are is told to others, so that the owner must have said it. */
+static int put_learnt(json_t *binding, const struct kedge_job_spec *s, const char *learnt,
+                      struct kedge_diag *d)
+{
+    if (!tells_classes(binding)) {
+        (void)kedge_diag_set(
+            d, KEDGE_E_DENIED,
+            "policy.json: data \"%s\": the job learns the names of its classes from its sites, "
+            "and this binding does not say that its labels may be told",
+            s->data);
+        return kedge_diag_hint(d, "\"classes\": \"federated\" beside \"train\", if others may know them");
+    }
+    return learnt[0] == '\0' ? KEDGE_OK : put_names(binding, learnt, kedge_class_names_count(learnt), d);
+}
+
+int kedge_policy_binding(const struct kedge_site_policy *p, const struct kedge_job_spec *spec,
+                         const char *learnt, json_t **ret, struct kedge_diag *reterr)
 {
     json_t *own = json_object_get(p->data, spec->data);
     if (!own) {
@@ -36,8 +63,12 @@ int kedge_policy_binding(const struct kedge_site_policy *p, const struct kedge_j
     json_t *binding = json_copy(own);
     int err = binding ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a data binding");
     const bool is_object = json_is_object(own); /* anything else is for the trainer to refuse */
-    if (!err && is_object && spec->classes_count > 0) {
+    if (!err && is_object && spec->learns_classes) {
+        err = put_learnt(binding, spec, learnt, reterr);
+    } else if (!err && is_object && spec->classes_count > 0) {
         err = put_classes(binding, spec, reterr);
+    } else if (!err && is_object && tells_classes(binding)) {
+        (void)json_object_del(binding, "classes"); /* this job asks for no names */
     }
     if (!err && is_object && spec->standardize != KEDGE_STANDARDIZE_UNSAID) {
         bool local = spec->standardize == KEDGE_STANDARDIZE_LOCAL;

@@ -45,7 +45,7 @@ int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
     }
     if (!err) {
         json_t *binding = NULL;
-        err = kedge_policy_binding(w->policy, spec, &binding, d);
+        err = kedge_policy_binding(w->policy, spec, "", &binding, d);
         json_decref(binding);
         bool bound = json_object_get(w->policy->data, spec->data) != NULL;
         w->trouble = !err    ? KEDGE_TROUBLE_NONE
@@ -119,17 +119,19 @@ static void put_positive(json_t *o, const char *key, double v)
 }
 
 /* The paths as the trainer is told them. */
-static json_t *request_of(struct kedge_client_work *w, const struct kedge_site_task *t,
-                          const struct kedge_trainer_given *given, const struct kedge_energy_plan *plan)
+static json_t *request_of(struct kedge_client_work *w, const struct kedge_train_item *item,
+                          const struct kedge_trainer_given *given)
 {
     const struct kedge_job_spec *s = w->spec;
+    const struct kedge_site_task *t = &item->fx.task;
+    const struct kedge_energy_plan *plan = &item->plan;
     char seed[24], lr[KEDGE_REAL_MAX], l2[KEDGE_REAL_MAX];
     bool evaluate = t->kind == KEDGE_SITE_EVALUATE;
     kedge_real_encode(plan->learning_rate, lr);
     kedge_real_encode(s->l2, l2);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)t->seed);
     json_t *data = NULL;
-    if (kedge_policy_binding(w->policy, s, &data, NULL) != KEDGE_OK) {
+    if (kedge_policy_binding(w->policy, s, item->classes, &data, NULL) != KEDGE_OK) {
         return NULL;
     }
     json_t *o = json_pack("{s:s,s:s,s:o,s:s,s:o}", "id", t->job.s, "op", evaluate ? "evaluate" : "train",
@@ -177,7 +179,7 @@ static int ask_trainer(struct kedge_client_work *w, struct kedge_train_item *t, 
     struct kedge_trainer_given given;
     bool foreign = w->spec->is_external;
     int err = name_files(w, t, base, out, &given, d);
-    json_t *request = err ? NULL : request_of(w, &t->fx.task, &given, &t->plan);
+    json_t *request = err ? NULL : request_of(w, t, &given);
     if (request && t->plan.wants_noise) {
         kedge_client_energy_probe(w, t->fx.serial, request, base, out, foreign ? given.out : NULL, &t->plan);
     }
@@ -195,6 +197,39 @@ static int ask_trainer(struct kedge_client_work *w, struct kedge_train_item *t, 
                              w->spec->strategy->name);
     }
     return err;
+}
+
+/* The names of its classes come with each task of a job that learns them, but in the round in which it does.
+ */
+static int check_classes(const struct kedge_client_work *w, struct kedge_train_item *item)
+{
+    const struct kedge_site_task *t = &item->fx.task;
+    const bool there = item->classes[0] != '\0';
+    const bool asks = kedge_job_spec_asks_classes(w->spec, t->round) && t->kind == KEDGE_SITE_TRAIN;
+    const bool fits =
+        w->spec->learns_classes && !asks
+            ? there && kedge_class_names_count(item->classes) <= kedge_model_outputs(&w->spec->model)
+            : !there;
+    return fits ? KEDGE_OK
+                : kedge_diag_set(&item->diag, KEDGE_E_FORMAT,
+                                 "the coordinator's task does not have the names of classes that it should");
+}
+
+/* What the trainer found, which the statement will say. */
+static int check_found(struct kedge_client_work *w, const struct kedge_train_item *item,
+                       const struct kedge_metrics *m, struct kedge_diag *d)
+{
+    if (item->fx.task.kind != KEDGE_SITE_TRAIN
+        || !kedge_job_spec_asks_classes(w->spec, item->fx.task.round)) {
+        return KEDGE_OK;
+    }
+    const uint32_t count = kedge_class_names_count(m->classes), most = kedge_model_outputs(&w->spec->model);
+    if (count >= 1 && count <= most) {
+        return KEDGE_OK;
+    }
+    w->trouble = count > most ? KEDGE_TROUBLE_DATA_SHAPE : KEDGE_TROUBLE_TRAINER_FAILED;
+    return kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: its answer names %u classes, expected 1 to %u", count,
+                          most);
 }
 
 /* The control variate, where the job has one: of tasks that train. */
@@ -263,6 +298,7 @@ static int run_task(struct kedge_client_work *w, struct kedge_train_item *item)
                                       .group = t->group == KEDGE_SITE_NONE ? 0 : t->group};
     int err = kedge_client_work_path(w, "model", &t->base, base);
     err = err ? err : kedge_client_work_file(w, "trained", out);
+    err = err ? err : check_classes(w, item);
     err = err ? err : open_control(w, item);
     err = err ? err : open_left(w, item);
     if (!err) {
@@ -270,6 +306,7 @@ static int run_task(struct kedge_client_work *w, struct kedge_train_item *item)
         w->trouble = err ? KEDGE_TROUBLE_ENERGY : KEDGE_TROUBLE_NONE;
     }
     err = err ? err : ask_trainer(w, item, base, out, &m, d);
+    err = err ? err : check_found(w, item, &m, d);
     kedge_client_energy_end(w, &item->plan, &m, err, d);
     if (!err) {
         memcpy(item->engine, m.engine, sizeof item->engine);
@@ -404,6 +441,7 @@ void kedge_client_train(struct kedge_site_host *h, const struct kedge_site_effec
                                    .fx = *fx,
                                    .in_force = kedge_controls_in_force(&h->controls, &task->job)};
     kedge_data_files_begin(&h->service.data, h->policy->data);
+    memcpy(t->classes, w->classes, sizeof t->classes);
     /* The spec was fetched before, and until this item comes its thread leaves it alone. */
     if (w->spec && kedge_id_eq(&w->spec_job, &task->job) && w->spec->is_external) {
         t->trainer = w->spec->external.trainer;

@@ -13,8 +13,9 @@ struct kedge_train_item {
     struct kedge_site_result results[KEDGE_SITE_RESULTS_MAX];
     struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX];
     uint32_t result_count;
-    double chosen_loss;         /* of the model that was chosen, where there was a choice */
-    struct kedge_labels labels; /* of the data that it was done with; `shift`, `pause`: the job's */
+    char classes[KEDGE_CLASS_NAMES_ROOM]; /* that the task brought; none: the job has not learnt any yet */
+    double chosen_loss;                   /* of the model that was chosen, where there was a choice */
+    struct kedge_labels labels;           /* of the data that it was done with; `shift`, `pause`: the job's */
     enum kedge_shift_test shift;
     uint32_t pause;
     struct kedge_site_digest in_force;   /* the update that the site's control variate goes with … */

@@ -269,6 +269,9 @@ int kedge_client_sign_update(struct kedge_client_work *w, const struct kedge_sit
     u->seconds = m->seconds;
     u->loss = t->kind == KEDGE_SITE_TRAIN && w->spec->strategy->needs_loss ? m->base_loss : 0;
     snprintf(u->engine, sizeof u->engine, "%s", m->engine);
+    if (kedge_job_spec_asks_classes(w->spec, t->round)) {
+        memcpy(u->classes, m->classes, sizeof u->classes);
+    }
     int err = put_envelope(w, st, r, ret_envelope, d);
     kedge_mem_free(st);
     return err;

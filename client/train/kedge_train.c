@@ -22,6 +22,7 @@ struct trainer {
     uint64_t data_key;
     struct kedge_dataset train, test;
     uint64_t labels[KEDGE_TASK_LABELS_MAX]; /* of train */
+    struct kedge_data_labels names;         /* of both, where their classes are found */
     struct kedge_net *net;
     struct kedge_model_spec spec;
     uint32_t batch_max;
@@ -69,6 +70,12 @@ static uint64_t data_key(const struct trainer *t, const struct kedge_task *task)
     return key;
 }
 
+/* A round in which the sites name the classes together. */
+static bool finds_classes(const struct kedge_task *task)
+{
+    return task->op == KEDGE_TASK_TRAIN && task->data.tells_classes;
+}
+
 static int use_data(struct trainer *t, const struct kedge_task *task, struct kedge_diag *reterr)
 {
     uint64_t key = data_key(t, task);
@@ -76,7 +83,9 @@ static int use_data(struct trainer *t, const struct kedge_task *task, struct ked
         return KEDGE_OK;
     }
     drop_data(t);
-    int err = kedge_data_binding_load(&task->data, &t->train, &t->test, reterr);
+    int err = finds_classes(task)
+                  ? kedge_data_binding_find(&task->data, &t->train, &t->test, &t->names, reterr)
+                  : kedge_data_binding_load(&task->data, &t->train, &t->test, reterr);
     if (!err && t->scales_count > 0) {
         err = kedge_standardize_data(t->scales, kedge_model_inputs(&t->spec), &t->train, &t->test, t->found,
                                      reterr);
@@ -275,8 +284,8 @@ static bool finds_scales(const struct trainer *t)
            && kedge_scales_stage(t->scales, kedge_model_inputs(&t->spec)) < KEDGE_SCALES_STAGES;
 }
 
-/* A round in which the sites find means or variances together: no step is taken. */
-static int find_scales(struct trainer *t, struct kedge_task_result *r, struct kedge_diag *reterr)
+/* A round in which the sites find classes, means or variances together: no step is taken. */
+static int find_together(struct trainer *t, struct kedge_task_result *r, struct kedge_diag *reterr)
 {
     uint32_t bad = 0;
     struct kedge_evaluation e;
@@ -284,7 +293,8 @@ static int find_scales(struct trainer *t, struct kedge_task_result *r, struct ke
     if (err) {
         return err;
     }
-    if (kedge_scales_advance(t->scales, kedge_model_inputs(&t->spec), t->found, &bad) != KEDGE_OK) {
+    if (finds_scales(t)
+        && kedge_scales_advance(t->scales, kedge_model_inputs(&t->spec), t->found, &bad) != KEDGE_OK) {
         return kedge_diag_set(
             reterr, KEDGE_E_FORMAT,
             "\"standardize\": feature %u has a mean or variance beyond 2^40; \"scale\" in the "
@@ -299,8 +309,8 @@ static int find_scales(struct trainer *t, struct kedge_task_result *r, struct ke
 static int train(struct trainer *t, const struct kedge_task *task, struct kedge_task_result *r,
                  struct kedge_diag *reterr)
 {
-    if (finds_scales(t)) {
-        return find_scales(t, r, reterr);
+    if (finds_scales(t) || finds_classes(task)) {
+        return find_together(t, r, reterr);
     }
     struct kedge_train_params params = params_of(task);
     struct kedge_train_result trained;
@@ -387,6 +397,15 @@ static int personal_work(struct trainer *t, const struct kedge_task *task, const
     return err || !judged ? err : personal_evaluate(t, r, reterr);
 }
 
+static int check_names(const struct trainer *t, struct kedge_diag *reterr)
+{
+    const uint32_t outputs = kedge_model_outputs(&t->spec);
+    return t->names.count <= outputs
+               ? KEDGE_OK
+               : kedge_diag_set(reterr, KEDGE_E_SHAPE, "%u different labels, but the model has %u outputs",
+                                t->names.count, outputs);
+}
+
 /* Runs a parsed task; *ret_code names the stage that failed. */
 static int run_task(struct trainer *t, const struct kedge_task *task, struct kedge_task_result *r,
                     const char **ret_code, struct kedge_diag *reterr)
@@ -408,12 +427,15 @@ static int run_task(struct trainer *t, const struct kedge_task *task, struct ked
         return err == KEDGE_E_NOT_FINITE ? KEDGE_E_FORMAT : err; /* a bad base is no divergence of ours */
     }
     r->fallback = task->device != KEDGE_TASK_CPU && !t->is_cuda ? t->choice.why : NULL;
+    const bool finds = finds_classes(task); /* then labels have numbers of this site's own */
     r->labels = t->labels;
-    r->classes = t->train.classes;
+    r->classes = finds ? 0 : t->train.classes;
+    r->names = finds ? &t->names : NULL;
     *ret_code = "data";
     kedge_train_set_threads(task->threads);
     float *both = NULL;
-    if (task->op == KEDGE_TASK_EVALUATE || task->evaluate_base) {
+    err = finds ? check_names(t, reterr) : KEDGE_OK;
+    if (!err && (task->op == KEDGE_TASK_EVALUATE || (task->evaluate_base && !finds))) {
         err = evaluate(t, r, reterr);
     }
     if (!err && task->personal[0]) {

@@ -49,6 +49,12 @@ void kedge_task_put_ok(struct kedge_buf *out, const struct kedge_task *task,
         }
         kedge_buf_put_str(out, "]");
     }
+    const char *name = r->names ? r->names->text : NULL;
+    for (uint32_t i = 0; r->names && i < r->names->count; i++, name = kedge_names_next(name)) {
+        kedge_buf_put_str(out, i ? "," : ",\"classes\":[");
+        kedge_json_put_string(out, kedge_view_str(name));
+    }
+    kedge_buf_put_str(out, r->names && r->names->count > 0 ? "]" : "");
     kedge_buf_put_str(out, ",\"engine\":");
     kedge_json_put_string(out, kedge_view_str(r->engine));
     if (r->fallback) {

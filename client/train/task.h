@@ -14,7 +14,7 @@
 enum {
     KEDGE_TASK_LINE_MAX = 64 * 1024,
     KEDGE_TASK_ID_MAX = 256,
-    KEDGE_TASK_REPLY_MAX = 16 * 1024,
+    KEDGE_TASK_REPLY_MAX = 32 * 1024, /* with names of classes, escaped */
     KEDGE_TASK_TOKENS_MAX = 2048,
     KEDGE_TASK_LABELS_MAX = 256, /* classes that a reply counts */
 };
@@ -54,8 +54,9 @@ struct kedge_task_result {
     bool has_test;
     uint64_t test_samples, test_correct;
     double test_loss;
-    const uint64_t *labels; /* training samples of each class */
-    uint32_t classes;       /* 0, or more than are told: nothing is said of them */
+    const uint64_t *labels;                /* training samples of each class */
+    uint32_t classes;                      /* 0, or more than are told: nothing is said of them */
+    const struct kedge_data_labels *names; /* the classes of data whose classes are found; else NULL */
     const char *engine;
     const char *fallback; /* why the device that was asked for did not train; NULL: none was, or it did */
 };

@@ -22,8 +22,11 @@ enum {
     KEDGE_JOBS_MAX = 64,            /* jobs in memory; ended ones leave the table */
     KEDGE_AT_WORK_MAX = 3,          /* jobs that a site has in hand while it asks for another one's task */
     KEDGE_TROUBLE_TEXT_MAX = 240,   /* what a site may tell of a task that it could not do: a line or two */
-    KEDGE_SHIFTED_MAX = 4,          /* jobs of which a poll says that the site's data have shifted */
-    KEDGE_GROUPS_MAX = 16,          /* groups of one job */
+    KEDGE_CLASS_NAME_MAX = 127,     /* bytes of a class's name */
+    KEDGE_CLASS_NAMES_BYTES_MAX = 4096, /* of all names that a job learns from its sites: one statement has
+                                         * them, escaped twice over, and a task carries them */
+    KEDGE_SHIFTED_MAX = 4,              /* jobs of which a poll says that the site's data have shifted */
+    KEDGE_GROUPS_MAX = 16,              /* groups of one job */
     KEDGE_STALENESS_MAX = 64, /* rounds for which an asynchronous job may wait for an update: models kept */
     KEDGE_PRETRAIN_SITES_MAX = 512, /* sites whose updates make groups: their inner products are in memory */
     KEDGE_TENSORS_MAX = 1024,       /* tensors of one model */

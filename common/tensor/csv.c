@@ -148,6 +148,9 @@ static int intern(struct table *t, const struct kedgei_csv_field *f, int32_t *re
     if (!kedgei_csv_text(f, found->text + found->used, KEDGE_CSV_NAME_MAX + 1)) {
         return say(t, f, "a name of at most 127 bytes", reterr);
     }
+    if (t->o->finds_classes && !kedge_text_is_plain(kedge_view_str(found->text + found->used))) {
+        return say(t, f, "a label without control characters and characters that nobody sees", reterr);
+    }
     found->first = found->count == 0 ? *f : found->first;
     found->used += strlen(found->text + found->used) + 1;
     *ret = (int32_t)found->count++;
@@ -168,7 +171,7 @@ static int read_class(struct table *t, const struct kedgei_csv_field *f, uint32_
         return say(t, f, text, reterr);
     }
     bool is_number = kedgei_csv_number(f, t->o->decimal_comma, &v) == KEDGE_OK;
-    t->by_name = t->has_label ? t->by_name : !is_number;
+    t->by_name = t->has_label ? t->by_name : !is_number || t->o->finds_classes;
     t->has_label = true;
     if (t->by_name) {
         return intern(t, f, &t->csv.labels[row], reterr);
@@ -343,7 +346,7 @@ static int finish_labels(struct table *t, struct kedge_diag *reterr)
 {
     if (t->by_name) {
         int err = sort_classes(t, reterr);
-        if (!err && t->o->target == KEDGE_CSV_TARGET_CLASS) {
+        if (!err && t->o->target == KEDGE_CSV_TARGET_CLASS && !t->o->finds_classes) {
             err = say_classes(t, reterr);
         }
         return err;

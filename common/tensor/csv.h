@@ -45,6 +45,7 @@ struct kedge_csv_options {
     enum kedge_csv_missing missing;
     enum kedge_csv_target target;
     struct kedge_names classes; /* class i is the i-th name; none: labels are whole numbers from 0 */
+    bool finds_classes;         /* every label is a name: those of the file are the classes, in byte order */
     struct kedge_names ignore;  /* columns left out, by name … */
     uint32_t ignore_count;      /* … and by place, the first is 1 */
     uint32_t ignore_places[KEDGE_CSV_IGNORE_MAX];
@@ -62,7 +63,7 @@ struct kedge_csv {
     char *columns;     /* owned: the features' names, as struct kedge_names; without a header "column 3" */
     bool has_header;
     char separator;
-    uint32_t classes_count; /* names found with TARGET_ANY where the options have none, in byte order, … */
+    uint32_t classes_count; /* names found: finds_classes, or TARGET_ANY without classes; in byte order, … */
     char *classes;          /* … owned, as struct kedge_names; else 0 and NULL */
     char *kept[KEDGE_CSV_KEEP_MAX]; /* owned: of options.keep, a text a row, one behind the other; or NULL */
 };

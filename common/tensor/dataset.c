@@ -373,7 +373,7 @@ static int load_test(const struct kedge_data_binding *b, const struct kedgei_loa
                      const struct kedgei_loaded *train, struct kedgei_loaded *test, struct kedge_diag *reterr)
 {
     struct kedgei_load_as same = *as;
-    if (train->csv.classes_count > 0) { /* names that the training file has */
+    if (train->csv.classes_count > 0 && !as->finds_classes) { /* names that the training file has */
         same.classes = (struct kedge_names){train->csv.classes_count, train->csv.classes};
     }
     same.target = train->ds.is_real ? KEDGE_CSV_TARGET_REAL : as->target;
@@ -413,7 +413,8 @@ static int prepare(const struct kedge_data_binding *b, struct kedgei_loaded *tra
 int kedgei_data_binding_load(const struct kedge_data_binding *b, struct kedgei_loaded *ret_train,
                              struct kedgei_loaded *ret_test, struct kedge_diag *reterr)
 {
-    struct kedgei_load_as as = {.target = b->target, .classes = {b->classes_count, b->classes}};
+    struct kedgei_load_as as = {
+        .target = b->target, .classes = {b->classes_count, b->classes}, .finds_classes = b->tells_classes};
     struct kedgei_loaded train, test = {.csv = {.rows = 0}};
     int err = kedgei_dataset_load(&b->train, &as, &train, reterr);
     if (err) {
@@ -447,6 +448,9 @@ int kedge_data_binding_load(const struct kedge_data_binding *binding, struct ked
                             struct kedge_dataset *test, struct kedge_diag *reterr)
 {
     struct kedgei_loaded a, b;
+    if (binding->tells_classes) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"classes\": the job has not learnt their names yet");
+    }
     int err = kedgei_data_binding_load(binding, &a, &b, reterr);
     if (err) {
         return err;

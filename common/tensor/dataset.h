@@ -10,7 +10,8 @@
  *   {"format":"text","path":PATH,"window":80,"step":1,"alphabet":"…"}
  * Features are multiplied by scale. Optional: scale (1), label ("last"), x ("x"), y ("y"), step (1), alphabet
  * (LEAF's 80 characters), and of csv all but the path (csv.h). Beside train there may be "classes":[names],
- * of which the i-th is class i, and "standardize":"local": each feature less its mean, divided by its
+ * of which the i-th is class i, or "classes":"federated": labels of csv are names, which the site may tell to
+ * jobs that learn them, and "standardize":"local": each feature less its mean, divided by its
  * standard deviation, both of the training samples. Unknown keys are errors. Without test and split there is
  * no test set. */
 #ifndef KEDGE_COMMON_TENSOR_DATASET_H
@@ -19,6 +20,7 @@
 #include <stdint.h>
 
 #include "common/base/diag.h"
+#include "common/base/limits.h"
 #include "common/tensor/csv.h"
 #include "common/tensor/json.h"
 
@@ -94,6 +96,7 @@ struct kedge_data_binding {
     enum kedge_csv_target target; /* what the job predicts; parsing leaves it CLASS */
     uint32_t classes_count;
     char classes[KEDGE_DATA_CLASSES_MAX]; /* as struct kedge_names */
+    bool tells_classes;                   /* "classes":"federated" */
 };
 
 KEDGE_NODISCARD int kedge_data_source_from_json(const struct kedge_json *doc, uint32_t at,
@@ -109,6 +112,18 @@ KEDGE_NODISCARD int kedge_dataset_load(const struct kedge_data_source *source, s
 KEDGE_NODISCARD int kedge_data_binding_load(const struct kedge_data_binding *binding,
                                             struct kedge_dataset *train, struct kedge_dataset *test,
                                             struct kedge_diag *reterr);
+
+/* Names of classes in byte order, each with its NUL, then an empty one. */
+struct kedge_data_labels {
+    uint32_t count;
+    char text[KEDGE_CLASS_NAMES_BYTES_MAX + 1];
+};
+/* The same of a binding with tells_classes, whose labels are names: *ret_labels has those of both files, and
+ * the sets' labels are places in it. KEDGE_E_SHAPE: another format than csv, or more than
+ * KEDGE_CLASS_NAMES_BYTES_MAX bytes of names. kedge_data_binding_load refuses such a binding. */
+KEDGE_NODISCARD int kedge_data_binding_find(const struct kedge_data_binding *binding,
+                                            struct kedge_dataset *train, struct kedge_dataset *test,
+                                            struct kedge_data_labels *ret_labels, struct kedge_diag *reterr);
 
 /* What a binding's files hold, for their owner. */
 struct kedge_data_column {
@@ -126,6 +141,7 @@ struct kedge_data_facts {
     bool is_real;                      /* labels are reals, not classes: */
     float least, most;
     bool wants_classes;     /* labels are names, found in the training file; training needs "classes" */
+    bool tells_classes;     /* labels are names, found in both files, which may be told */
     uint32_t classes_count; /* at most KEDGE_CSV_CLASSES_MAX; of more only the first */
     struct kedge_data_class *classes; /* owned */
 };

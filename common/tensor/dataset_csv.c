@@ -12,6 +12,7 @@ static struct kedge_csv_options options_of(const struct kedge_data_source *sourc
     o.label = source->y[0] ? source->y : NULL;
     o.target = as->target;
     o.classes = as->classes;
+    o.finds_classes = as->finds_classes;
     o.ignore.text = source->ignore;
     return o;
 }
@@ -94,16 +95,19 @@ static void put_reals(const struct kedge_dataset *ds, struct kedge_data_facts *f
     }
 }
 
-static int put_classes(const struct kedge_data_binding *b, const struct kedgei_loaded *train,
-                       const struct kedgei_loaded *test, struct kedge_data_facts *facts,
-                       struct kedge_diag *reterr)
+/* told: names that both files have together; or NULL. */
+static int put_classes(const struct kedge_data_binding *b, const struct kedge_data_labels *told,
+                       const struct kedgei_loaded *train, const struct kedgei_loaded *test,
+                       struct kedge_data_facts *facts, struct kedge_diag *reterr)
 {
-    const char *name = train->csv.classes_count > 0 ? train->csv.classes : b->classes;
-    uint32_t named = train->csv.classes_count > 0 ? train->csv.classes_count : b->classes_count;
+    const bool found = !told && train->csv.classes_count > 0;
+    const char *name = told ? told->text : found ? train->csv.classes : b->classes;
+    uint32_t named = told ? told->count : found ? train->csv.classes_count : b->classes_count;
     uint32_t count = train->ds.classes > test->ds.classes ? train->ds.classes : test->ds.classes;
     count = count > named ? count : named;
     count = count < KEDGE_CSV_CLASSES_MAX ? count : KEDGE_CSV_CLASSES_MAX;
-    facts->wants_classes = train->csv.classes_count > 0;
+    facts->wants_classes = found;
+    facts->tells_classes = told != NULL;
     facts->classes = kedge_mem_new(count, sizeof *facts->classes);
     if (!facts->classes) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %u classes", count);
@@ -133,6 +137,7 @@ int kedge_data_binding_facts(const struct kedge_data_binding *binding, struct ke
 {
     struct kedge_data_binding *any = kedge_mem_new(1, sizeof *any);
     struct kedgei_loaded train, test;
+    struct kedge_data_labels labels;
     if (!any) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a data binding");
     }
@@ -140,6 +145,9 @@ int kedge_data_binding_facts(const struct kedge_data_binding *binding, struct ke
     any->target = KEDGE_CSV_TARGET_ANY;
     int err = kedgei_data_binding_load(any, &train, &test, reterr);
     kedge_mem_free(any);
+    if (!err && binding->tells_classes) {
+        err = kedgei_loaded_unite(binding, &train, &test, &labels, reterr);
+    }
     if (err) {
         return err;
     }
@@ -154,7 +162,7 @@ int kedge_data_binding_facts(const struct kedge_data_binding *binding, struct ke
         put_reals(&train.ds, &facts);
         put_reals(&test.ds, &facts);
     } else if (!err) {
-        err = put_classes(binding, &train, &test, &facts, reterr);
+        err = put_classes(binding, binding->tells_classes ? &labels : NULL, &train, &test, &facts, reterr);
     }
     kedgei_loaded_deinit(&train);
     kedgei_loaded_deinit(&test);

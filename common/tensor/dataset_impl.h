@@ -12,6 +12,7 @@ struct kedgei_loaded {
 struct kedgei_load_as {
     enum kedge_csv_target target;
     struct kedge_names classes;
+    bool finds_classes;
 };
 KEDGE_NODISCARD int kedgei_dataset_load(const struct kedge_data_source *source,
                                         const struct kedgei_load_as *as, struct kedgei_loaded *ret,
@@ -24,6 +25,10 @@ KEDGE_NODISCARD int kedgei_dataset_load_csv(const struct kedge_data_source *sour
 KEDGE_NODISCARD int kedgei_data_binding_load(const struct kedge_data_binding *binding,
                                              struct kedgei_loaded *train, struct kedgei_loaded *test,
                                              struct kedge_diag *reterr);
+/* Of sets that were loaded with finds_classes: all their names, by which their labels are counted then. */
+KEDGE_NODISCARD int kedgei_loaded_unite(const struct kedge_data_binding *binding, struct kedgei_loaded *train,
+                                        struct kedgei_loaded *test, struct kedge_data_labels *ret,
+                                        struct kedge_diag *reterr);
 /* The same memory, each real as the labels of a set with is_real hold it. */
 int32_t *kedgei_reals_as_labels(float *reals, uint32_t n);
 /* What the labels of a set say: largest label + 1. */

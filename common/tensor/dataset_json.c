@@ -244,8 +244,13 @@ static int read_classes(const struct kedge_json *doc, uint32_t at, struct kedge_
         return KEDGE_OK;
     }
     uint32_t count = kedge_json_is(doc, list, KEDGE_JSON_ARRAY) ? doc->tokens[list].count : 0;
+    if (kedge_json_str_is(doc, list, "federated")) {
+        b->tells_classes = true;
+        return KEDGE_OK;
+    }
     if (count < 2 || count > KEDGE_CSV_CLASSES_MAX) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"classes\": expected a list of 2 to %d names",
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "\"classes\": expected a list of 2 to %d names, or \"federated\"",
                               KEDGE_CSV_CLASSES_MAX);
     }
     uint32_t v = list + 1;

@@ -13,6 +13,7 @@
 #include "chain/json.h"
 #include "common/base/mem.h"
 #include "coordinator/daemon/admin_args.h"
+#include "coordinator/daemon/classes.h"
 #include "coordinator/daemon/ended_job.h"
 #include "coordinator/daemon/history.h"
 #include "coordinator/daemon/host.h"
@@ -78,6 +79,18 @@ static json_t *summary_of_ended(const struct kedge_ended_job *job)
         json_object_set_new(o, "reason_text", json_string(job->reason));
     }
     return o;
+}
+
+/* Learnt from the job's sites. */
+static void put_classes(json_t *o, const struct kedge_job_spec *spec, const char *names)
+{
+    json_t *list = spec->learns_classes ? json_array() : NULL;
+    for (const char *name = names; list && *name != '\0'; name += strlen(name) + 1) {
+        json_array_append_new(list, json_string(name));
+    }
+    if (list) {
+        json_object_set_new(o, "classes", list);
+    }
 }
 
 /* Where the job's metric is the loss nothing is said of accuracy, which it has not. */
@@ -179,6 +192,7 @@ static void show_running(struct kedge_host *h, struct kedge_net_request *req, st
     }
     json_object_set_new(o, "tenants_missing", waiting);
     put_spec(o, &job->spec);
+    put_classes(o, &job->spec, job->classes);
     json_object_set_new(o, "models", models);
     kedge_host_troubles_put(h, job, kedge_admin_sees_texts(h, req), o);
     kedge_admin_ok(req, o);
@@ -236,7 +250,9 @@ static void model_of_running(struct kedge_host *h, struct kedge_net_request *req
         count = view.model_count > count ? view.model_count : count;
         memcpy(models, view.models, view.model_count * sizeof models[0]);
     }
-    answer_models(h, req, &job->spec.name, models, count, kedge_admin_job_summary(h, job));
+    json_t *o = kedge_admin_job_summary(h, job);
+    put_classes(o, &job->spec, job->classes);
+    answer_models(h, req, &job->spec.name, models, count, o);
 }
 
 /* ---- jobs that have ended ---- */
@@ -319,12 +335,17 @@ static void view_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct view_work *w = (struct view_work *)work;
     struct kedge_ended_job job;
+    char classes[KEDGE_CLASS_NAMES_ROOM] = "";
     w->err = kedge_ended_job_find(h, &w->job, &job, &w->diag);
     if (w->err) {
         return;
     }
     w->o = summary_of_ended(&job);
     w->err = kedge_ended_job_models(h, &job, w->models, &w->model_count, &w->diag);
+    if (!w->err && job.spec->learns_classes) {
+        w->err = kedge_learnt_classes(h, &w->job, classes, &w->diag);
+    }
+    put_classes(w->o, job.spec, classes);
     if (!w->err && !w->only_models) {
         w->err = put_history(h, w, &job);
     }

@@ -67,7 +67,8 @@ static void models_run(struct kedge_host *h, struct kedge_work *work)
         return;
     }
     bool weighed = kedge_close_is_light(&w->job->spec);
-    part->err = weighed ? KEDGE_OK : kedge_close_weigh(&w->close);
+    part->err = kedgei_close_classes(h, w, &part->diag);
+    part->err = part->err || weighed ? part->err : kedge_close_weigh(&w->close);
     part->err = part->err ? part->err : kedge_close_train(&w->close);
     if (!weighed) {
         part->err = part->err ? part->err : kedgei_close_lists(h, w, &part->diag);
@@ -95,6 +96,10 @@ static void finish(struct kedge_host *h, struct close_work *w)
     } else {
         kedge_round_result_free(job->result);
         job->result = r;
+        if (kedge_job_spec_asks_classes(&job->spec, r->round)) {
+            memcpy(job->classes, w->classes, sizeof job->classes);
+            memcpy(job->classes_fault, w->classes_fault, sizeof job->classes_fault);
+        }
         memcpy(job->directions, r->directions, sizeof job->directions);
         memcpy(job->made, r->made, sizeof job->made);
         memcpy(job->split_of, r->split_of, sizeof job->split_of);

@@ -28,11 +28,19 @@ struct close_work {
     struct kedge_close close; /* models writes models and directions of its result, lists the aggregates */
     struct close_row *rows;
     size_t row_count;
+    char classes[KEDGE_CLASS_NAMES_ROOM];          /* what the inputs name, where the round asks for it … */
+    char classes_fault[KEDGE_DIAG_TEXT_MAX];       /* … or why the job has no use for them; "" */
     struct kedge_digest digests[KEDGE_GROUPS_MAX]; /* of the models, for the core */
     uint32_t former_count;                         /* models of two rounds ago */
     struct kedge_hash former[KEDGE_GROUPS_MAX];
 };
 
+/* The statement of an input, into st. Any thread. */
+KEDGE_NODISCARD int kedgei_close_update(struct kedge_host *h, const struct kedge_close_input *in,
+                                        struct kedge_statement *st, struct kedge_diag *d);
+/* Reads what the statements of a round name that asks for classes: w->classes, or w->classes_fault. On a
+ * worker. */
+KEDGE_NODISCARD int kedgei_close_classes(struct kedge_host *h, struct close_work *w, struct kedge_diag *d);
 /* Writes the input lists and fills result->aggregates. Groups, weights and which groups were trained must be
  * known; the models need not be. On a worker. */
 int kedgei_close_lists(struct kedge_host *h, struct close_work *w, struct kedge_diag *d);

@@ -19,28 +19,34 @@ static int update_of(void *arg, uint32_t site, const struct kedge_hash *digest, 
     return is_gone ? KEDGE_E_NOT_FOUND : kedge_blobs_at(blobs, digest, ret, ret_at);
 }
 
-static int facts_of(void *arg, const struct kedge_close_input *in, struct kedge_strategy_input *facts,
-                    struct kedge_diag *d)
+int kedgei_close_update(struct kedge_host *h, const struct kedge_close_input *in, struct kedge_statement *st,
+                        struct kedge_diag *d)
 {
-    struct kedge_host *h = arg;
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
     struct kedge_buf entry, payload;
     struct kedge_dsse_entry dsse;
     kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
     kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
-    int err = st ? kedge_ledger_get(h->tenants[in->tenant].log.ledger, in->in.leaf, &entry) : KEDGE_E_NOMEM;
+    int err = kedge_ledger_get(h->tenants[in->tenant].log.ledger, in->in.leaf, &entry);
     err = err ? err : kedge_dsse_decode(kedge_buf_view(&entry), &payload, &dsse);
     err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), st, d);
     if (!err && st->kind != KEDGE_ST_UPDATE) {
         err = KEDGE_E_CORRUPT;
     }
+    kedge_buf_deinit(&entry);
+    kedge_buf_deinit(&payload);
+    return err;
+}
+
+static int facts_of(void *arg, const struct kedge_close_input *in, struct kedge_strategy_input *facts,
+                    struct kedge_diag *d)
+{
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    int err = st ? kedgei_close_update(arg, in, st, d) : KEDGE_E_NOMEM;
     if (!err) {
         facts->steps = st->u.update.steps;
         facts->loss = st->u.update.loss;
         facts->rate = st->u.update.learning_rate;
     }
-    kedge_buf_deinit(&entry);
-    kedge_buf_deinit(&payload);
     kedge_mem_free(st);
     return err;
 }

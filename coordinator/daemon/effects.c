@@ -49,6 +49,7 @@ static void send_task(struct kedge_host *h, const struct kedge_coord_effect *fx)
         t->control = kedge_view_of(job->states[0].b, sizeof job->states[0].b);
         t->control_len = job->control_len;
     }
+    t->classes = kedge_view_of(job->classes, kedge_class_names_len(job->classes));
     t->remaining_ms = fx->remaining_ns / NS_PER_MS;
     t->evaluate_base = fx->evaluate_base;
     t->seed = kedge_job_task_seed(job, fx->round, &h->sites[fx->site].id);

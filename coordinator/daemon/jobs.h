@@ -42,8 +42,11 @@ struct kedge_job {
         *fault_of; /* what last failed, in words for every tenant (job-closed says it); NULL: nothing … */
     char fault[KEDGE_DIAG_TEXT_MAX]; /* … and why, for the operator alone: it may name sites and paths */
     struct kedge_troubles troubles;  /* what sites said of it */
-    char trouble_text[160];          /* why too few sites can train it, in reasons and numbers */
-    int stored_state;                /* what its record says, -1: no record yet */
+    char classes[KEDGE_CLASS_NAMES_ROOM]; /* learnt from its sites, as the step of round 1 says; none before …
+                                           */
+    char classes_fault[KEDGE_DIAG_TEXT_MAX]; /* … and why there are none after it; "" */
+    char trouble_text[160];                  /* why too few sites can train it, in reasons and numbers */
+    int stored_state;                        /* what its record says, -1: no record yet */
     uint64_t created_ms;
     char token_hash[KEDGE_HASH_HEX_LEN + 1]; /* of the submit token, "" without */
     bool *joined;                            /* by tenant handle, KEDGE_TENANTS_MAX */

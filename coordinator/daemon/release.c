@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "chain/proof.h"
+#include "coordinator/daemon/classes.h"
 #include "coordinator/daemon/host.h"
 
 int kedge_host_release_find(struct kedge_host *h, const struct kedge_id *job, uint32_t group,
@@ -78,5 +79,13 @@ int kedge_host_opened_tell(struct kedge_host *h, const struct kedge_id *job, jso
     uint64_t index;
     snprintf(key, sizeof key, "job-opened/%s", job->s);
     int err = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index);
-    return err ? err : kedge_host_main_tell(h, index, o, "opened", "opened_proof", d);
+    err = err ? err : kedge_host_main_tell(h, index, o, "opened", "opened_proof", d);
+    char names[KEDGE_CLASS_NAMES_ROOM] = "";
+    err = err ? err : kedge_learnt_classes(h, job, names, d);
+    if (err || names[0] == '\0') {
+        return err;
+    }
+    snprintf(key, sizeof key, "step/%s/%08d", job->s, KEDGE_CLASSES_ROUND);
+    err = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index);
+    return err ? err : kedge_host_main_tell(h, index, o, "named", "named_proof", d);
 }

@@ -11,6 +11,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/blobs.h"
+#include "coordinator/daemon/classes.h"
 #include "coordinator/daemon/ended_job.h"
 #include "coordinator/daemon/first_models.h"
 #include "coordinator/daemon/host.h"
@@ -274,6 +275,9 @@ static int load_closed_round(struct kedge_walk *w)
     }
     job->model_count = step->group_count;
     job->kept = strcmp(step->rule, KEDGE_RULE_KEPT) == 0;
+    if (kedge_job_spec_asks_classes(&job->spec, step->round)) {
+        memcpy(job->classes, step->classes, sizeof job->classes);
+    }
     kedge_close_merged_directions(job->directions, job->merged_into);
     job->round = step->round;
     struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND,
@@ -284,6 +288,9 @@ static int load_closed_round(struct kedge_walk *w)
                                    .model_count = job->model_count,
                                    .models = models};
     err = kind_of_round(w, job->round, &ev.kind); /* `step` is overwritten */
+    if (!err && job->spec.learns_classes && job->round > KEDGE_CLASSES_ROUND) {
+        err = kedge_learnt_classes(w->h, &job->spec.name, job->classes, w->d);
+    }
     err = err ? err : kedge_restore_models(w, job->round);
     if (err) {
         return err;

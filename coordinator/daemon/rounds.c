@@ -22,7 +22,8 @@ static void main_failed(struct kedge_host *h, struct kedge_job *job, int err, co
 {
     kedge_log(KEDGE_LOG_WARN, "main chain", "job=%s: %s", job->spec.name.s,
               d->text[0] ? d->text : kedge_strerror(err));
-    kedge_host_job_fault(job, "a statement for the main chain", "%s", d->text);
+    kedge_host_job_fault(job, job->classes_fault[0] ? job->classes_fault : "a statement for the main chain",
+                         "%s", d->text);
     kedge_main_batch_free(job->batch);
     job->batch = NULL;
     struct kedge_coord_event ev = {.type = KEDGE_EV_MAIN_APPENDED, .job = job->slot, .err = err};
@@ -254,6 +255,9 @@ static int add_step(struct kedge_job *job, uint64_t time_ms, struct kedge_statem
     step->eta = r->mixed ? job->spec.mixing : 0;
     step->drift = r->drift;
     step->time_ms = time_ms;
+    if (kedge_job_spec_asks_classes(&job->spec, r->round)) {
+        memcpy(step->classes, job->classes, sizeof step->classes);
+    }
     step->group_count = r->groups;
     for (uint32_t g = 0; g < r->groups; g++) {
         step->groups[g] = (struct kedge_st_step_group){.group = g,
@@ -343,7 +347,9 @@ void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32
     struct kedge_diag d = {.text = ""};
     int err = KEDGE_OK;
     KEDGE_ASSERT(job->result && job->result->round == round);
-    if (!job->batch) {
+    if (job->classes_fault[0]) { /* coord.h: the job ends */
+        err = kedge_diag_set(&d, KEDGE_E_ARG, "%s", job->classes_fault);
+    } else if (!job->batch) {
         struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
         err = st ? kedge_main_batch_new(&job->batch) : KEDGE_E_NOMEM;
         err = err ? err : add_checkpoints(job);

@@ -91,7 +91,8 @@ static void event_of(const struct kedge_host *h, uint32_t ticket, enum kedge_coo
     bool fits = ev->kind == KEDGE_TASK_PRETRAIN
                 || (kedge_job_spec_takes(&h->jobs[t->job].spec, u->samples, u->steps, u->loss)
                     && kedge_job_spec_takes_batch(&h->jobs[t->job].spec, u->samples, u->steps, u->batch,
-                                                  u->learning_rate));
+                                                  u->learning_rate)
+                    && kedge_job_spec_takes_classes(&h->jobs[t->job].spec, u->round, u->classes));
     ev->weight = fits ? u->samples : 0; /* which the core refuses */
     memcpy(ev->base.b, u->base.b, sizeof ev->base.b);
     memcpy(ev->update.b, st->subject.b, sizeof ev->update.b);

@@ -334,6 +334,8 @@ static void try_statements(const struct hx_file *good)
     refuse_signed("another base", KEDGE_E_WRONG_BASE, true, NULL);
     tell(good)->samples = KEDGE_ST_COUNT_MAX;
     refuse_told(&hx_alice.statement, KEDGE_E_WEIGHT, "more samples than a job takes");
+    memcpy(tell(good)->classes, "a\0b\0", 5);
+    refuse_told(&hx_alice.statement, KEDGE_E_WEIGHT, "names of classes for which nobody asked");
     tell(good)->update_kind = KEDGE_TRAIN_PRETRAIN;
     refuse_told(&hx_alice.statement, KEDGE_E_ARG, "a pre-training that nobody asked for");
     hx_st = (struct kedge_statement){.kind = KEDGE_ST_JOB_JOINED, .subject = hx_spec};

@@ -127,6 +127,7 @@ class Job:
         model = self.spec["model"] if isinstance(self.spec["model"], dict) else {}
         if model.get("preset") not in ("mclr", "mlp"):
             return None, None
+        self.outputs = model["classes"]
         widths = [model["inputs"]] + ([model["hidden"]] if "hidden" in model else []) + [model["classes"]]
         sizes = list(enumerate(zip(widths, widths[1:])))
         layout = [t for i, (n, m) in sizes for t in ((f"{i}.weight", [m, n]), (f"{i}.bias", [m]))]
@@ -398,6 +399,9 @@ class Record:
         for round_ in job.rounds:
             for entry in round_.aggregates.values():
                 self.check_lists(job, round_, entry)
+            named = sorted({name for rows in round_.inputs.values() for _, _, e in rows for name in e.body.get("classes", [])})
+            need(not round_.step or round_.step.body.get("classes", []) == named and len(named) <= job.outputs,
+                 round_.opened.where, "has a step that names other classes than its updates")
 
     def check_updates(self):
         """Every update stands in one list, was asked for, and trained from its group's model."""
@@ -424,6 +428,8 @@ class Record:
         need(b["group"] == (in_force if trains else 0), entry.where, "names another group")
         base = job.model_before(b["round"], b["group"]) if trains else job.opened.body["initial_model"]
         need(b["base"] == base, entry.where, "trained from another model")
+        asked = job.spec.get("classes") == "federated" and b["round"] == 1
+        need(bool(b.get("classes")) == asked, entry.where, "names classes in another round than the first of a job that learns them")
         need(1 <= b["samples"] <= job.spec.get("weight_max", 10**6), entry.where, "has too many samples")
         covered = round_.step is None or entry.index >= round_.covered.get(tenant.name, 0)
         need(covered or entry.index in self.listed.get(tenant.name, ()), entry.where, "stands in no list of its round")

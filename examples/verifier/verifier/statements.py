@@ -13,7 +13,7 @@ witness-revoked spec=key @ tenant:id witness:id cosign_key:hex reason:text
 job-joined spec=spec @ tenant:id job:id
 update spec=update tenant:id site:id job:id round:int group:int update_kind:=pretrain|train base:hex samples:int \
 steps:int batch:int learning_rate:real energy_joules:real? energy_quality:=measured|modelled|unknown seconds:real \
-engine:text loss:real? energy_how:text? choice:text?
+engine:text loss:real? energy_how:text? choice:text? classes:[text]?
 evaluation spec=model tenant:id site:id job:id round:int group:int samples:int correct:int loss:real \
 personal_correct:int? personal_loss:real?
 group-assigned spec=update tenant:id site:id job:id round:int group:int \
@@ -27,7 +27,7 @@ tenants:[id:hex,candidates:int,selected:int,list:hex] draw:int? time_ms:int?
 aggregate spec=model job:id round:int group:int rule:text scale:int weight_sum:u64 count:int base:hex \
 tenants:[id:hex,accepted:int,weight_sum:u64,refused:int,list:hex]
 step spec=model job:id round:int rule:text eta:real groups:[group:int,before:hex,aggregate:hex,after:hex,direction:hex,\
-stepped:hex?,state_before:hex?,state_after:hex?,made:hex?,whole:hex?,split_of:int?,merged_into:int?] drift:real? time_ms:int?
+stepped:hex?,state_before:hex?,state_after:hex?,made:hex?,whole:hex?,split_of:int?,merged_into:int?] drift:real? time_ms:int? classes:[text]?
 release spec=model job:id round:int group:int file:text
 job-closed spec=spec job:id rounds:int outcome:=completed|cancelled|failed reason:text time_ms:int?
 """

@@ -90,11 +90,15 @@ static const struct {
 /* Updates that carry control variates, of four sites of which three take part in a round. */
 #define SCAFFOLD "\"strategy\":\"scaffold\",\"control_sites\":4"
 
+/* Sites name the classes together. */
+#define NAMING "\"classes\":\"federated\""
+
 /* Sites are drawn by what they say of their batteries. */
 #define CHARGED "\"selection\":\"charged\""
 
-static const char *const alone[] = {ROOT, ROOT ",\"tenant_share_max\":\"0.5\"", SCAFFOLD,
-                                    SCAFFOLD ",\"options\":{\"server_lr\":\"0.5\"}", CHARGED};
+static const char *const alone[] = {ROOT,     ROOT ",\"tenant_share_max\":\"0.5\"",
+                                    SCAFFOLD, SCAFFOLD ",\"options\":{\"server_lr\":\"0.5\"}",
+                                    CHARGED,  NAMING};
 
 START_TEST(test_alone)
 {
@@ -125,6 +129,13 @@ static const struct {
     {CHARGED, FX_SELECTION, true, KEDGE_AUDIT_REPLAY_SELECTION, "the seed says otherwise"},
     {CHARGED, FX_DRAW_WEIGHT, false, KEDGE_AUDIT_LIST, "is no candidate's"},
     {SCAFFOLD, FX_DRAW_WEIGHT, false, KEDGE_AUDIT_LIST, "is no candidate's"},
+    {NAMING, FX_CLASSES_LEFT_OUT, false, KEDGE_AUDIT_STEP, "are not those that the updates of round 1 state"},
+    {NAMING, FX_CLASSES_ADDED, false, KEDGE_AUDIT_STEP, "are not those that the updates of round 1 state"},
+    {NAMING, FX_CLASSES_UNSTATED, false, KEDGE_AUDIT_STEP, "names of classes are missing"},
+    {NAMING, FX_CLASSES_LATE, false, KEDGE_AUDIT_UPDATE, "stated where the round asks for none"},
+    {CHARGED, FX_CLASSES_LATE, false, KEDGE_AUDIT_UPDATE, "stated where the round asks for none"},
+    {NAMING, FX_CLASSES_MANY, false, KEDGE_AUDIT_UPDATE, "4 names of classes, but the model has 3 outputs"},
+    {NAMING, FX_CLASSES_SILENT, false, KEDGE_AUDIT_UPDATE, "names of classes are missing"},
     {SCAFFOLD, FX_CONTROL_SITES, true, KEDGE_AUDIT_REPLAY_STEP, "the inputs give"},
     {SCAFFOLD, FX_CONTROL_LEFT_OUT, true, KEDGE_AUDIT_REPLAY_STEP, "the inputs give"},
     {SCAFFOLD ",\"options\":{\"server_lr\":\"0.5\"}", FX_SERVER, true, KEDGE_AUDIT_REPLAY_STEP,

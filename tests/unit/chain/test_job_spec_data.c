@@ -7,6 +7,7 @@
 #define HEAD "{\"name\":\"j\",\"tenants\":[\"org-a\"],\"data\":\"d\",\"rounds\":3,\"model\":"
 #define CLASSES HEAD "{\"preset\":\"mclr\",\"inputs\":4,\"classes\":3}"
 #define FEDERATED CLASSES ",\"standardize\":\"federated\""
+#define LEARNT CLASSES ",\"classes\":\"federated\""
 #define NUMBER HEAD "{\"loss\":\"mse\",\"layers\":[{\"type\":\"dense\",\"in\":4,\"out\":1}]}"
 #define EXTERNAL                                                                                       \
     HEAD "\"external\",\"external\":{\"trainer\":\"t\",\"tensors\":[{\"name\":\"w\",\"shape\":[2]}]}," \
@@ -36,6 +37,11 @@ START_TEST(test_data)
     ck_assert(s.standardize == KEDGE_STANDARDIZE_NONE && !s.shows_loss);
     ck_assert_int_eq(parse(FEDERATED "}", &s, &d), KEDGE_OK);
     ck_assert(s.standardize == KEDGE_STANDARDIZE_FEDERATED && s.model.standardize);
+    ck_assert_int_eq(parse(LEARNT "}", &s, &d), KEDGE_OK);
+    ck_assert(s.learns_classes && s.classes_count == 0 && !s.model.standardize);
+    ck_assert_int_eq(parse(FEDERATED ",\"classes\":\"federated\",\"strategy\":\"fedprox\"}", &s, &d),
+                     KEDGE_OK);
+    ck_assert(s.learns_classes && s.model.standardize);
     ck_assert_int_eq(parse(NUMBER "}", &s, &d), KEDGE_OK);
     ck_assert(s.shows_loss && kedge_job_spec_predicts_number(&s));
     ck_assert_msg(parse(EXTERNAL ",\"metric\":\"loss\"}", &s, &d) == KEDGE_OK, "%s", d.text);
@@ -43,10 +49,34 @@ START_TEST(test_data)
 }
 END_TEST
 
+/* What an update may name: as much as there are outputs, in the one round that asks. */
+START_TEST(test_takes_classes)
+{
+    struct kedge_job_spec s;
+    struct kedge_diag d;
+    ck_assert_int_eq(parse(LEARNT "}", &s, &d), KEDGE_OK);
+    ck_assert(kedge_job_spec_takes_classes(&s, 1, "a\0b\0c\0") && kedge_job_spec_takes_classes(&s, 1, "a\0"));
+    ck_assert(!kedge_job_spec_takes_classes(&s, 1, "a\0b\0c\0d\0")
+              && !kedge_job_spec_takes_classes(&s, 1, ""));
+    ck_assert(kedge_job_spec_takes_classes(&s, 2, "") && !kedge_job_spec_takes_classes(&s, 2, "a\0"));
+    ck_assert_int_eq(parse(CLASSES "}", &s, &d), KEDGE_OK);
+    ck_assert(kedge_job_spec_takes_classes(&s, 1, "") && !kedge_job_spec_takes_classes(&s, 1, "a\0"));
+}
+END_TEST
+
 static const struct {
     const char *text, *named;
 } wrong[] = {
-    {CLASSES ",\"classes\":\"a\"}", "\"classes\": expected a list of 2 to 1024 names"},
+    {CLASSES ",\"classes\":\"a\"}", "\"classes\": expected a list of 2 to 1024 names, or \"federated\""},
+    {LEARNT ",\"strategy\":\"fedadam\"}", "\"classes\": \"federated\" goes with strategy \"fedavg\""},
+    {LEARNT ",\"compression\":{\"kind\":\"int8\"}}", "\"classes\": \"federated\" goes with strategy"},
+    {LEARNT ",\"grouping\":\"flexcfl\",\"groups\":2}", "\"classes\": \"federated\" goes with strategy"},
+    {"{\"name\":\"j\",\"tenants\":[\"org-a\"],\"data\":\"d\",\"rounds\":1,\"classes\":\"federated\","
+     "\"model\":{\"preset\":\"mclr\",\"inputs\":4,\"classes\":3}}",
+     "\"rounds\": expected 2 or more with \"classes\": \"federated\""},
+    {NUMBER ",\"classes\":\"federated\"}",
+     "\"classes\": a model of one output with \"loss\": \"mse\" predicts"},
+    {EXTERNAL ",\"classes\":\"federated\"}", "\"classes\" does not go with \"model\": \"external\""},
     {CLASSES ",\"classes\":[\"a\",\"b\"]}", "\"classes\": 2 names, but the model has 3 outputs"},
     {CLASSES ",\"classes\":[\"a\",\"b\",\"a\"]}", "\"classes\": \"a\" is there twice"},
     {CLASSES ",\"classes\":[\"a\",\"b\",\"\"]}", "\"classes\": expected names of 1 to 127 bytes"},
@@ -87,6 +117,7 @@ int main(void)
     Suite *s = suite_create("chain job spec data");
     TCase *t = tcase_create("data");
     tcase_add_test(t, test_data);
+    tcase_add_test(t, test_takes_classes);
     tcase_add_loop_test(t, test_wrong, 0, sizeof wrong / sizeof wrong[0]);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

@@ -94,56 +94,6 @@ START_TEST(test_policy_taken)
 }
 END_TEST
 
-static int bind(const struct kedge_site_policy *p, const char *data, const char *said, char out[256],
-                struct kedge_diag *d)
-{
-    struct kedge_job_spec s = {.standardize = KEDGE_STANDARDIZE_UNSAID};
-    json_t *binding = NULL;
-    snprintf(s.data, sizeof s.data, "%s", data);
-    if (strchr(said, 'c')) {
-        memcpy(s.classes, "x\0y", 4);
-        s.classes_count = 2;
-    }
-    if (strchr(said, 's')) {
-        s.standardize = strchr(said, 'n') ? KEDGE_STANDARDIZE_NONE : KEDGE_STANDARDIZE_LOCAL;
-    }
-    int err = kedge_policy_binding(p, &s, &binding, d);
-    char *text = err ? NULL : json_dumps(binding, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
-    snprintf(out, 256, "%s", text ? text : "");
-    free(text);
-    json_decref(binding);
-    return err;
-}
-
-/* The owner's words for the job's classes stay; whether features are standardized is the job's to say. */
-START_TEST(test_policy_binding)
-{
-    struct kedge_site_policy p;
-    struct kedge_diag d = {.text = ""};
-    char out[256];
-    ck_assert_int_eq(
-        kedge_policy_parse(kedge_view_str("{\"data\":{\"a\":{\"train\":1},\"b\":{\"classes\":[\"u\",\"v\"],"
-                                          "\"standardize\":\"local\"},\"c\":{\"classes\":[\"u\"]},\"e\":7}}"),
-                           "x", &p, NULL),
-        KEDGE_OK);
-    ck_assert_int_eq(bind(&p, "a", "", out, &d), KEDGE_OK);
-    ck_assert_str_eq(out, "{\"train\":1}");
-    ck_assert_int_eq(bind(&p, "a", "cs", out, &d), KEDGE_OK);
-    ck_assert_str_eq(out, "{\"classes\":[\"x\",\"y\"],\"standardize\":\"local\",\"train\":1}");
-    ck_assert_int_eq(bind(&p, "b", "csn", out, &d), KEDGE_OK);
-    ck_assert_str_eq(out, "{\"classes\":[\"u\",\"v\"],\"standardize\":\"none\"}");
-    ck_assert_int_eq(bind(&p, "e", "cs", out, &d), KEDGE_OK);
-    ck_assert_str_eq(out, "7");
-    ck_assert_int_eq(bind(&p, "c", "c", out, &d), KEDGE_E_DENIED);
-    ck_assert_str_eq(d.text, "policy.json: data \"c\": \"classes\" has 1 names, but the job has 2");
-    ck_assert_int_eq(bind(&p, "f", "", out, &d), KEDGE_E_DENIED);
-    ck_assert_str_eq(d.text, "policy.json binds no data named \"f\"");
-    ck_assert_uint_eq(json_object_size(json_object_get(p.data, "a")),
-                      1); /* what is the owner's is untouched */
-    kedge_policy_deinit(&p);
-}
-END_TEST
-
 /* The owner's device; of the precisions the one that rounds least counts. */
 static bool tells(const char *tell, bool *ret_battery)
 {
@@ -514,6 +464,10 @@ static const struct refusal answers[] = {
     {OK_TRAIN ",\"test_samples\":4}", "lacks a metric"},
     {OK_TRAIN ",\"test_samples\":4,\"test_correct\":5,\"test_loss\":\"1\"}", "bad one"},
     {OK_TRAIN ",\"test_samples\":4,\"test_correct\":4,\"test_loss\":\"nan\"}", "bad one"},
+    {OK_TRAIN ",\"classes\":\"a\"}", "expected \"classes\", a list"},
+    {OK_TRAIN ",\"classes\":[1]}", "expected \"classes\", a list"},
+    {OK_TRAIN ",\"classes\":[\"\"]}", "expected \"classes\", a list"},
+    {OK_TRAIN ",\"classes\":[\"a\\u001b\"]}", "expected \"classes\", a list"},
 };
 enum { ANSWERS = sizeof answers / sizeof answers[0] };
 
@@ -533,7 +487,11 @@ START_TEST(test_answer_taken)
     struct kedge_metrics m;
     ck_assert_int_eq(kedge_metrics_parse(kedge_view_str(OK_TRAIN "}"), true, true, &m, NULL), KEDGE_OK);
     ck_assert(m.samples == 2 && m.steps == 3 && m.test_samples == 0 && strcmp(m.engine, "unknown") == 0);
-    ck_assert(!m.has_base_loss);
+    ck_assert(!m.has_base_loss && m.classes[0] == '\0');
+    ck_assert_int_eq(kedge_metrics_parse(kedge_view_str(OK_TRAIN ",\"classes\":[\"b\",\"a\",\"b\"]}"), true,
+                                         true, &m, NULL),
+                     KEDGE_OK);
+    ck_assert_mem_eq(m.classes, "a\0b\0", 5);
     ck_assert_int_eq(
         kedge_metrics_parse(kedge_view_str(OK_TRAIN ",\"base_loss\":\"0.5\"}"), true, true, &m, NULL),
         KEDGE_OK);
@@ -574,7 +532,6 @@ int main(void)
     Suite *s = suite_create("client-text");
     TCase *t = tcase_create("text");
     tcase_add_loop_test(t, test_policy_refused, 0, POLICIES);
-    tcase_add_test(t, test_policy_binding);
     tcase_add_test(t, test_policy_taken);
     tcase_add_test(t, test_policy_device);
     tcase_add_test(t, test_policy_tell);
