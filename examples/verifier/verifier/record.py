@@ -127,7 +127,6 @@ class Job:
         model = self.spec["model"] if isinstance(self.spec["model"], dict) else {}
         if model.get("preset") not in ("mclr", "mlp"):
             return None, None
-        self.outputs = model["classes"]
         widths = [model["inputs"]] + ([model["hidden"]] if "hidden" in model else []) + [model["classes"]]
         sizes = list(enumerate(zip(widths, widths[1:])))
         layout = [t for i, (n, m) in sizes for t in ((f"{i}.weight", [m, n]), (f"{i}.bias", [m]))]
@@ -348,8 +347,7 @@ class Record:
         tenant.record.listed[tenant.name].add(update.index)
 
     def open_one(self, job, entry):
-        need(job.rounds and job.rounds[-1].number == entry.body["round"] and job.rounds[-1].step is None, entry.where,
-             "is of a round that is not open")
+        need(job.rounds and job.rounds[-1].number == entry.body["round"] and job.rounds[-1].step is None, entry.where, "is of a round that is not open")
         return job.rounds[-1]
 
     def step(self, job, entry):
@@ -367,8 +365,7 @@ class Record:
             if round_.kind == "train" and job.grouped:
                 last = [r for r in job.rounds if r.step][-1].step.body["groups"][g["group"]]
                 need(g["direction"] == last["direction"], entry.where, "changes a direction")
-        rule = "flexcfl-cold-start/v2" if round_.kind == "pretrain" else "identity/v1"
-        need(b["rule"] == rule, entry.where, "has rule", b["rule"])
+        need(b["rule"] == ("flexcfl-cold-start/v2" if round_.kind == "pretrain" else "identity/v1"), entry.where, "has rule", b["rule"])
         need(float(b["eta"]) == 0.0, entry.where, "has another eta")
         need(entry.subject == b["groups"][0]["after"], entry.where, "has another subject")
         round_.step = entry
@@ -400,8 +397,7 @@ class Record:
             for entry in round_.aggregates.values():
                 self.check_lists(job, round_, entry)
             named = sorted({name for rows in round_.inputs.values() for _, _, e in rows for name in e.body.get("classes", [])})
-            need(not round_.step or round_.step.body.get("classes", []) == named and len(named) <= job.outputs,
-                 round_.opened.where, "has a step that names other classes than its updates")
+            need(not round_.step or round_.step.body.get("classes", []) == named, round_.opened.where, "names other classes than its updates")
 
     def check_updates(self):
         """Every update stands in one list, was asked for, and trained from its group's model."""
@@ -428,8 +424,7 @@ class Record:
         need(b["group"] == (in_force if trains else 0), entry.where, "names another group")
         base = job.model_before(b["round"], b["group"]) if trains else job.opened.body["initial_model"]
         need(b["base"] == base, entry.where, "trained from another model")
-        asked = job.spec.get("classes") == "federated" and b["round"] == 1
-        need(bool(b.get("classes")) == asked, entry.where, "names classes in another round than the first of a job that learns them")
+        need(bool(b.get("classes")) == (job.spec.get("classes") == "federated" and b["round"] == 1), entry.where, "names classes or does not")
         need(1 <= b["samples"] <= job.spec.get("weight_max", 10**6), entry.where, "has too many samples")
         covered = round_.step is None or entry.index >= round_.covered.get(tenant.name, 0)
         need(covered or entry.index in self.listed.get(tenant.name, ()), entry.where, "stands in no list of its round")
@@ -437,8 +432,7 @@ class Record:
     def check_evaluation(self, tenant, entry):
         b, job = entry.body, self.job_of(entry)
         round_ = job.round(b["round"])
-        need(job.others or round_ and round_.step and entry.subject == round_.step.body["groups"][b["group"]]["after"], entry.where,
-             "evaluates another model")
+        need(job.others or round_ and round_.step and entry.subject == round_.step.body["groups"][b["group"]]["after"], entry.where, "evaluates another model")
         need(b["correct"] <= b["samples"], entry.where, "has more correct than samples")
 
     def check_blobs(self):
