@@ -85,6 +85,12 @@ static int put_envelope(struct kedge_view type, struct kedge_view payload,
     return out->err;
 }
 
+int kedge_dsse_spell(struct kedge_view payload, const struct kedge_dsse_entry *entries, uint32_t count,
+                     struct kedge_buf *ret_envelope)
+{
+    return put_envelope(kedge_view_str(KEDGE_DSSE_IN_TOTO), payload, entries, count, ret_envelope);
+}
+
 static int sign_pae(struct kedge_view type, struct kedge_view payload, const struct kedge_key_pair *pair,
                     struct kedge_dsse_entry *ret)
 {

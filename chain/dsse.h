@@ -52,6 +52,9 @@ KEDGE_NODISCARD int kedge_dsse_decode(struct kedge_view envelope, struct kedge_b
 KEDGE_NODISCARD int kedge_dsse_decode_all(struct kedge_view envelope, struct kedge_buf *ret_payload,
                                           struct kedge_dsse_entry ret_entries[KEDGE_DSSE_SIGNATURES_MAX],
                                           uint32_t *ret_count);
+/* Appends the envelope that kedge_dsse_decode_all takes apart so; KEDGE_E_TOO_LONG. */
+KEDGE_NODISCARD int kedge_dsse_spell(struct kedge_view payload, const struct kedge_dsse_entry *entries,
+                                     uint32_t count, struct kedge_buf *ret_envelope);
 /* Appends that envelope with the pair's signature among the others, where its keyid belongs. KEDGE_E_EXISTS:
  * that key has signed; KEDGE_E_FULL; the errors of decoding. */
 KEDGE_NODISCARD int kedge_dsse_add(struct kedge_view envelope, const struct kedge_key_pair *pair,

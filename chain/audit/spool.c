@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chain/store/entry_form.h"
 #include "chain/store/guard.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
@@ -25,6 +26,7 @@ struct child {
     int fd;
     struct kedge_buf out;      /* on its way into the file */
     struct kedge_buf withheld; /* indexes of entries that are not there */
+    struct kedge_buf room;     /* of an entry */
     bool is_copy;
     uint64_t size; /* of the log as this handle sees it; a writer may be ahead */
     char kind;
@@ -67,6 +69,12 @@ static int put_numbered(void *arg, struct kedge_view key, struct kedge_view valu
         kedge_buf_put_u64(&c->withheld, number);
         return c->withheld.len > c->what->most ? KEDGE_E_CORRUPT : c->withheld.err;
     }
+    struct kedge_view entry;
+    int form = c->kind == 'e' ? kedge_entry_load(value, &c->room, &entry) : KEDGE_E_NOT_FOUND;
+    if (form == KEDGE_E_NOMEM) {
+        return form;
+    }
+    value = form == KEDGE_OK ? entry : value; /* damaged: what is there does not have the leaf hash */
     c->entries += c->kind == 'e';
     c->heads += c->kind == 'h';
     return put_record(c, c->kind, number, value);
@@ -159,6 +167,7 @@ static int run_child(void *arg, struct kedge_buf *ret_head, struct kedge_diag *r
     }
     kedge_buf_init(&c->out, WRITE_SIZE);
     kedge_buf_init(&c->withheld, WITHHELD_MAX);
+    kedge_buf_init(&c->room, KEDGE_ENTRY_MAX);
     err = kedge_buf_reserve(&c->out, WRITE_SIZE);
     err = err ? err : read_log(c, &log, ret_head);
     kedge_state_log_close(&log);

@@ -142,9 +142,11 @@ static int create(struct kedge_ledger *l, struct kedge_diag *reterr)
     err = err ? err
               : kedge_kv_put(tx, KEDGE_KV_META, meta_key("key"),
                              kedge_view_of(l->public_key.b, KEDGE_KEY_LEN), KEDGE_KV_PUT);
+    err = err ? err : kedge_kv_put(tx, KEDGE_KV_META, meta_key("words"), kedge_entry_words(), KEDGE_KV_PUT);
     if (!err && l->is_copy) {
         err = kedge_kv_put(tx, KEDGE_KV_META, meta_key("copy"), kedge_view_str("1"), KEDGE_KV_PUT);
     }
+    l->packs = true;
     err = err ? err : kedgei_state_write(tx, &empty);
     if (err) {
         kedge_kv_abort(tx);
@@ -171,13 +173,18 @@ static int refuse_schema(const struct kedge_ledger *l, struct kedge_view schema,
 static int check_identity(struct kedge_ledger *l, const struct kedge_ledger_options *options,
                           struct kedge_kv_tx *tx, struct kedge_diag *reterr)
 {
-    struct kedge_view schema, origin, key;
+    struct kedge_view schema, origin, key, words;
     int err = kedge_kv_peek(tx, KEDGE_KV_META, meta_key("schema"), &schema);
     if (err == KEDGE_E_NOT_FOUND) {
         return kedge_diag_set(reterr, err, "there is no ledger %s here", l->origin);
     }
-    if (!err && !kedge_view_eq(schema, kedge_view_str(KEDGEI_LEDGER_SCHEMA))) {
+    l->packs = !err && kedge_view_eq(schema, kedge_view_str(KEDGEI_LEDGER_SCHEMA));
+    if (!err && !l->packs && !kedge_view_eq(schema, kedge_view_str(KEDGEI_LEDGER_SCHEMA_AS_IS))) {
         return refuse_schema(l, schema, reterr);
+    }
+    if (!err && l->packs) {
+        err = kedge_kv_peek(tx, KEDGE_KV_META, meta_key("words"), &words);
+        err = !err && !kedge_view_eq(words, kedge_entry_words()) ? KEDGE_E_CORRUPT : err;
     }
     err = err ? err : kedge_kv_peek(tx, KEDGE_KV_META, meta_key("origin"), &origin);
     err = err ? err : kedge_kv_peek(tx, KEDGE_KV_META, meta_key("key"), &key);
@@ -233,9 +240,15 @@ static int load_state(struct kedge_ledger *l, struct kedge_kv_tx *tx, struct ked
         return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: tile table does not have the stored root",
                               l->origin);
     }
+    struct kedge_buf room KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&room, KEDGE_ENTRY_MAX);
     for (uint64_t i = size > TAIL ? size - TAIL : 0; i < size; i++) {
         struct kedge_view entry;
-        if (kedgei_peek_entry(l, tx, i, &entry)) {
+        err = kedgei_peek_entry(l, tx, i, &room, &entry);
+        if (err == KEDGE_E_NOMEM) {
+            return kedge_diag_set(reterr, err, "ledger %s: out of memory", l->origin);
+        }
+        if (err) {
             return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: entry table, index %llu is damaged",
                                   l->origin, (unsigned long long)i);
         }

@@ -10,10 +10,16 @@
 struct run {
     struct kedge_ledger *l;
     struct kedge_kv_tx *tx;
-    struct kedgei_state state; /* as it will be */
-    uint64_t base;             /* size before */
-    size_t staged;             /* new entries so far: l->leaves[0…staged) */
+    struct kedgei_state state;         /* as it will be */
+    uint64_t base;                     /* size before */
+    size_t staged;                     /* new entries so far: l->leaves[0…staged) */
+    struct kedge_entry_packer *packer; /* NULL: entries are stored as they are */
+    struct kedge_buf stored;           /* an entry as it is stored, and as it is read back */
 };
+
+/* A statement that is stored packed takes a third of the room, and 20 microseconds. When so many come
+ * together that their number is what matters, they are stored as they are. */
+enum { PACK_MOST = 64 };
 
 /* Finds an idempotency key used earlier in the same batch; its place or `i` when there is none. */
 static size_t find_twin(const struct kedge_ledger_batch *b, size_t i)
@@ -116,7 +122,9 @@ static int put_item(struct run *r, const struct kedge_ledger_append *item, uint6
     struct kedgei_key key = kedgei_key_index(index);
     uint8_t pointer[KEDGEI_POINTER_LEN];
     struct kedge_view value = kedge_view_of(pointer, sizeof pointer);
-    int err = kedge_kv_put(r->tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), item->entry, KEDGE_KV_APPEND);
+    int err = r->l->packs ? kedge_entry_store(r->packer, item->entry, &r->stored) : KEDGE_OK;
+    struct kedge_view stored = r->l->packs ? kedge_buf_view(&r->stored) : item->entry;
+    err = err ? err : kedge_kv_put(r->tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), stored, KEDGE_KV_APPEND);
     if (!err && item->idem_key.len > 0) {
         kedgei_pointer_encode(item->idem_key, index, leaf, pointer);
         err = kedge_kv_put(r->tx, KEDGE_KV_IDEM, item->idem_key, value, KEDGE_KV_PUT_IF_ABSENT);
@@ -151,13 +159,17 @@ static int put_batch(struct run *r, const struct kedge_ledger_batch *b, size_t f
 
 /* The store's own bytes must have the hashes that enter the tree: memory errors stop here, before the
  * root. */
-static int rehash(const struct run *r, struct kedge_diag *reterr)
+static int rehash(struct run *r, struct kedge_diag *reterr)
 {
     for (size_t i = 0; i < r->staged; i++) {
         struct kedgei_key key = kedgei_key_index(r->base + i);
         struct kedge_view entry;
         struct kedge_hash leaf;
         int err = kedge_kv_peek(r->tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), &entry);
+        err = err ? err : kedge_entry_load(entry, &r->stored, &entry);
+        if (err == KEDGE_E_NOMEM) {
+            return kedge_diag_set(reterr, err, "ledger %s: out of memory", r->l->origin);
+        }
         if (!err) {
             kedge_merkle_leaf(entry, &leaf);
         }
@@ -248,9 +260,11 @@ static void set_status(struct kedge_ledger *l, int err)
 
 /* One durable transaction; on success the handle's state is the new one. */
 static int commit_batches(struct kedge_ledger *l, struct kedge_ledger_batch *batches, size_t count,
-                          struct kedge_diag *reterr)
+                          size_t entries, struct kedge_diag *reterr)
 {
     struct run r = {.l = l, .state = l->state, .base = l->state.frontier.size};
+    r.packer = l->packs && entries <= PACK_MOST ? kedge_entry_packer_new() : NULL;
+    kedge_buf_init(&r.stored, KEDGE_ENTRY_STORED_MAX);
     int err = kedge_kv_begin(l->kv, true, &r.tx, reterr);
     if (!err) {
         err = fill(&r, batches, count, reterr);
@@ -260,6 +274,8 @@ static int commit_batches(struct kedge_ledger *l, struct kedge_ledger_batch *bat
             err = kedge_kv_commit(r.tx, reterr);
         }
     }
+    kedge_entry_packer_free(r.packer);
+    kedge_buf_deinit(&r.stored);
     set_status(l, err);
     if (!err && r.staged > 0) {
         pthread_mutex_lock(&l->mutex);
@@ -288,7 +304,7 @@ int kedge_ledger_append_batches(struct kedge_ledger *l, struct kedge_ledger_batc
         kedge_diag_hint(reterr, "it must be reopened, which checks it");
     }
     if (!err) {
-        err = commit_batches(l, batches, count, reterr);
+        err = commit_batches(l, batches, count, total, reterr);
     }
     if (!err && (!l->has_note || l->note_size != l->state.frontier.size)) {
         err = kedgei_publish(l, reterr);

@@ -7,7 +7,9 @@
 #include "chain/store/ledger_impl.h"
 #include "common/base/mem.h"
 
-enum { META_RECORDS = 4 }; /* schema, origin, key, state; a copy has one more, that it is one */
+enum {
+    META_RECORDS = 4
+}; /* schema, origin, key, state; words where entries are packed; a copy: that it is one */
 
 /* Right edge of one level while the tree is built again. */
 struct level {
@@ -28,6 +30,7 @@ struct check {
     struct kedgei_state stored;
     uint64_t entries, tiles, pointers, heads, records;
     enum kedge_kv_table table; /* whose pointers are visited */
+    struct kedge_buf room;     /* of an entry */
     struct kedge_frontier frontier;
     struct kedge_vkey vkey;
     struct kedge_note_verdict verdict;
@@ -115,7 +118,7 @@ static int skip_to(struct check *c, uint64_t index)
     return err;
 }
 
-static int visit_entry(void *arg, struct kedge_view key, struct kedge_view entry)
+static int visit_entry(void *arg, struct kedge_view key, struct kedge_view stored)
 {
     struct check *c = arg;
     uint64_t size = c->stored.frontier.size;
@@ -133,6 +136,13 @@ static int visit_entry(void *arg, struct kedge_view key, struct kedge_view entry
     }
     if (err) {
         return err;
+    }
+    struct kedge_view entry;
+    err = kedge_entry_load(stored, &c->room, &entry);
+    if (err) {
+        err =
+            err == KEDGE_E_CORRUPT ? damaged(c, KEDGE_KV_ENTRY, c->entries, "not an entry in any form") : err;
+        return err ? err : skip_to(c, c->entries + 1);
     }
     bool withheld = entry.len == 0 && c->l->is_copy;
     if ((entry.len == 0 && !withheld) || entry.len > KEDGE_ENTRY_MAX) {
@@ -232,7 +242,7 @@ static uint64_t expected_records(const struct check *c, enum kedge_kv_table tabl
     case KEDGE_KV_HEAD:
         return c->stored.head_count;
     case KEDGE_KV_META:
-        return META_RECORDS + (c->l->is_copy ? 1u : 0u);
+        return META_RECORDS + (c->l->is_copy ? 1u : 0u) + (c->l->packs ? 1u : 0u);
     case KEDGE_KV_IDEM:
         return c->stored.idem_count;
     case KEDGE_KV_REF:
@@ -388,6 +398,7 @@ static int run_check(struct kedge_ledger *l, bool unsigned_heads, kedge_ledger_d
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "ledger %s: out of memory", l->origin);
     }
     c->l = l;
+    kedge_buf_init(&c->room, KEDGE_ENTRY_MAX);
     c->unsigned_heads = unsigned_heads;
     c->reterr = &own;
     c->progress = progress;
@@ -409,6 +420,7 @@ static int run_check(struct kedge_ledger *l, bool unsigned_heads, kedge_ledger_d
     if (c->found > 0 || err == KEDGE_E_CORRUPT) {
         kedge_kv_keep(l->kv);
     }
+    kedge_buf_deinit(&c->room);
     kedge_mem_free(c);
     if (err && reterr) {
         *reterr = own;

@@ -1,10 +1,10 @@
 /* The ledger's inside, shared by its files only. Records, as table: key -> value:
- * - entry: be64 index -> bytes; none when withheld from a copy
+ * - entry: be64 index -> the entry in its form (entry_form.h); none when withheld from a copy
  * - tile: level, be64 tile index -> up to 256 hashes (c2sp.org/tlog-tiles: hash i of tile n at level l is
  * the root of the 256^l leaves from (256 n + i) 256^l on; level 0: leaf hashes)
  * - head: be64 size -> signed checkpoint
- * - meta: "schema", "origin" -> text; "key" -> 32 bytes; "copy" -> "1" in a copy only; "state" -> root, be64
- * counts of idem, ref and head records, frontier
+ * - meta: "schema", "origin" -> text; "key" -> 32 bytes; "words" -> those of entry_form.h; "copy" -> "1" in a
+ * copy only; "state" -> root, be64 counts of idem, ref and head records, frontier
  * - idem: idempotency key -> be64 index, 8 bytes of tag
  * - ref: blob digest -> be64 index, 8 bytes of tag
  *
@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 
+#include "chain/store/entry_form.h"
 #include "chain/store/ledger.h"
 #include "common/base/os/file.h"
 
@@ -23,7 +24,8 @@ enum {
     KEDGEI_TILE_LEVELS = 8, /* 256^8 leaves are more than 2^63 */
     KEDGEI_POINTER_LEN = 16,
 };
-#define KEDGEI_LEDGER_SCHEMA "kedge ledger 2"
+#define KEDGEI_LEDGER_SCHEMA "kedge ledger 3"
+#define KEDGEI_LEDGER_SCHEMA_AS_IS "kedge ledger 2"  /* read and written, all entries as they are */
 #define KEDGEI_LEDGER_SCHEMA_BEFORE "kedge ledger 1" /* tenants' statements without a position */
 
 /* What the "state" record holds. */
@@ -41,6 +43,7 @@ struct kedge_ledger {
     char high_water_path[KEDGE_PATH_MAX]; /* empty: none */
     bool adopt_high_water;
     bool is_copy;
+    bool packs;                /* entries are stored packed */
     pthread_mutex_t mutex;     /* guards what follows; only the writer changes it */
     struct kedgei_state state; /* as committed */
     struct kedge_buf note;     /* newest checkpoint */
@@ -60,9 +63,10 @@ struct kedgei_key kedgei_key_tile(unsigned level, uint64_t tile);
 struct kedge_view kedgei_key_view(const struct kedgei_key *k);
 
 /* ledger_read.c */
-/* The entry's bytes, checked against the tree, none when it is withheld from a copy; valid as long as tx. */
+/* The entry's bytes, checked against the tree, none when it is withheld from a copy; valid as long as tx and
+ * until room (of KEDGE_ENTRY_MAX) is used again. */
 KEDGE_NODISCARD int kedgei_peek_entry(const struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t index,
-                                      struct kedge_view *ret);
+                                      struct kedge_buf *room, struct kedge_view *ret);
 
 /* ledger_tree.c */
 /* A kedge_subtree_fn over the tiles; arg is the transaction. */

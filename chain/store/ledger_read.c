@@ -81,12 +81,13 @@ int kedge_ledger_checkpoint_at(struct kedge_ledger *l, uint64_t size, struct ked
 }
 
 int kedgei_peek_entry(const struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t index,
-                      struct kedge_view *ret)
+                      struct kedge_buf *room, struct kedge_view *ret)
 {
     struct kedgei_key key = kedgei_key_index(index);
     struct kedge_view entry;
     struct kedge_hash leaf, expected;
     int err = kedge_kv_peek(tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), &entry);
+    err = err ? err : kedge_entry_load(entry, room, &entry);
     if (err || entry.len > KEDGE_ENTRY_MAX) {
         return err && err != KEDGE_E_NOT_FOUND ? err : KEDGE_E_CORRUPT;
     }
@@ -117,7 +118,9 @@ int kedge_ledger_get(struct kedge_ledger *l, uint64_t index, struct kedge_buf *r
         return err;
     }
     struct kedge_view entry;
-    err = kedgei_peek_entry(l, tx, index, &entry);
+    struct kedge_buf room;
+    kedge_buf_init(&room, KEDGE_ENTRY_MAX);
+    err = kedgei_peek_entry(l, tx, index, &room, &entry);
     if (!err && entry.len == 0) {
         err = KEDGE_E_WITHHELD;
     }
@@ -125,6 +128,7 @@ int kedge_ledger_get(struct kedge_ledger *l, uint64_t index, struct kedge_buf *r
     if (!err) {
         kedge_buf_put(ret, entry.ptr, entry.len);
     }
+    kedge_buf_deinit(&room);
     kedge_kv_abort(tx);
     return noting(l, err);
 }
@@ -268,11 +272,14 @@ int kedge_ledger_for_each(struct kedge_ledger *l, uint64_t from, kedge_ledger_vi
     if (err) {
         return err;
     }
+    struct kedge_buf room;
+    kedge_buf_init(&room, KEDGE_ENTRY_MAX);
     for (uint64_t i = from; i < size && !err; i++) {
         struct kedge_view entry;
-        err = kedgei_peek_entry(l, tx, i, &entry);
+        err = kedgei_peek_entry(l, tx, i, &room, &entry);
         err = err ? err : visit(arg, i, entry);
     }
+    kedge_buf_deinit(&room);
     kedge_kv_abort(tx);
     return noting(l, err);
 }

@@ -136,17 +136,20 @@ int kedge_ledger_bundle(struct kedge_ledger *l, uint64_t index, unsigned width,
     }
     size_t start = ret->len;
     struct kedge_view tile;
+    struct kedge_buf room;
+    kedge_buf_init(&room, KEDGE_ENTRY_MAX);
     err = peek_tile(tx, &s.frontier, 0, index, &tile);
     for (unsigned i = 0; i < width && !err; i++) {
         uint64_t at = index * KEDGE_TILE_WIDTH + i;
         struct kedge_view entry;
-        err = kedgei_peek_entry(l, tx, at, &entry);
+        err = kedgei_peek_entry(l, tx, at, &room, &entry);
         if (!err) {
             bool shown = entry.len > 0 && (!may_read || may_read(arg, at, entry)); /* none in a copy */
             kedge_bundle_put(ret, shown ? entry : kedge_view_of(NULL, 0));
             err = ret->err;
         }
     }
+    kedge_buf_deinit(&room);
     if (err) {
         ret->len = start; /* no half of a bundle */
     }

@@ -32,12 +32,18 @@ static int salvage_entries(void *arg, struct kedge_buf *ret_out, struct kedge_di
     const struct salvage *s = arg;
     struct kedge_kv *kv;
     struct kedge_kv_tx *tx;
+    struct kedge_buf room;
+    kedge_buf_init(&room, KEDGE_ENTRY_MAX);
     int err = kedge_kv_lmdb_open(s->store, &salvage_options, &kv, d);
     err = err ? err : kedge_kv_begin(kv, false, &tx, d);
     for (uint64_t i = s->from; i < s->to && !err; i++) {
         struct kedgei_key key = kedgei_key_index(i);
         struct kedge_view entry = kedge_view_of(NULL, 0);
         int bad = kedge_kv_peek(tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), &entry);
+        bad = bad ? bad : kedge_entry_load(entry, &room, &entry);
+        if (bad == KEDGE_E_NOMEM) {
+            return bad;
+        }
         bool usable = !bad && entry.len > 0 && entry.len <= KEDGE_ENTRY_MAX;
         kedge_buf_put_u32(ret_out, usable ? (uint32_t)entry.len : 0);
         if (usable) {
@@ -303,7 +309,8 @@ struct filling {
     struct kedgei_state state;
     struct kedge_hash leaves[KEDGE_APPEND_MAX];
     size_t staged, bytes;
-    struct kedge_buf key;
+    struct kedge_buf key, stored;
+    struct kedge_entry_packer *packer;
 };
 
 static int commit(struct filling *f, struct kedge_diag *d)
@@ -346,7 +353,10 @@ static int put_entry(struct walk *w, uint64_t index, struct kedge_view entry, co
     int err = f->tx ? KEDGE_OK : kedge_kv_begin(f->kv, true, &f->tx, w->reterr);
     kedge_buf_clear(&f->key);
     err = err || !r->index ? err : r->index(r->index_arg, entry, &f->key, refs, &ref_count);
-    err = err ? err : kedge_kv_put(f->tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), entry, KEDGE_KV_APPEND);
+    err = err ? err : kedge_entry_store(f->packer, entry, &f->stored);
+    err = err ? err
+              : kedge_kv_put(f->tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), kedge_buf_view(&f->stored),
+                             KEDGE_KV_APPEND);
     if (!err && f->key.len > 0) {
         err = put_pointer(f, KEDGE_KV_IDEM, kedge_buf_view(&f->key), index, leaf, &f->state.idem_count);
     }
@@ -444,6 +454,8 @@ int kedgei_rebuild_into(struct kedgei_rebuild *b, const char *dir, struct kedge_
     }
     struct walk w = {.b = b, .reterr = &d, .take = put_entry, .arg = f};
     kedge_buf_init(&f->key, KEDGE_IDEM_KEY_MAX);
+    kedge_buf_init(&f->stored, KEDGE_ENTRY_STORED_MAX);
+    f->packer = kedge_entry_packer_new();
     int err = make_empty(b, dir, f, &d);
     if (!err) {
         err = walk_all(&w);
@@ -458,6 +470,8 @@ int kedgei_rebuild_into(struct kedgei_rebuild *b, const char *dir, struct kedge_
     if (err && reterr) {
         *reterr = d;
     }
+    kedge_entry_packer_free(f->packer);
+    kedge_buf_deinit(&f->stored);
     kedge_buf_deinit(&f->key);
     kedge_mem_free(f);
     return err;

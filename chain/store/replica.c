@@ -61,10 +61,20 @@ static int put(struct kedge_ledger *l, struct kedge_kv_tx *tx, const struct kedg
 {
     uint64_t base = state->frontier.size - count;
     int err = KEDGE_OK;
+    struct kedge_entry_packer *packer = l->packs ? kedge_entry_packer_new() : NULL;
+    struct kedge_buf stored;
+    kedge_buf_init(&stored, KEDGE_ENTRY_STORED_MAX);
     for (size_t i = 0; i < count && !err; i++) {
         struct kedgei_key key = kedgei_key_index(base + i);
-        err = kedge_kv_put(tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), entries[i].entry, KEDGE_KV_APPEND);
+        struct kedge_view entry = entries[i].entry;
+        if (l->packs && entry.len > 0) {
+            err = kedge_entry_store(packer, entry, &stored);
+            entry = kedge_buf_view(&stored);
+        }
+        err = err ? err : kedge_kv_put(tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), entry, KEDGE_KV_APPEND);
     }
+    kedge_entry_packer_free(packer);
+    kedge_buf_deinit(&stored);
     err = err ? err : kedgei_tiles_append(tx, base, l->leaves, count);
     if (!err && note.len > 0) {
         struct kedgei_key key = kedgei_key_index(state->frontier.size);

@@ -8,6 +8,7 @@ Exit codes: 0 it holds; 1 it does not; 2 wrong arguments or a file that cannot b
 import argparse
 import json
 import sys
+import zlib
 
 from verifier.record import Record, sha256
 from verifier.replay import Replay
@@ -31,7 +32,7 @@ def main():
                        not_made_again=replay.skipped)
     except Bad as error:
         out, code = {"holds": False, "finding": str(error)}, 1
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, zlib.error) as error:
         out, code = {"holds": False, "finding": f"not in the form of a record: {type(error).__name__}: {error}"}, 1
     except OSError as error:
         out, code = {"holds": False, "finding": f"{error.filename}: {error.strerror}"}, 2

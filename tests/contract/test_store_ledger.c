@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "chain/checkpoint.h"
+#include "chain/dsse.h"
 #include "common/base/mem.h"
 
 static void root_is(struct kedge_ledger *l, uint64_t size, const char *hex)
@@ -248,7 +249,7 @@ START_TEST(a_ledger_of_the_program_before)
     struct fixture f;
     struct kedge_diag d = {0};
     struct kedge_kv_tx *tx;
-    static const char *const schemas[] = {"kedge ledger 1", "kedge ledger 3", "kedge ledger 1 "};
+    static const char *const schemas[] = {"kedge ledger 1", "kedge ledger 4", "kedge ledger 1 "};
     fixture_init(&f);
     f.kv = new_kv(&f, _i);
     fixture_must_open(&f, true);
@@ -263,6 +264,68 @@ START_TEST(a_ledger_of_the_program_before)
         ck_assert_int_eq(fixture_open(&f, false, &d), i == 0 ? KEDGE_E_VERSION : KEDGE_E_CORRUPT);
         ck_assert_ptr_nonnull(strstr(d.text, i == 0 ? "with the program that wrote it" : "unknown schema"));
     }
+    fixture_deinit(&f);
+}
+END_TEST
+
+/* All its entries lie there as they are, and those that come now, too. */
+START_TEST(a_ledger_of_before_entries_were_packed)
+{
+    struct fixture f;
+    struct kedge_diag d = {0};
+    struct kedge_kv_tx *tx;
+    struct kedge_view stored;
+    const struct kedge_view words = kedge_view_str("words");
+    fixture_init(&f);
+    f.kv = new_kv(&f, _i);
+    fixture_must_open(&f, true);
+    kedge_ledger_close(f.l);
+    f.l = NULL;
+    ck_assert_int_eq(kedge_kv_begin(f.kv, true, &tx, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_put(tx, KEDGE_KV_META, kedge_view_str("schema"),
+                                  kedge_view_str("kedge ledger 2"), KEDGE_KV_PUT),
+                     KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_del(tx, KEDGE_KV_META, words), KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_commit(tx, &d), KEDGE_OK);
+    fixture_must_open(&f, false);
+    struct kedge_buf envelope;
+    struct kedge_key_pair key;
+    kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
+    kedge_key_generate(&key);
+    ck_assert_int_eq(kedge_dsse_build(KEDGE_DSSE_IN_TOTO,
+                                      kedge_view_str("{\"a\":\"bbbbbbbbbbbbbbbbbbbbbbbbbbbbb\"}"), &key,
+                                      &envelope),
+                     KEDGE_OK);
+    struct kedge_ledger_append a = {.entry = kedge_buf_view(&envelope)};
+    ck_assert_int_eq(kedge_ledger_append(f.l, &a, 1, NULL, NULL, &d), KEDGE_OK);
+    check_is_clean(f.l);
+    ck_assert_int_eq(kedge_kv_begin(f.kv, false, &tx, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_peek(tx, KEDGE_KV_ENTRY, kedge_view_of("\0\0\0\0\0\0\0\0", 8), &stored),
+                     KEDGE_OK);
+    ck_assert(kedge_view_eq(stored, kedge_buf_view(&envelope)));
+    kedge_kv_abort(tx);
+    kedge_buf_deinit(&envelope);
+    fixture_deinit(&f);
+}
+END_TEST
+
+/* Without the words that its entries are packed with, or with others, nothing is believed. */
+START_TEST(words_are_those_of_this_form)
+{
+    struct fixture f;
+    struct kedge_diag d = {0};
+    struct kedge_kv_tx *tx;
+    fixture_init(&f);
+    f.kv = new_kv(&f, _i);
+    fixture_must_open(&f, true);
+    kedge_ledger_close(f.l);
+    f.l = NULL;
+    ck_assert_int_eq(kedge_kv_begin(f.kv, true, &tx, &d), KEDGE_OK);
+    ck_assert_int_eq(
+        kedge_kv_put(tx, KEDGE_KV_META, kedge_view_str("words"), kedge_view_str("others"), KEDGE_KV_PUT),
+        KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_commit(tx, &d), KEDGE_OK);
+    ck_assert_int_eq(fixture_open(&f, false, &d), KEDGE_E_CORRUPT);
     fixture_deinit(&f);
 }
 END_TEST
@@ -351,6 +414,8 @@ int main(void)
     tcase_add_loop_test(t, references_scans_and_limits, 0, 3);
     tcase_add_loop_test(t, reopening_signs_the_same_bytes, 0, 3);
     tcase_add_loop_test(t, a_ledger_of_the_program_before, 0, 3);
+    tcase_add_loop_test(t, a_ledger_of_before_entries_were_packed, 0, 3);
+    tcase_add_loop_test(t, words_are_those_of_this_form, 0, 3);
     tcase_add_loop_test(t, survives_lack_of_memory, 0, 2);
     tcase_add_loop_test(t, readers_beside_the_writer, 0, 2);
     suite_add_tcase(suite, t);

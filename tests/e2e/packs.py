@@ -1,9 +1,17 @@
-"""The blobs of a log's folder, be they files of their own or records of packs (chain/store/packs.h)."""
+"""The blobs of a log's folder, be they files of their own or records of packs (chain/store/packs.h), and the statements of
+its store, packed ones too (chain/store/entry_form.h)."""
 
 import hashlib
 import os
 import pathlib
+import re
 import struct
+import sys
+import zlib
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent.parent / "examples" / "verifier"))
+from verifier.log import unpack  # noqa: E402
+from verifier.store import Lmdb  # noqa: E402
 
 HEAD = 64
 
@@ -67,3 +75,18 @@ def blobs(folder):
             if state == 1:
                 found[digest] = Blob(path, digest, offset, size)
     return [found[digest] for digest in sorted(found)]
+
+
+def packed(store):
+    """(offset, stored bytes, entry) of every packed entry in the file of a ledger's store, on freed pages, too."""
+    data, words = (store / "data.mdb").read_bytes(), Lmdb(store).table("meta").get(b"words")
+    for match in re.finditer(rb"\x01(?=.{4}[\x01-\x10])", data, re.DOTALL) if words else []:
+        at = match.start() + 6 + 96 * data[match.start() + 5]
+        size, reader = int.from_bytes(data[at:at + 2], "big"), zlib.decompressobj(-12, zdict=words)
+        try:
+            payload = reader.decompress(data[at + 2:at + 2 + 2 * size + 64], size + 1)
+        except zlib.error:
+            continue
+        stored = data[match.start():at + 2 + len(data[at + 2:at + 2 + 2 * size + 64]) - len(reader.unused_data)]
+        if reader.eof and len(payload) == size > 0 and zlib.crc32(stored[5:]) == int.from_bytes(stored[1:5], "big"):
+            yield match.start(), stored, unpack(stored, words)

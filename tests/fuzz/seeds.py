@@ -16,6 +16,11 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+sys.dont_write_bytecode = True
+sys.path.append(str(Path(__file__).resolve().parent.parent / "e2e"))
+
+import packs
+
 SEED_MAX = 8192  # what scripts/test lets a fuzzer make; longer ones would be cut
 EACH_MAX = 40
 
@@ -256,14 +261,14 @@ def taken_apart(seeds, kedge, folder):
         seeds.put("json", path.read_bytes())
     seeds.put("pem", *(path.read_bytes() for path in sorted(folder.rglob("*.pem"))))
     seeds.put("safetensors", *(path.read_bytes() for path in sorted(folder.rglob("*.safetensors"))))
-    for path in sorted(p for p in folder.rglob("*") if "blobs" in p.parts and p.is_file()):
-        content = path.read_bytes()
+    for content in (blob.read_bytes() for log in sorted(folder.rglob("ledger.lmdb")) for blob in packs.blobs(log.parent)):
         if content[:1] == b"{":
             seeds.put("job_spec", content)
         else:
             seeds.put("safetensors" if content[8:9] == b"{" else "input_list", content)
     for path in sorted(folder.rglob("data.mdb")):
-        for envelope in sorted(set(re.findall(rb'\{"payload":"[^\0]{1,8000}?\}\]\}', path.read_bytes()))):
+        for _, stored, envelope in packs.packed(path.parent):
+            seeds.put("entry_form", stored)
             seeds.put("dsse", envelope)
             seeds.put("proof", envelope)
             payload = base64.b64decode(json.loads(envelope)["payload"])

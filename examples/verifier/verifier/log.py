@@ -1,9 +1,11 @@
 """A log: Merkle tree (RFC 6962), signed notes and checkpoints (C2SP), entries that are DSSE envelopes of statements."""
 
 import base64
+import functools
 import hashlib
 import json
 import struct
+import zlib
 
 from . import ciphers
 from .statements import check_form
@@ -50,36 +52,41 @@ class Vkey:
 def read_checkpoint(note, vkey):
     """(size, root) of a checkpoint that the log's key signed; its origin is the key's name."""
     text, _, lines = note.partition("\n\n")
-    text += "\n"
     rows = text.split("\n")
-    need(len(rows) >= 4 and rows[0] == vkey.name, "a checkpoint of", rows[0], "where one of", vkey.name, "is expected")
+    need(len(rows) >= 3 and rows[0] == vkey.name, "a checkpoint of", rows[0], "where one of", vkey.name, "is expected")
     signed = False
     for line in lines.split("\n"):
         if not line.startswith(f"\u2014 {vkey.name} "):
             continue
         raw = base64.b64decode(line.rsplit(" ", 1)[1], validate=True)
         if raw[:4] == vkey.id:
-            need(verify(vkey.key, text.encode(), raw[4:]), "checkpoint of", vkey.name, "has a bad signature")
+            need(verify(vkey.key, text.encode() + b"\n", raw[4:]), "checkpoint of", vkey.name, "has a bad signature")
             signed = True
     need(signed, "checkpoint of", vkey.name, "is not signed by its log")
     need(rows[1].isdigit() and str(int(rows[1])) == rows[1], "checkpoint of", vkey.name, "has no size")
     return int(rows[1]), base64.b64decode(rows[2], validate=True)
 
-VERIFIED = {}
+verify = functools.cache(ciphers.ed25519_verify)
 
-def verify(key, message, signature):
-    at = (key, hashlib.sha256(message).digest(), signature)
-    if at not in VERIFIED:
-        VERIFIED[at] = ciphers.ed25519_verify(key, message, signature)
-    return VERIFIED[at]
+def spell(payload, signatures):
+    return json.dumps({"payload": base64.b64encode(payload).decode(), "payloadType": TYPE, "signatures": [
+        {"keyid": k, "sig": base64.b64encode(s).decode()} for k, s in signatures]}, separators=(",", ":")).encode()
+
+def unpack(stored, words):
+    """The entry that lies so in the table: as it is, or a packed envelope."""
+    if stored[:1] != b"\1":
+        return stored[stored[:1] == b"\0":]
+    need(zlib.crc32(stored[5:]) == int.from_bytes(stored[1:5], "big"), "a packed entry has another checksum")
+    at = 6 + 96 * stored[5]
+    payload = zlib.decompressobj(-12, zdict=words).decompress(stored[at + 2:], 65536)
+    return spell(payload, [(stored[i:i + 32].hex(), stored[i + 32:i + 96]) for i in range(6, at, 96)])
 
 class Entry:
     """An entry of a log: a statement, or (main chain) a tenant's checkpoint after a salt of 32 bytes."""
 
     def __init__(self, log, index, raw):
         self.log, self.index, self.raw, self.hash = log, index, raw, leaf_hash(raw)
-        self.where = f"{log.name}[{index}]"
-        self.note = None
+        self.where, self.note = f"{log.name}[{index}]", None
         if raw[:1] != b"{":
             need(len(raw) > 32 and raw[0] & 0x80, self.where, "is neither a statement nor a checkpoint")
             self.kind, self.note, self.body, self.subject = "checkpoint", raw[32:].decode(), {}, ""
@@ -89,11 +96,8 @@ class Entry:
         need(envelope["payloadType"] == TYPE, self.where, "has payload type", envelope["payloadType"])
         self.payload = base64.b64decode(envelope["payload"], validate=True)
         self.signatures = [(s["keyid"], base64.b64decode(s["sig"], validate=True)) for s in envelope["signatures"]]
-        keyids = [keyid for keyid, _ in self.signatures]
-        need(keyids == sorted(set(keyids)) and keyids, self.where, "has signatures out of order")
-        spelled = json.dumps({"payload": envelope["payload"], "payloadType": TYPE, "signatures": [
-            {"keyid": k, "sig": base64.b64encode(s).decode()} for k, s in self.signatures]}, separators=(",", ":"))
-        need(spelled.encode() == raw, self.where, "is not in the one spelling of an envelope")
+        need(self.signatures and self.signatures == sorted(dict(self.signatures).items()), self.where, "has signatures out of order")
+        need(spell(self.payload, self.signatures) == raw, self.where, "is not in the one spelling of an envelope")
         self.kind, self.subject, self.body = check_form(read_json(self.payload, self.where), self.where)
 
     def signed_by(self, *keys):
@@ -111,11 +115,10 @@ class Log:
         self.name, self.vkey = name, vkey
         store = Lmdb(folder)
         meta, table, heads = store.table("meta"), store.table("entry"), store.table("head")
-        need(meta.get(b"schema") in SCHEMAS, name, "has ledger schema", meta.get(b"schema"))
+        need(meta.get(b"schema") in (b"kedge ledger 2", b"kedge ledger 3"), name, "has ledger schema", meta.get(b"schema"))
         need(meta[b"origin"] == vkey.name.encode() and meta[b"key"] == vkey.key, name, "is of another origin or key")
         need(b"copy" not in meta, name, "is a copy that withholds entries; this program reads whole logs")
-        self.raw = [table.get(struct.pack(">Q", i)) for i in range(len(table))]
-        need(None not in self.raw, name, "lacks an entry")
+        self.raw = [unpack(table[struct.pack(">Q", i)], meta.get(b"words", b"")) for i in range(len(table))]
         self.tree = Tree([leaf_hash(raw) for raw in self.raw])
         need(heads, name, "has no checkpoint")
         self.size, root = read_checkpoint(heads[max(heads)].decode(), vkey)
@@ -130,13 +133,10 @@ class Log:
 
     def find(self, key):
         """The entry with that idempotency key, or None."""
-        at = self.keys.get(key)
-        return None if at is None else self.entries[at]
+        return self.entries[self.keys[key]] if key in self.keys else None
 
     def covers(self, note, where):
         """Size of a checkpoint of this log, which must be one of its roots."""
         size, root = read_checkpoint(note, self.vkey)
         need(size <= self.size and self.tree.root(size) == root, where, "has a checkpoint of another", self.name)
         return size
-
-SCHEMAS = (b"kedge ledger 1", b"kedge ledger 2")

@@ -87,8 +87,7 @@ class Lmdb:
                 yield key, self.data[start:start + length]
 
     def table(self, name):
-        root = self.roots.get(name.encode())
-        return {} if root is None else dict(self.items(root))
+        return dict(self.items(self.roots.get(name.encode(), 2**64 - 1)))
 
 class Blobs:
     """A folder of content-addressed files and of packs of small ones, encrypted ones opened with the keys of another folder."""
