@@ -7,6 +7,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
+#include "chain/store/entry_form.h"
 #include "chain/store/guard.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
@@ -269,17 +270,20 @@ static bool is_found(void)
  * of the file brings up is a flip in the one that counts. */
 static void flip_statements(struct target *t)
 {
-    static const char mark[] = "\"payloadType\"";
     size_t statements = 0, missed = 0;
-    for (size_t i = 0; i + sizeof mark <= t->size; i++) {
-        if (memcmp(t->map + i, mark, sizeof mark - 1) == 0) {
-            if (statements++ % STATEMENT_STRIDE == 0) {
-                t->map[i + 3] ^= 4;
-                missed += !is_found();
-                t->map[i + 3] ^= 4;
-            }
+    struct kedge_buf room;
+    kedge_buf_init(&room, KEDGE_ENTRY_MAX);
+    for (size_t i = 16; i + 8 < t->size; i++) { /* lengths of value and key, key, value, as LMDB has them */
+        size_t len = t->map[i - 16] | (size_t)t->map[i - 15] << 8;
+        struct kedge_view entry, stored = kedge_view_of(t->map + i, len);
+        if (t->map[i] == 1 && t->map[i - 10] == 8 && t->map[i - 9] == 0 && len > 0 && len <= t->size - i
+            && kedge_entry_load(stored, &room, &entry) == KEDGE_OK && statements++ % STATEMENT_STRIDE == 0) {
+            t->map[i + len / 2] ^= 4;
+            missed += !is_found();
+            t->map[i + len / 2] ^= 4;
         }
     }
+    kedge_buf_deinit(&room);
     printf("%s: %zu statements in the file, a bit flipped in one of %d, %zu missed\n",
            t->tenant ? t->tenant : "main", statements, (int)STATEMENT_STRIDE, missed);
     ck_assert_uint_gt(statements, 10);
