@@ -1,6 +1,8 @@
 /* Statements without what they all say. The one file of this room that knows zlib. */
 #include "chain/store/entry_form.h"
 
+#include <stdalign.h>
+#include <stdint.h>
 #include <string.h>
 
 #define ZLIB_CONST
@@ -173,10 +175,41 @@ int kedge_entry_store(struct kedge_entry_packer *packer, struct kedge_view entry
 
 /* ---- loading ---- */
 
+/* What zlib needs for one payload: 7 kB of state and its window of 4 kB, with room to spare. An audit loads
+ * millions of entries one by one; taken from the heap each time, these would lie between what the audit keeps
+ * and tear it apart. A library that needs more gets that from the heap. */
+struct arena {
+    size_t used;
+    alignas(16) uint8_t room[16384];
+};
+
+static void *take_near(void *arg, uInt count, uInt size)
+{
+    struct arena *a = arg;
+    const size_t len = ((size_t)count * size + 15) / 16 * 16;
+    if (len > sizeof a->room - a->used) {
+        return kedge_mem_new(count, size);
+    }
+    void *ptr = a->room + a->used;
+    a->used += len;
+    return ptr;
+}
+
+static void give_back_near(void *arg, void *ptr)
+{
+    const struct arena *a = arg;
+    const uintptr_t from = (uintptr_t)a->room, at = (uintptr_t)ptr;
+    if (at < from || at >= from + sizeof a->room) {
+        kedge_mem_free(ptr);
+    }
+}
+
 /* Exactly len bytes, of exactly this input. */
 static int inflate_payload(struct kedge_view packed, uint8_t *out, size_t len)
 {
-    z_stream z = {.zalloc = take, .zfree = give_back};
+    struct arena arena;
+    arena.used = 0;
+    z_stream z = {.zalloc = take_near, .zfree = give_back_near, .opaque = &arena};
     z.next_in = packed.ptr;
     z.avail_in = (uInt)packed.len;
     if (inflateInit2(&z, WINDOW_BITS) != Z_OK) {
