@@ -64,11 +64,11 @@ def make_data(path, seed, classes=3, inputs=4, samples=300):
 
 
 def reals_in_quotes(value, where=""):
-    """What --format json should tell as a number."""
+    """What --format json should tell as a number; a statement's payload is what was signed, in its own spelling."""
     if isinstance(value, str):
         return [(where, value)] if re.fullmatch(r"-?\d+(\.\d+(e[+-]?\d+)?|e[+-]?\d+)", value) else []
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [hit for key, part in parts for hit in reals_in_quotes(part, f"{where}/{key}")]
+    return [hit for key, part in parts if key != "payload" for hit in reals_in_quotes(part, f"{where}/{key}")]
 
 
 class Site:
