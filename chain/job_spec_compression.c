@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "chain/job_spec_impl.h"
+#include "common/base/nearest.h"
 
 static int bad(struct kedge_diag *d, const char *text)
 {
@@ -53,13 +54,15 @@ static int read_carry(const json_t *v, struct kedge_compact *c, struct kedge_dia
 
 static int check_names(const json_t *o, struct kedge_diag *d)
 {
+    static const char *const keys[] = {"kind", "share", "carry"};
     const char *name;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)o, name, value)
     {
         if (strcmp(name, "kind") != 0 && strcmp(name, "share") != 0 && strcmp(name, "carry") != 0) {
-            return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"compression\": unknown key \"%.60s\"",
-                                  name);
+            (void)kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"compression\": unknown key \"%.60s\"", name);
+            kedge_nearest_hint(d, name, keys, 3, "its keys are kind, share and carry");
+            return KEDGE_E_FORMAT;
         }
     }
     return KEDGE_OK;

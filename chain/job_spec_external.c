@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "chain/job_spec_impl.h"
+#include "common/base/nearest.h"
 #include "common/base/text.h"
 
 static int bad(struct kedge_diag *d, const char *key, const char *expected)
@@ -132,7 +133,9 @@ int kedgei_spec_read_external(const json_t *v, struct kedge_job_spec *s, struct 
                               "job spec: \"external\": expected an object with \"trainer\" and \"tensors\"");
     }
     if (!only_keys(v, keys, 3, &other)) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"external\": unknown key \"%.60s\"", other);
+        (void)kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"external\": unknown key \"%.60s\"", other);
+        kedge_nearest_hint(d, other, keys, 3, "its keys are trainer, tensors and settings");
+        return KEDGE_E_FORMAT;
     }
     if (!json_is_string(name)
         || kedge_id_from(kedge_view_of(json_string_value(name), json_string_length(name)), &e->trainer)) {

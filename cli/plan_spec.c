@@ -6,6 +6,7 @@
 
 #include "chain/json.h"
 #include "common/base/mem.h"
+#include "common/base/nearest.h"
 
 /* Every key but devices: where its value goes. */
 struct key {
@@ -29,6 +30,18 @@ static int take(const struct key *key, const json_t *value, struct kedge_diag *d
     }
     *key->real = json_number_value(value);
     return KEDGE_OK;
+}
+
+static int unknown(const char *name, const struct key *keys, size_t count, struct kedge_diag *d)
+{
+    const char *names[32] = {"devices"};
+    size_t n = 1;
+    for (size_t i = 0; i < count && n < sizeof names / sizeof names[0]; i++) {
+        names[n++] = keys[i].name;
+    }
+    (void)kedge_diag_set(d, KEDGE_E_FORMAT, "plan: unknown key \"%.60s\"", name);
+    kedge_nearest_hint(d, name, names, n, "docs/modules/coordinator-plan.md has the keys");
+    return KEDGE_E_FORMAT;
 }
 
 static int read_keys(const json_t *root, struct kedge_cli_plan *plan, struct kedge_diag *d)
@@ -64,8 +77,7 @@ static int read_keys(const json_t *root, struct kedge_cli_plan *plan, struct ked
             key = strcmp(name, keys[i].name) == 0 ? &keys[i] : key;
         }
         if (!key && strcmp(name, "devices") != 0) {
-            return kedge_diag_set(d, KEDGE_E_FORMAT,
-                                  "plan: unknown key \"%.60s\" (docs/modules/coordinator-plan.md)", name);
+            return unknown(name, keys, sizeof keys / sizeof keys[0], d);
         }
         int err = key ? take(key, value, d) : KEDGE_OK;
         if (err) {

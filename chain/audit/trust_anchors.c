@@ -4,6 +4,7 @@
 
 #include "chain/json.h"
 #include "common/base/mem.h"
+#include "common/base/nearest.h"
 #include "crypto/timestamp.h"
 
 static int bad(struct kedge_diag *d, const char *field, const char *expected)
@@ -22,7 +23,9 @@ static int check_keys(const json_t *object, const char *const *allowed, struct k
             i++;
         }
         if (!allowed[i]) {
-            return kedge_diag_set(d, KEDGE_E_FORMAT, "anchors: unknown key \"%.60s\"", key);
+            (void)kedge_diag_set(d, KEDGE_E_FORMAT, "anchors: unknown key \"%.60s\"", key);
+            kedge_nearest_hint(d, key, allowed, i, "");
+            return KEDGE_E_FORMAT;
         }
     }
     return KEDGE_OK;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/nearest.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/file.h"
 #include "common/base/text.h"
@@ -41,6 +42,7 @@ int kedge_idle_parse(const json_t *v, const char *where, struct kedge_idle_rules
                      struct kedge_diag *reterr)
 {
     struct kedge_idle_rules r = {0, 0};
+    static const char *const keys[] = {"cpu_percent", "input_s"};
     const char *key;
     json_t *value;
     if (v && !json_is_object(v)) {
@@ -50,7 +52,9 @@ int kedge_idle_parse(const json_t *v, const char *where, struct kedge_idle_rules
     json_object_foreach((json_t *)(uintptr_t)v, key, value)
     {
         if (strcmp(key, "cpu_percent") != 0 && strcmp(key, "input_s") != 0) {
-            return kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: \"idle\": unknown key \"%.40s\"", where, key);
+            (void)kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: \"idle\": unknown key \"%.40s\"", where, key);
+            kedge_nearest_hint(reterr, key, keys, 2, "its keys are cpu_percent and input_s");
+            return KEDGE_E_FORMAT;
         }
     }
     int err = number(v, "cpu_percent", 100, where, &r.cpu_percent, reterr);

@@ -41,6 +41,13 @@ START_TEST(test_spellings)
               && strcmp(b.tenants[2].s, "c") == 0);
     ck_assert_int_ne(parse(HEAD ",\"learnin_rate\":1}", &b), KEDGE_OK);
     ck_assert_str_eq(d.hint, "did you mean \"learning_rate\"?");
+    ck_assert_int_ne(parse(HEAD ",\"compression\":{\"knd\":\"int8\"}}", &b), KEDGE_OK);
+    ck_assert_str_eq(d.hint, "did you mean \"kind\"?");
+    ck_assert_int_ne(parse("{\"name\":\"j\",\"tenants\":[\"a\"],\"data\":\"d\",\"rounds\":3,"
+                           "\"external\":{\"trainr\":\"x\"}}",
+                           &b),
+                     KEDGE_OK);
+    ck_assert_str_eq(d.hint, "did you mean \"trainer\"?");
 }
 END_TEST
 
