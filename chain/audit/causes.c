@@ -185,10 +185,12 @@ static void describe(const struct kedge_audit_report *r, const uint32_t *cause, 
         at += snprintf(out + at, room - (size_t)at, "%u finding%s can follow from this:", all,
                        all == 1 ? "" : "s");
     }
+    const char *between = "";
     for (int c = 0; c < KEDGE_AUDIT_CODE_COUNT; c++) {
         if (counts[c] > 0 && (size_t)at < room) {
-            at += snprintf(out + at, room - (size_t)at, "%s %u %s", out[at - 1] == ':' ? "" : ",", counts[c],
+            at += snprintf(out + at, room - (size_t)at, "%s %u %s", between, counts[c],
                            kedge_audit_code_name((enum kedge_audit_code)c));
+            between = ",";
         }
     }
 }

@@ -64,12 +64,13 @@ static double rounded_up(double v)
 {
     static const double steps[] = {1, 2, 5};
     double unit = 1e-9;
-    for (int i = 0; i < 30; i++, unit *= 10) {
+    for (int i = 0; i < 30; i++) {
         for (size_t k = 0; k < sizeof steps / sizeof steps[0]; k++) {
             if (steps[k] * unit >= v) {
                 return steps[k] * unit;
             }
         }
+        unit *= 10;
     }
     return unit;
 }

@@ -17,25 +17,21 @@ enum { CALL_MARGIN_MS = 15000, NS_PER_MS = 1000000 };
 
 struct call_item {
     struct kedge_site_item item;
-    uint64_t serial;
-    enum kedge_site_call call;
-    uint64_t wait_ns;
-    bool busy;
-    uint32_t battery;             /* enum kedge_battery_class */
+    uint64_t serial, wait_ns;
     struct kedge_site_chain seen; /* when asking */
-    uint32_t shifted_count;
-    struct kedge_id shifted[KEDGE_SITE_SHIFTS_MAX];
-    uint32_t at_work_count;
-    struct kedge_id at_work[KEDGE_SITE_WORKS_MAX - 1];
+    struct kedge_buf envelope;    /* SUBMIT */
+    struct kedge_buf note;        /* the checkpoint that reply.shown is */
     struct kedge_site_result result;
-    bool anew;
-    struct kedge_msg ended;                /* ENDED … */
-    char text[KEDGE_TROUBLE_TEXT_MAX + 1]; /* … and its text */
-    struct kedge_buf envelope;             /* SUBMIT */
-    char classes[KEDGE_CLASS_NAMES_ROOM];  /* of the task that came */
-    struct kedge_buf note;                 /* the checkpoint that reply.shown is */
-    int err;
+    struct kedge_msg ended; /* ENDED … */
     struct kedge_site_reply reply;
+    enum kedge_site_call call;
+    uint32_t battery; /* enum kedge_battery_class */
+    uint32_t shifted_count, at_work_count;
+    int err;
+    bool busy, anew;
+    struct kedge_id at_work[KEDGE_SITE_WORKS_MAX - 1], shifted[KEDGE_SITE_SHIFTS_MAX];
+    char text[KEDGE_TROUBLE_TEXT_MAX + 1]; /* … and its text */
+    char classes[KEDGE_CLASS_NAMES_ROOM];  /* of the task that came */
 };
 
 /* ---- checks ---- */
