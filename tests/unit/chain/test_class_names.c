@@ -67,6 +67,7 @@ START_TEST(test_expected)
                  {"a\x1b[31m\0", 7, "control"},
                  {"a\n\0", 4, "control"},
                  {"\xff\0", 3, "UTF-8"},
+                 /* NOLINTNEXTLINE(misc-misleading-bidirectional): that it is refused is tested */
                  {"\xe2\x80\xae"
                   "a\0",
                   6, "nobody"},

@@ -260,7 +260,10 @@ START_TEST(test_dots_lie_apart)
     kedge_buf_put_u8(&svg, 0);
     for (const char *c = strstr((const char *)svg.ptr, "<circle cx"); c; c = strstr(c + 1, "<circle cx")) {
         ck_assert_uint_lt(n, SITES + 8);
-        ck_assert_int_eq(sscanf(c, "<circle cx=\"%lf\" cy=\"%lf\"", &x[n], &y[n]), 2);
+        char *end;
+        x[n] = strtod(c + strlen("<circle cx=\""), &end);
+        ck_assert_int_eq(strncmp(end, "\" cy=\"", 6), 0);
+        y[n] = strtod(end + 6, NULL);
         for (size_t i = 0; i < n; i++) {
             ck_assert_double_gt((x[n] - x[i]) * (x[n] - x[i]) + (y[n] - y[i]) * (y[n] - y[i]), 100);
         }

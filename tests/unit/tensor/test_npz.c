@@ -70,7 +70,7 @@ static struct kedge_view npy_of(const char *type, uint32_t count, const void *va
     char head[119];
     int n =
         snprintf(head, sizeof head, "{'descr': '%s', 'fortran_order': False, 'shape': (%u,), }", type, count);
-    memcpy(out, "\x93NUMPY\1\0\x76\0", 10);
+    memcpy(out, "\x93NUMPY\1\0\x76\0", 10); /* NOLINT(bugprone-not-null-terminated-result): no text */
     memset(out + 10, ' ', 118);
     memcpy(out + 10, head, (size_t)n);
     memcpy(out + 128, values, len);
