@@ -43,10 +43,11 @@ START_TEST(test_spellings)
     ck_assert_str_eq(d.hint, "did you mean \"learning_rate\"?");
     ck_assert_int_ne(parse(HEAD ",\"compression\":{\"knd\":\"int8\"}}", &b), KEDGE_OK);
     ck_assert_str_eq(d.hint, "did you mean \"kind\"?");
-    ck_assert_int_ne(parse("{\"name\":\"j\",\"tenants\":[\"a\"],\"data\":\"d\",\"rounds\":3,"
-                           "\"external\":{\"trainr\":\"x\"}}",
-                           &b),
-                     KEDGE_OK);
+    ck_assert_int_ne(
+        parse("{\"name\":\"j\",\"tenants\":[\"a\"],\"data\":\"d\",\"rounds\":3,\"model\":\"external\","
+              "\"external\":{\"trainr\":\"x\"}}",
+              &b),
+        KEDGE_OK);
     ck_assert_str_eq(d.hint, "did you mean \"trainer\"?");
 }
 END_TEST
