@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "bench/bench_ledger.h"
-#include "chain/proof.h"
+#include "chain/log/proof.h"
 #include "chain/store/committer.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "aggregation/mean.h"
-#include "aggregation/rule.h"
+#include "aggregation/rule/rule.h"
 #include "aggregation/simd.h"
 #include "common/base/mem.h"
 #include "common/base/rng.h"

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/json.h"
 #include "cli/cli.h"
 #include "cli/fetch.h"
+#include "cli/ledger/position.h"
 #include "cli/local.h"
-#include "cli/position.h"
 #include "cli/receipt.h"
 #include "common/base/mem.h"
+#include "common/json/json.h"
 #include "common/net/client.h"
 #include "common/wire/messages.h"
 #include "crypto/keyfile.h"

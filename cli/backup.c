@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "chain/audit/audit.h"
-#include "chain/store/guard.h"
+#include "chain/store/blob/guard.h"
 #include "cli/local.h"
 #include "cli/making.h"
 

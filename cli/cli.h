@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "chain/statement.h"
+#include "chain/statement/statement.h"
 #include "common/base/diag.h"
 #include "common/base/os/file.h"
 #include "common/base/text.h"

@@ -2,14 +2,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/checkpoint.h"
-#include "chain/dsse.h"
-#include "chain/json.h"
-#include "chain/main_entry.h"
-#include "chain/note.h"
-#include "chain/statement.h"
+#include "chain/log/checkpoint.h"
+#include "chain/log/dsse.h"
+#include "chain/log/note.h"
+#include "chain/statement/main_entry.h"
+#include "chain/statement/statement.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
+#include "common/json/json.h"
 
 enum { WHO_LEN = KEDGE_ST_NAME_MAX + KEDGE_ID_MAX + 2, WHAT_LEN = KEDGE_ST_REASON_MAX + 100, SHORT_HEX = 12 };
 

@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/json.h"
 #include "chain/state/state.h"
 #include "cli/cli.h"
 #include "cli/local.h"
+#include "common/json/json.h"
 #include "common/net/client.h"
 
 enum { CONFIG_MAX = 65536 };

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chain/store/guard.h"
+#include "chain/store/blob/guard.h"
 #include "common/wire/messages.h"
 #include "crypto/keyfile.h"
 

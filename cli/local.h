@@ -2,7 +2,7 @@
 #ifndef KEDGE_CLI_LOCAL_H
 #define KEDGE_CLI_LOCAL_H
 
-#include "chain/note.h"
+#include "chain/log/note.h"
 #include "chain/state/state.h"
 #include "cli/cli.h"
 #include "common/net/client.h"

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "chain/audit/audit.h"
-#include "chain/mainbook.h"
-#include "chain/proof.h"
+#include "chain/log/proof.h"
 #include "chain/state/state.h"
-#include "chain/statement_position.h"
+#include "chain/statement/mainbook.h"
+#include "chain/statement/statement_position.h"
 #include "chain/store/ledger.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"

@@ -6,7 +6,7 @@
 #ifndef KEDGE_CLI_RECEIPT_H
 #define KEDGE_CLI_RECEIPT_H
 
-#include "chain/note.h"
+#include "chain/log/note.h"
 #include "cli/cli.h"
 
 /* What a request is about to append, and whose signature has to cover it. */

@@ -1,4 +1,4 @@
-"""docs/statements.md from the tables in chain/statement_kinds.c: every kind's fields, and a sample of it."""
+"""docs/statements.md from the tables in chain/statement/statement_kinds.c: every kind's fields, and a sample of it."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ from kedge_source import ROOT, read
 
 HEAD = """# Statements
 
-Made from `chain/statement_kinds.c` by `scripts/gen-docs`; change that file, not this page. [record.md](record.md) says who signs which
+Made from `chain/statement/statement_kinds.c` by `scripts/gen-docs`; change that file, not this page. [record.md](record.md) says who signs which
 statement, where it stands and what it demands. A payload is one line of JSON in exactly this spelling: no white space, members in the order of
 the table, text in UTF-8 with `\\"` and `\\\\` escaped and no control characters:
 
@@ -40,7 +40,7 @@ TEXTS = {"deployment": "fl.example.org", "name": "witness.example.org", "rule": 
          "file": "digits-g0.safetensors", "authority": "data protection officer", "energy_how": "RAPL package",
          "choice": "planned", "reason": "as agreed"}
 IDS = {"tenant": "org-a", "site": "site-1", "job": "digits", "witness": "witness-1", "name": "operator-1"}
-SOURCE = "chain/statement_kinds.c"
+SOURCE = "chain/statement/statement_kinds.c"
 FIELD = re.compile(r"\{FIELD\(([^()]*)\)([^{}]*)\}|"
                    r"\b(ID_OR_EMPTY|ID|KEY|HASH|TEXT|FILE_NAME|ENUM|U32|U64_TEXT|U64|REAL_POS|REAL|LIST|OPTIONAL|BOUND|POSITION|ROUND|GROUP)"
                    r"\(([^()]*)\)")
@@ -51,7 +51,7 @@ def fail(what):
 
 
 def constants():
-    text = read(ROOT, "chain/statement.h") + read(ROOT, "common/base/limits.h")
+    text = read(ROOT, "chain/statement/statement.h") + read(ROOT, "common/base/limits.h")
     found = dict(re.findall(r"\b(KEDGE_\w+)\s*=\s*([^,;}/]+)", text))
     found.update(re.findall(r"#define (KEDGE_\w+)\s+(\(.*\)|\S+)", text))
     return found

@@ -1,6 +1,6 @@
 /* Under which key a ledger of the simulated world holds a statement: that of the product's own ledgers, so
  * that two statements that share one there share it here. */
-#include "chain/entry_index.h"
+#include "chain/statement/entry_index.h"
 #include "sim/world.h"
 
 enum { KEY_MAX = 200 }; /* as in chain/store/ledger.h */

@@ -2,8 +2,8 @@
 #ifndef KEDGE_SIM_REAL_IMPL_H
 #define KEDGE_SIM_REAL_IMPL_H
 
-#include "chain/proof.h"
-#include "chain/statement.h"
+#include "chain/log/proof.h"
+#include "chain/statement/statement.h"
 #include "sim/real.h"
 
 enum { SIM_ORIGIN_MAX = 80 };

@@ -8,7 +8,7 @@
 #ifndef KEDGE_SIM_WORLD_H
 #define KEDGE_SIM_WORLD_H
 
-#include "chain/statement.h"
+#include "chain/statement/statement.h"
 #include "client/core/rare.h"
 #include "client/core/site.h"
 #include "common/base/rng.h"

@@ -1,8 +1,8 @@
 /* A strategy is a row of a table: what sites do, how groups come about, what an update weighs, how the server
- * steps. The parts are orthogonal, so that a robust rule (aggregation/rule.h) or a server optimiser goes with
- * any grouping. What is a strategy's own stands in a file of its name. Coordinator, auditor and simulator
- * call the same functions: scalars of the round in, whole numbers out, vectors by tiles. How a round uses a
- * row: docs/modules/strategy.md. Pure, any thread. */
+ * steps. The parts are orthogonal, so that a robust rule (aggregation/rule/rule.h) or a server optimiser goes
+ * with any grouping. What is a strategy's own stands in a file of its name. Coordinator, auditor and
+ * simulator call the same functions: scalars of the round in, whole numbers out, vectors by tiles. How a
+ * round uses a row: docs/modules/strategy.md. Pure, any thread. */
 #ifndef KEDGE_STRATEGY_STRATEGY_H
 #define KEDGE_STRATEGY_STRATEGY_H
 

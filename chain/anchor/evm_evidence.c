@@ -6,8 +6,8 @@
 #include "chain/anchor/evm_contract.h"
 #include "chain/anchor/keccak256.h"
 #include "chain/anchor/rlp.h"
-#include "chain/json.h"
 #include "common/base/text.h"
+#include "common/json/json.h"
 
 enum {
     HEADER_FIELDS_MIN = 15,

@@ -1,6 +1,6 @@
 #include "chain/anchor/stamp.h"
 
-#include "chain/checkpoint.h"
+#include "chain/log/checkpoint.h"
 #include "common/base/mem.h"
 
 /* The checkpoint in the note; its signature, too, when the log's key is known. */

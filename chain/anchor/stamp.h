@@ -4,7 +4,7 @@
 #ifndef KEDGE_CHAIN_ANCHOR_STAMP_H
 #define KEDGE_CHAIN_ANCHOR_STAMP_H
 
-#include "chain/note.h"
+#include "chain/log/note.h"
 #include "common/base/diag.h"
 #include "crypto/timestamp.h"
 

@@ -3,10 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chain/audit/erased.h"
-#include "chain/audit/explain.h"
-#include "chain/audit/explain_impl.h"
-#include "chain/audit/prune.h"
+#include "chain/audit/explain/explain.h"
+#include "chain/audit/explain/explain_impl.h"
+#include "chain/audit/facts/erased.h"
+#include "chain/audit/files/prune.h"
 #include "chain/audit/record.h"
 #include "common/base/mem.h"
 

@@ -11,12 +11,12 @@
 #include <stdint.h>
 
 #include "chain/anchor/evm_tx.h"
-#include "chain/contact.h"
-#include "chain/dsse.h"
-#include "chain/note.h"
+#include "chain/log/dsse.h"
+#include "chain/log/note.h"
 #include "chain/state/anchors.h"
 #include "chain/state/state.h"
-#include "chain/statement.h"
+#include "chain/statement/contact.h"
+#include "chain/statement/statement.h"
 #include "common/base/diag.h"
 
 /* ---- trust: what the auditor has from elsewhere ---- */
@@ -47,9 +47,9 @@ struct kedge_trust {
     uint32_t tenant_count;
     struct kedge_trust_tenant *tenants; /* owned; ascending by tenant */
     uint32_t seen_count;
-    char **seen; /* owned; signed checkpoint notes */
-    char *
-        witness_policy; /* owned; text of chain/witness_policy.h: releases must have its quorum; NULL: none */
+    char **seen;          /* owned; signed checkpoint notes */
+    char *witness_policy; /* owned; text of chain/log/witness_policy.h: releases must have its quorum; NULL:
+                             none */
     struct kedge_trust_anchors anchors;
 };
 
@@ -70,7 +70,7 @@ const struct kedge_trust_tenant *kedge_trust_find(const struct kedge_trust *trus
 
 enum kedge_audit_code {
 #define KEDGE_AUDIT_CODE(name, text) KEDGE_AUDIT_##name,
-#include "chain/audit/codes.def"
+#include "chain/audit/base/codes.def"
 #undef KEDGE_AUDIT_CODE
     KEDGE_AUDIT_CODE_COUNT,
 };
@@ -235,7 +235,7 @@ struct kedge_audit_entry {
 /* Another result than KEDGE_OK ends the audit with it. */
 typedef int kedge_audit_each(void *arg, const struct kedge_audit_entry *entry);
 
-/* A key file of a tenant's encrypted updates, or a folder of such (chain/store/blob_keys.h). */
+/* A key file of a tenant's encrypted updates, or a folder of such (chain/store/blob/blob_keys.h). */
 struct kedge_audit_blob_key {
     struct kedge_id tenant;
     const char *path;
@@ -284,7 +284,7 @@ KEDGE_NODISCARD int kedge_audit_replay(const char *dir, const struct kedge_trust
                                        const struct kedge_audit_options *options,
                                        struct kedge_audit_report *ret, struct kedge_diag *reterr);
 
-/* Which models a record gives again: chain/audit/prune.h. */
+/* Which models a record gives again: chain/audit/files/prune.h. */
 struct kedge_audit_prune {
     const struct kedge_id *job; /* NULL: of all jobs that have ended */
     uint32_t keep_every;        /* models of every n-th round stay; 0: none of them */

@@ -6,12 +6,12 @@
 
 #include <stdatomic.h>
 
-#include "chain/audit/report.h"
-#include "chain/audit/scratch.h"
-#include "chain/checkpoint.h"
-#include "chain/input_list.h"
-#include "chain/job_spec.h"
+#include "chain/audit/base/report.h"
+#include "chain/audit/base/scratch.h"
+#include "chain/log/checkpoint.h"
 #include "chain/state/state.h"
+#include "chain/statement/input_list.h"
+#include "job/job_spec.h"
 
 enum {
     KEDGEI_FACT_BAD = -1,                         /* no well-formed entry */

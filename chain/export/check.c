@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/dsse.h"
 #include "chain/export/check_impl.h"
 #include "chain/export/folder.h"
-#include "chain/json.h"
-#include "chain/lines.h"
+#include "chain/log/dsse.h"
+#include "chain/log/lines.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/json/json.h"
 #include "crypto/keyfile.h"
 #include "crypto/timestamp.h"
 

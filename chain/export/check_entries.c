@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "chain/export/check_impl.h"
-#include "chain/keybook.h"
-#include "chain/mainbook.h"
-#include "chain/proof.h"
+#include "chain/log/proof.h"
+#include "chain/statement/keybook.h"
+#include "chain/statement/mainbook.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
 

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "chain/export/check_impl.h"
-#include "chain/json.h"
-#include "chain/merkle.h"
-#include "chain/witness_quorum.h"
+#include "chain/log/merkle.h"
+#include "chain/log/witness_quorum.h"
 #include "common/base/mem.h"
+#include "common/json/json.h"
 
 enum { CONSISTENCY_MAX = 64 * 1024 };
 

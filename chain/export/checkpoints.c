@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/checkpoint.h"
 #include "chain/export/work.h"
+#include "chain/log/checkpoint.h"
 #include "common/base/mem.h"
 
 static int add_note(struct kedgei_ex_work *w, struct kedge_view bytes, const char *path)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "chain/audit/shown.h"
+#include "chain/audit/base/shown.h"
 #include "chain/export/oms.h"
 #include "chain/export/work.h"
 #include "common/base/mem.h"

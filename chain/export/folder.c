@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "chain/store/blob_file.h"
+#include "chain/store/blob/blob_file.h"
 #include "common/base/mem.h"
 
 enum { BLOCK = 1024 * 1024 };

@@ -3,9 +3,9 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "chain/dsse.h"
-#include "chain/json.h"
+#include "chain/log/dsse.h"
 #include "common/base/text.h"
+#include "common/json/json.h"
 
 enum { PAYLOAD_MAX = 64 * 1024 * 1024 };
 

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/dsse.h"
 #include "chain/export/internal.h"
-#include "chain/json.h"
+#include "chain/log/dsse.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/json/json.h"
 
 static const char media_type[] = "application/vnd.dev.sigstore.bundle.v0.3+json";
 static const char predicate_type[] = "https://model_signing/signature/v1.0";

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "chain/checkpoint.h"
-#include "chain/mainbook.h"
+#include "chain/log/checkpoint.h"
+#include "chain/statement/mainbook.h"
 #include "common/base/mem.h"
 
 enum { SHORT_ID = 12 }; /* digits of a salted id that stand for a tenant without a name */

@@ -5,10 +5,10 @@
 
 #include "chain/audit/audit.h"
 #include "chain/export/export.h"
-#include "chain/input_list.h"
-#include "chain/job_spec.h"
 #include "chain/state/state.h"
-#include "chain/statement.h"
+#include "chain/statement/input_list.h"
+#include "chain/statement/statement.h"
+#include "job/job_spec.h"
 
 #define KEDGEI_EX_NONE UINT64_MAX
 

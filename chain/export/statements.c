@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "chain/export/work.h"
-#include "chain/keybook.h"
-#include "chain/proof.h"
+#include "chain/log/proof.h"
+#include "chain/statement/keybook.h"
 #include "common/base/mem.h"
 #include "crypto/keyfile.h"
 

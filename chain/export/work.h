@@ -2,7 +2,7 @@
 #ifndef KEDGE_CHAIN_EXPORT_WORK_H
 #define KEDGE_CHAIN_EXPORT_WORK_H
 
-#include "chain/audit/shown.h"
+#include "chain/audit/base/shown.h"
 #include "chain/export/folder.h"
 #include "chain/export/internal.h"
 #include "chain/export/record.h"

@@ -2,7 +2,7 @@
 #ifndef KEDGE_CHAIN_FOLLOW_BARE_NOTE_H
 #define KEDGE_CHAIN_FOLLOW_BARE_NOTE_H
 
-#include "chain/note.h"
+#include "chain/log/note.h"
 
 /* Appends the note's text with the first line of `log` that verifies, and no other line: whoever served the
  * note may have filled it with lines that nobody made, so that no room is left for one more.

@@ -1,9 +1,9 @@
 #include "chain/follow/blobs.h"
 
-#include "chain/dsse.h"
-#include "chain/input_list.h"
-#include "chain/main_entry.h"
-#include "chain/statement.h"
+#include "chain/log/dsse.h"
+#include "chain/statement/input_list.h"
+#include "chain/statement/main_entry.h"
+#include "chain/statement/statement.h"
 #include "common/base/mem.h"
 
 uint64_t kedge_follow_blob_max(const struct kedge_blob_wanted *wanted)

@@ -6,8 +6,8 @@
 #define KEDGE_CHAIN_FOLLOW_ERASED_H
 
 #include "chain/follow/blobs.h"
-#include "chain/keybook.h"
-#include "chain/store/blobs.h"
+#include "chain/statement/keybook.h"
+#include "chain/store/blob/blobs.h"
 
 /* An erasure that an admin signed; whether it names an update is still to be seen. */
 struct kedge_follow_claim {

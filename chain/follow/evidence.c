@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "chain/fork_evidence.h"
+#include "chain/log/fork_evidence.h"
 #include "common/base/mem.h"
 
 /* The copy's own consistency path with its first hash spelled out. */

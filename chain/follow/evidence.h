@@ -2,8 +2,8 @@
 #ifndef KEDGE_CHAIN_FOLLOW_EVIDENCE_H
 #define KEDGE_CHAIN_FOLLOW_EVIDENCE_H
 
-#include "chain/checkpoint.h"
 #include "chain/follow/remote.h"
+#include "chain/log/checkpoint.h"
 
 /* Called when `note` (whose content is `target`) does not agree with the copy. KEDGE_E_FORK when the log
  * signed two histories: the evidence is appended; KEDGE_E_VERIFY when only the source's tiles are wrong,

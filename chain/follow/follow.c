@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "chain/checkpoint.h"
 #include "chain/follow/evidence.h"
 #include "chain/follow/remote.h"
+#include "chain/log/checkpoint.h"
 #include "chain/store/replica.h"
 #include "common/base/mem.h"
 

@@ -4,7 +4,7 @@
 #define KEDGE_CHAIN_FOLLOW_REMOTE_H
 
 #include "chain/follow/follow.h"
-#include "chain/tile.h"
+#include "chain/log/tile.h"
 
 enum { KEDGEI_REMOTE_TILES = 24 }; /* kept: two right edges of eight levels, and the leaves in between */
 

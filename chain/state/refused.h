@@ -7,7 +7,7 @@
 #ifndef KEDGE_CHAIN_STATE_REFUSED_H
 #define KEDGE_CHAIN_STATE_REFUSED_H
 
-#include "chain/statement.h"
+#include "chain/statement/statement.h"
 #include "common/base/os/kept.h"
 
 #define KEDGE_REFUSED_DIR "refused"

@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/json.h"
 #include "chain/state/backup.h"
 #include "chain/state/tree.h"
 #include "common/base/mem.h"
+#include "common/json/json.h"
 
 enum { JSON_MAX = 65536, SUMS_MAX = 1 << 30 };
 

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/json.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/os/entropy.h"
+#include "common/json/json.h"
 #include "crypto/hash.h"
 #include "crypto/keyfile.h"
 

@@ -5,8 +5,8 @@
  *   STATE/keys/tls.pem statement.pem   the coordinator's identity and its key for statements (0600)
  *   STATE/keys/statement-next.pem      the one that comes, from its making until the main chain has it
  *   STATE/keys/log-main.pem log-T.pem  one key per log, for checkpoints only
- *   STATE/keys/updates/T/JOB.pem         what encrypts tenant T's updates of a job (chain/store/blob_keys.h)
- *   STATE/coordinator.lmdb/            jobs, tokens, pending enrolments
+ *   STATE/keys/updates/T/JOB.pem         what encrypts tenant T's updates of a job
+ * (chain/store/blob/blob_keys.h) STATE/coordinator.lmdb/            jobs, tokens, pending enrolments
  *   STATE/main/{ledger.lmdb,blobs,staging}
  *   STATE/tenants/T/{tenant.json,ledger.lmdb,blobs,staging,refused} (refused: refused.h)
  *   STATE/high-water/{main,T}          highest size ever signed, outside what a backup of a log holds
@@ -15,8 +15,8 @@
 #ifndef KEDGE_CHAIN_STATE_STATE_H
 #define KEDGE_CHAIN_STATE_STATE_H
 
-#include "chain/main_entry.h"
-#include "chain/store/blobs.h"
+#include "chain/statement/main_entry.h"
+#include "chain/store/blob/blobs.h"
 #include "chain/store/ledger.h"
 #include "common/base/os/file.h"
 #include "common/base/text.h"

@@ -8,7 +8,7 @@
 #define ZLIB_CONST
 #include <zlib.h>
 
-#include "chain/dsse.h"
+#include "chain/log/dsse.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/store/kv_lmdb_file.h"
+#include "chain/store/kv/kv_lmdb_file.h"
 #include "chain/store/ledger_impl.h"
 
 enum { MARK_TRIES = 3 };

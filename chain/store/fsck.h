@@ -4,7 +4,7 @@
 #ifndef KEDGE_CHAIN_STORE_FSCK_H
 #define KEDGE_CHAIN_STORE_FSCK_H
 
-#include "chain/store/blobs.h"
+#include "chain/store/blob/blobs.h"
 #include "chain/store/ledger.h"
 
 enum kedge_fsck_severity {

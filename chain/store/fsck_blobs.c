@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain/store/blob/pruned.h"
 #include "chain/store/fsck.h"
-#include "chain/store/pruned.h"
 #include "common/base/mem.h"
 
 enum { PRUNED_MAX = 1 << 27 };

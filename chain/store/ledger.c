@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "chain/checkpoint.h"
+#include "chain/log/checkpoint.h"
 #include "chain/store/ledger_impl.h"
 #include "common/base/mem.h"
 

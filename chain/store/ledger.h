@@ -11,8 +11,8 @@
 #ifndef KEDGE_CHAIN_STORE_LEDGER_H
 #define KEDGE_CHAIN_STORE_LEDGER_H
 
-#include "chain/merkle.h"
-#include "chain/store/kv.h"
+#include "chain/log/merkle.h"
+#include "chain/store/kv/kv.h"
 #include "crypto/sign.h"
 
 enum {

@@ -3,7 +3,7 @@
  * and checkpoints; at last every table by each way of reading it. */
 #include <string.h>
 
-#include "chain/checkpoint.h"
+#include "chain/log/checkpoint.h"
 #include "chain/store/ledger_impl.h"
 #include "common/base/mem.h"
 

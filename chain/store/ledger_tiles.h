@@ -7,9 +7,9 @@
 #ifndef KEDGE_CHAIN_STORE_LEDGER_TILES_H
 #define KEDGE_CHAIN_STORE_LEDGER_TILES_H
 
-#include "chain/note.h"
+#include "chain/log/note.h"
+#include "chain/log/tile.h"
 #include "chain/store/ledger.h"
-#include "chain/tile.h"
 
 /* Appends the first `width` (1…256) hashes of a tile, 32 bytes each. Any width up to what the checkpoint's
  * tree has is there, so that a client finds the partial tile of every checkpoint it may hold.

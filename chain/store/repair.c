@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "chain/checkpoint.h"
-#include "chain/store/guard.h"
+#include "chain/log/checkpoint.h"
+#include "chain/store/blob/guard.h"
 #include "chain/store/repair_impl.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"

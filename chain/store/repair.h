@@ -5,7 +5,7 @@
 #ifndef KEDGE_CHAIN_STORE_REPAIR_H
 #define KEDGE_CHAIN_STORE_REPAIR_H
 
-#include "chain/store/blobs.h"
+#include "chain/store/blob/blobs.h"
 #include "chain/store/ledger.h"
 
 /* What the index tables have of an entry: appends its idempotency key to ret_key (none: nothing) and writes

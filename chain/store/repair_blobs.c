@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "chain/store/pruned.h"
+#include "chain/store/blob/pruned.h"
 #include "chain/store/repair.h"
 #include "common/base/mem.h"
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/checkpoint.h"
-#include "chain/store/guard.h"
+#include "chain/log/checkpoint.h"
+#include "chain/store/blob/guard.h"
 #include "chain/store/repair_impl.h"
 #include "common/base/mem.h"
 

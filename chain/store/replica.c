@@ -1,6 +1,6 @@
 #include "chain/store/replica.h"
 
-#include "chain/checkpoint.h"
+#include "chain/log/checkpoint.h"
 #include "chain/store/ledger_impl.h"
 
 int kedge_replica_open(struct kedge_kv *kv, const char *origin, const struct kedge_public_key *log_key,

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/checkpoint.h"
-#include "chain/mainbook.h"
-#include "client/daemon/energy.h"
+#include "chain/log/checkpoint.h"
+#include "chain/statement/mainbook.h"
+#include "client/daemon/energy/energy.h"
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"

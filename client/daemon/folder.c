@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "chain/json.h"
 #include "client/daemon/host.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/settings.h"
+#include "common/json/json.h"
 #include "common/wire/token.h"
 #include "crypto/keyfile.h"
 

@@ -27,20 +27,20 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-#include "chain/job_spec.h"
-#include "chain/statement.h"
+#include "chain/statement/statement.h"
 #include "client/core/site.h"
+#include "client/daemon/chain/identity.h"
 #include "client/daemon/data_files.h"
-#include "client/daemon/identity.h"
-#include "client/daemon/metrics.h"
 #include "client/daemon/policy.h"
 #include "client/daemon/status.h"
 #include "client/daemon/stored.h"
+#include "client/daemon/trainer/metrics.h"
 #include "common/base/os/file.h"
 #include "common/base/os/process.h"
 #include "common/base/os/queue.h"
 #include "common/net/client.h"
 #include "common/wire/messages.h"
+#include "job/job_spec.h"
 
 struct kedge_site_host;
 struct kedge_client_work;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/daemon/energy.h"
+#include "client/daemon/energy/energy.h"
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/daemon/energy.h"
+#include "client/daemon/energy/energy.h"
 #include "client/daemon/host.h"
-#include "client/daemon/owner.h"
+#include "client/daemon/owner/owner.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"

@@ -3,9 +3,9 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "chain/json.h"
 #include "common/base/mem.h"
 #include "common/base/settings.h"
+#include "common/json/json.h"
 
 static int bad(struct kedge_diag *d, const char *where, const char *key, const char *expected)
 {

@@ -3,14 +3,14 @@
 #ifndef KEDGE_CLIENT_DAEMON_POLICY_H
 #define KEDGE_CLIENT_DAEMON_POLICY_H
 
-#include "chain/job_spec.h"
 #include "client/daemon/admission.h"
+#include "client/daemon/energy/policy_energy.h"
 #include "client/daemon/idle.h"
-#include "client/daemon/policy_energy.h"
-#include "client/daemon/trainers.h"
+#include "client/daemon/trainer/trainers.h"
 #include "common/base/bytes.h"
 #include "common/base/diag.h"
 #include "common/base/text.h"
+#include "job/job_spec.h"
 
 enum { KEDGE_POLICY_FILE_MAX = 65536, KEDGE_POLICY_JOBS_MAX = 64, KEDGE_POLICY_PROXY_MAX = 255 };
 
@@ -56,9 +56,10 @@ uint32_t kedge_policy_threads(const struct kedge_site_policy *p);
 uint64_t kedge_policy_memory(const struct kedge_site_policy *p, uint64_t own_max);
 void kedge_policy_deinit(struct kedge_site_policy *p);
 /* What a trainer is told of the job's data: the owner's binding, with the spec's "classes" where it has none,
- * and the spec's "standardize". learnt: of a job that learns its classes the names (chain/class_names.h);
- * none before: then it is told to find them. The caller owns *ret (json_decref). KEDGE_E_DENIED: no such
- * data, another number of classes, or the owner does not let a job learn them. */
+ * and the spec's "standardize". learnt: of a job that learns its classes the names
+ * (common/tensor/class_names.h); none before: then it is told to find them. The caller owns *ret
+ * (json_decref). KEDGE_E_DENIED: no such data, another number of classes, or the owner does not let a job
+ * learn them. */
 KEDGE_NODISCARD int kedge_policy_binding(const struct kedge_site_policy *p, const struct kedge_job_spec *spec,
                                          const char *learnt, struct json_t **ret, struct kedge_diag *reterr);
 

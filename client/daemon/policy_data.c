@@ -2,8 +2,8 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "chain/class_names.h"
 #include "client/daemon/policy.h"
+#include "common/tensor/class_names.h"
 
 /* The owner lets jobs learn what labels there are. */
 static bool tells_classes(const json_t *binding)

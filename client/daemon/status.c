@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/json.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/json/json.h"
 
 enum {
     SHOWN_MAX = KEDGE_STATUS_TEXT_MAX,

@@ -3,9 +3,9 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "chain/json.h"
-#include "chain/statement.h"
+#include "chain/statement/statement.h"
 #include "common/base/mem.h"
+#include "common/json/json.h"
 #include "crypto/hash.h"
 
 /* ---- envelopes ---- */

@@ -5,8 +5,8 @@
 #define KEDGE_CLIENT_DAEMON_STORED_H
 
 #include "client/core/site.h"
-#include "client/daemon/controls.h"
-#include "client/daemon/shift.h"
+#include "client/daemon/update/controls.h"
+#include "client/daemon/update/shift.h"
 #include "common/base/bytes.h"
 #include "common/base/diag.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "client/daemon/host.h"
-#include "client/daemon/train.h"
+#include "client/daemon/trainer/train.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"

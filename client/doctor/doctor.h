@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "chain/json.h"
 #include "common/base/settings.h"
+#include "common/json/json.h"
 #include "common/net/client.h"
 #include "common/tensor/dataset.h"
 

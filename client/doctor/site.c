@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chain/checkpoint.h"
-#include "chain/note.h"
+#include "chain/log/checkpoint.h"
+#include "chain/log/note.h"
 #include "client/doctor/doctor.h"
 #include "common/base/limits.h"
 #include "common/base/os/file.h"
@@ -53,7 +53,7 @@ static uint64_t checkpoint_size(const char *path)
     return err ? 0 : cp.size;
 }
 
-/* kedge-client keeps what it refuses (client/daemon/seen.c). */
+/* kedge-client keeps what it refuses (client/daemon/chain/seen.c). */
 static void check_chain(struct kedge_doctor *k, const char *site)
 {
     char seen[KEDGE_PATH_MAX], shown[KEDGE_PATH_MAX];

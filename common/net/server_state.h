@@ -10,13 +10,13 @@
 #define KEDGE_COMMON_NET_SERVER_STATE_H
 
 #include "common/net/address.h"
-#include "common/net/admission.h"
+#include "common/net/admission/admission.h"
+#include "common/net/admission/parties.h"
+#include "common/net/admission/pressure.h"
+#include "common/net/admission/rate.h"
 #include "common/net/budget.h"
 #include "common/net/link.h"
 #include "common/net/loop.h"
-#include "common/net/parties.h"
-#include "common/net/pressure.h"
-#include "common/net/rate.h"
 #include "common/net/server.h"
 
 enum kedgei_stage {

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/net/rate.h"
+#include "common/net/admission/rate.h"
 
 /* A peer that vanishes without a word (a cable is pulled) is noticed within about a minute. */
 enum { BACKLOG = 1024, IDLE_S = 30, INTERVAL_S = 10, PROBES = 3, UNACKED_MS = 60000, IPC_MODE = 0600 };

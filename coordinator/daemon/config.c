@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/json.h"
 #include "common/base/limits.h"
 #include "common/base/settings.h"
 #include "common/base/text.h"
+#include "common/json/json.h"
 
 /* Where the whole numbers go; their ranges and defaults are kedge_settings_coordinator's. */
 static const struct {

@@ -11,12 +11,12 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
-#include "coordinator/daemon/refusals.h"
-#include "coordinator/daemon/refused.h"
-#include "coordinator/daemon/requests.h"
-#include "coordinator/daemon/rounds.h"
-#include "coordinator/daemon/submit.h"
-#include "coordinator/daemon/troubles.h"
+#include "coordinator/daemon/rounds/rounds.h"
+#include "coordinator/daemon/rounds/troubles.h"
+#include "coordinator/daemon/sites/refusals.h"
+#include "coordinator/daemon/sites/refused.h"
+#include "coordinator/daemon/sites/requests.h"
+#include "coordinator/daemon/sites/submit.h"
 
 enum { NS_PER_MS = 1000000 };
 

@@ -8,18 +8,18 @@
 #include <string.h>
 
 #include "aggregation/quantise.h"
-#include "chain/task_seed.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "common/tensor/safetensors.h"
-#include "coordinator/close/params.h"
 #include "coordinator/daemon/host.h"
-#include "coordinator/daemon/main_batch.h"
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/records.h"
-#include "coordinator/daemon/refusals.h"
-#include "coordinator/daemon/rounds.h"
+#include "coordinator/daemon/rounds/main_batch.h"
+#include "coordinator/daemon/rounds/rounds.h"
+#include "coordinator/daemon/sites/refusals.h"
+#include "job/task_seed.h"
+#include "round/close/params.h"
 
 bool kedge_host_job_has_ended(const struct kedge_job *job)
 {

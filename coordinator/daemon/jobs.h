@@ -2,13 +2,13 @@
 #ifndef KEDGE_COORDINATOR_DAEMON_JOBS_H
 #define KEDGE_COORDINATOR_DAEMON_JOBS_H
 
-#include "chain/job_spec.h"
-#include "chain/statement.h"
+#include "chain/statement/statement.h"
 #include "common/tensor/layout.h"
 #include "coordinator/core/coord.h"
-#include "coordinator/daemon/history.h"
-#include "coordinator/daemon/troubles.h"
+#include "coordinator/daemon/restore/history.h"
+#include "coordinator/daemon/rounds/troubles.h"
 #include "crypto/hash.h"
+#include "job/job_spec.h"
 
 struct kedge_host;
 struct kedge_main_batch;

@@ -10,8 +10,8 @@
 #include "common/base/os/notify.h"
 #include "coordinator/daemon/effects.h"
 #include "coordinator/daemon/host.h"
-#include "coordinator/daemon/refused.h"
-#include "coordinator/daemon/restore.h"
+#include "coordinator/daemon/restore/restore.h"
+#include "coordinator/daemon/sites/refused.h"
 
 enum { SETTLE_STEP_NS = 50000000 };
 

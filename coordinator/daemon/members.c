@@ -8,8 +8,8 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
-#include "coordinator/daemon/known.h"
 #include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/sites/known.h"
 #include "coordinator/daemon/tenant_keys.h"
 
 #define NS_PER_S UINT64_C(1000000000)

@@ -2,12 +2,12 @@
 #ifndef KEDGE_COORDINATOR_DAEMON_MEMBERS_H
 #define KEDGE_COORDINATOR_DAEMON_MEMBERS_H
 
-#include "chain/keybook.h"
 #include "chain/state/state.h"
-#include "chain/statement.h"
+#include "chain/statement/keybook.h"
+#include "chain/statement/statement.h"
 #include "chain/store/committer.h"
 #include "common/base/limits.h"
-#include "coordinator/daemon/uploads.h"
+#include "coordinator/daemon/sites/uploads.h"
 
 struct kedge_host;
 
@@ -32,7 +32,7 @@ struct kedge_site_entry {
     struct kedge_id id;
     struct kedge_public_key tls_key, statement_key;
     bool active;               /* signed in and not signed out */
-    uint64_t last_seen_ms;     /* wall clock, 0: never; coordinator/daemon/seen.h … */
+    uint64_t last_seen_ms;     /* wall clock, 0: never; coordinator/daemon/restore/seen.h … */
     uint64_t stored_seen_ms;   /* … keeps it: what its record says */
     uint64_t refuses_since_ms; /* wall clock: it refuses the main chain, as its polls say; 0: it does not */
     struct kedge_site_upload upload; /* uploads.h */

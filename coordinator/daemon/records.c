@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/json.h"
-#include "chain/statement.h"
+#include "chain/statement/statement.h"
+#include "common/json/json.h"
 
 enum {
     ROUND_DIGITS = 8,

@@ -10,7 +10,7 @@
 #include "aggregation/mixing.h"
 #include "aggregation/norm.h"
 #include "aggregation/quantise.h"
-#include "aggregation/rule.h"
+#include "aggregation/rule/rule.h"
 #include "aggregation/share_cap.h"
 #include "common/base/mem.h"
 #include "sim/learn/regroup.h"

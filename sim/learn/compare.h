@@ -4,7 +4,7 @@
 #ifndef KEDGE_SIM_LEARN_COMPARE_H
 #define KEDGE_SIM_LEARN_COMPARE_H
 
-#include "sim/learn/report.h"
+#include "sim/learn/report/report.h"
 
 enum { KEDGE_LEARN_SEEDS_MAX = 1000 };
 

@@ -6,7 +6,7 @@
 #ifndef KEDGE_SIM_LEARN_ENGINE_H
 #define KEDGE_SIM_LEARN_ENGINE_H
 
-#include "aggregation/rule.h"
+#include "aggregation/rule/rule.h"
 #include "client/train/net.h"
 #include "common/base/rng.h"
 #include "grouping/flexcfl.h"

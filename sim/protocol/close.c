@@ -1,10 +1,10 @@
-/* Closing a round by what closes those of jobs (coordinator/close), with the files of the run. It writes
+/* Closing a round by what closes those of jobs (round/close), with the files of the run. It writes
  * `next` and nothing else, so that it may be asked again. */
 #include <string.h>
 
-#include "chain/compute/aggregate.h"
-#include "chain/compute/last_model.h"
 #include "common/base/mem.h"
+#include "round/aggregate.h"
+#include "round/last_model.h"
 #include "sim/protocol/impl.h"
 
 void kedgei_protocol_at(const struct kedgei_protocol *p, const struct kedge_digest *update,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
-#include "sim/learn/report_sites.h"
+#include "sim/learn/report/report_sites.h"
 #include "sim/partition/files.h"
 #include "sim/protocol/impl.h"
 #include "sim/protocol/protocol.h"

@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-#include "chain/compute/compute.h"
-#include "chain/job_spec.h"
-#include "client/daemon/shift.h"
-#include "coordinator/close/close.h"
+#include "client/daemon/update/shift.h"
+#include "job/job_spec.h"
+#include "round/close/close.h"
+#include "round/compute.h"
 #include "sim/learn/engine.h"
 #include "sim/world.h"
 

@@ -1,6 +1,6 @@
 /* A learning simulation through the protocol: the coordinator's and the sites' own state machines under
  * virtual time (sim/), sites that train by the engine of kedge-train, rounds closed by the functions that
- * close those of jobs (chain/compute). What a job of the same spec, data and seed makes for real, this makes,
+ * close those of jobs (round). What a job of the same spec, data and seed makes for real, this makes,
  * bit for bit: selection, groups, models. Device classes say how long work and transfers take; faults of the
  * protocol's world come when asked for. */
 #ifndef KEDGE_SIM_PROTOCOL_PROTOCOL_H

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chain/compute/beginning.h"
-#include "chain/task_seed.h"
 #include "common/base/mem.h"
-#include "coordinator/close/params.h"
+#include "job/task_seed.h"
+#include "round/beginning.h"
+#include "round/close/params.h"
 #include "sim/protocol/impl.h"
 
 enum {

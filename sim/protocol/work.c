@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "aggregation/quantise.h"
-#include "chain/task_seed.h"
-#include "client/daemon/variate.h"
+#include "client/daemon/update/variate.h"
 #include "client/train/weights.h"
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
 #include "grouping/shift.h"
+#include "job/task_seed.h"
 #include "sim/protocol/impl.h"
 
 enum { EVALUATE_BATCH = 128 }; /* of kedge-train: how many samples a loss is measured on at once */

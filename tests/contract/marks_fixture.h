@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/store/kv.h"
+#include "chain/store/kv/kv.h"
 #include "common/base/os/file.h"
 
 enum {

@@ -3,7 +3,7 @@
 #ifndef KEDGE_TESTS_CONTRACT_SEALED_H
 #define KEDGE_TESTS_CONTRACT_SEALED_H
 
-#include "chain/store/blobs.h"
+#include "chain/store/blob/blobs.h"
 
 enum { CHUNK = KEDGE_BLOB_CHUNK, MOST = 3 * CHUNK + 1 };
 

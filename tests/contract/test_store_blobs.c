@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <utime.h>
 
-#include "chain/store/blobs.h"
+#include "chain/store/blob/blobs.h"
 #include "common/base/mem.h"
 
 static char dir[64];

@@ -1,4 +1,4 @@
-/* The contract of chain/store/kv.h, run against every implementation: memory, LMDB, the faulty wrapper
+/* The contract of chain/store/kv/kv.h, run against every implementation: memory, LMDB, the faulty wrapper
  * without a fault. What only one of them promises is tested behind it. */
 #include <check.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chain/store/kv.h"
+#include "chain/store/kv/kv.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 

@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "chain/checkpoint.h"
-#include "chain/dsse.h"
+#include "chain/log/checkpoint.h"
+#include "chain/log/dsse.h"
 #include "common/base/mem.h"
 
 static void root_is(struct kedge_ledger *l, uint64_t size, const char *hex)

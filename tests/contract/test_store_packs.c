@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "chain/store/blob/packs.h"
 #include "chain/store/fsck.h"
-#include "chain/store/packs.h"
 #include "common/base/mem.h"
 #include "tests/contract/sealed.h"
 

@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "chain/store/blob/guard.h"
 #include "chain/store/fsck.h"
-#include "chain/store/guard.h"
 #include "chain/store/repair.h"
 #include "chain/store/replica.h"
 #include "common/base/mem.h"

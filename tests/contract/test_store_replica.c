@@ -2,7 +2,7 @@
  */
 #include "chain/store/replica.h"
 
-#include "chain/checkpoint.h"
+#include "chain/log/checkpoint.h"
 #include "tests/contract/ledger_fixture.h"
 
 struct copy {

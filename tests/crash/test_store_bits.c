@@ -14,7 +14,7 @@
 
 #include "../contract/ledger_fixture.h"
 #include "chain/store/fsck.h"
-#include "chain/store/kv_lmdb_file.h"
+#include "chain/store/kv/kv_lmdb_file.h"
 #include "common/base/mem.h"
 #include "tests/fixtures/effort.h"
 

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chain/store/guard.h"
+#include "chain/store/blob/guard.h"
 #include "common/base/os/clock.h"
 #include "common/base/rng.h"
 #include "tests/fixtures/effort.h"

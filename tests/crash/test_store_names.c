@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "chain/store/kv.h"
+#include "chain/store/kv/kv.h"
 #include "common/base/os/file.h"
 
 enum { SYNCED_MAX = 64 };

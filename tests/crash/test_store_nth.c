@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "../contract/ledger_fixture.h"
-#include "chain/store/blobs.h"
+#include "chain/store/blob/blobs.h"
 
 enum { APPENDS = 6, BATCH = 3, N_MAX = 2000 };
 enum fault { FAULT_EIO, FAULT_EIO_BUT_DONE, FAULT_ENOSPC, FAULT_SHORT, FAULT_FULL_FROM_NOW, FAULTS };

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "chain/store/blobs.h"
-#include "chain/store/packs.h"
+#include "chain/store/blob/blobs.h"
+#include "chain/store/blob/packs.h"
 #include "common/base/os/file.h"
 #include "disk_model.h"
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 #include "../contract/ledger_fixture.h"
-#include "chain/store/guard.h"
+#include "chain/store/blob/guard.h"
 #include "common/base/os/clock.h"
 #include "common/base/text.h"
 

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chain/merkle.h"
+#include "chain/log/merkle.h"
 #include "chain/state/state.h"
-#include "chain/statement_position.h"
+#include "chain/statement/statement_position.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/process.h"
 #include "common/wire/token.h"

@@ -5,8 +5,8 @@
 
 #include <jansson.h>
 
-#include "chain/statement.h"
-#include "chain/store/kv.h"
+#include "chain/statement/statement.h"
+#include "chain/store/kv/kv.h"
 #include "common/net/client.h"
 #include "common/wire/messages.h"
 

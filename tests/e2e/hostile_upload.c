@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/dsse.h"
+#include "chain/log/dsse.h"
 #include "common/tensor/safetensors.h"
 #include "common/wire/packed.h"
 #include "tests/e2e/hostile.h"

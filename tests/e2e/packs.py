@@ -1,4 +1,4 @@
-"""The blobs of a log's folder, be they files of their own or records of packs (chain/store/packs.h), and the statements of
+"""The blobs of a log's folder, be they files of their own or records of packs (chain/store/blob/packs.h), and the statements of
 its store, packed ones too (chain/store/entry_form.h)."""
 
 import hashlib

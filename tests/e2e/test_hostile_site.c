@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "chain/checkpoint.h"
-#include "chain/merkle.h"
-#include "chain/note.h"
+#include "chain/log/checkpoint.h"
+#include "chain/log/merkle.h"
+#include "chain/log/note.h"
 #include "chain/state/refused.h"
 #include "chain/state/state.h"
 #include "common/base/os/clock.h"

@@ -2,7 +2,7 @@
  * never lets a log go back. */
 #include <string.h>
 
-#include "chain/add_checkpoint_client.h"
+#include "chain/log/add_checkpoint_client.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -3,11 +3,11 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "chain/statement.h"
+#include "chain/statement/statement.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/wire/token.h"
-#include "coordinator/daemon/admin_args.h"
+#include "coordinator/daemon/admin/admin_args.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

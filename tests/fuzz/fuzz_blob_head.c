@@ -2,7 +2,7 @@
  * written, and no bytes open as a chunk that were not sealed as one. */
 #include <string.h>
 
-#include "chain/store/blob_cipher.h"
+#include "chain/store/blob/blob_cipher.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,5 +1,5 @@
 /* Checkpoint texts and frontiers: what is accepted comes out again as the same bytes. */
-#include "chain/checkpoint.h"
+#include "chain/log/checkpoint.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "chain/cosignature.h"
+#include "chain/log/cosignature.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

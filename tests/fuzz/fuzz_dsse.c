@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/dsse.h"
+#include "chain/log/dsse.h"
 #include "common/base/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -1,7 +1,7 @@
 /* Any bytes as SITE/energy: an error, or what can be used and comes back as it was. */
 #include <string.h>
 
-#include "client/daemon/energy_stored.h"
+#include "client/daemon/energy/energy_stored.h"
 #include "common/base/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

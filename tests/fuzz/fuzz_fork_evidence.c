@@ -1,5 +1,5 @@
 /* Fork evidence: what is accepted comes out again as the same bytes, and unsigned notes prove nothing. */
-#include "chain/fork_evidence.h"
+#include "chain/log/fork_evidence.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -2,7 +2,7 @@
  * a refusal of it. */
 #include <string.h>
 
-#include "chain/merkle.h"
+#include "chain/log/merkle.h"
 #include "common/base/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "common/net/http_parse.h"
+#include "common/net/web/http_parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

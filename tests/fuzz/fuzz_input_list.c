@@ -1,5 +1,5 @@
 /* Input lists: one encoding. */
-#include "chain/input_list.h"
+#include "chain/statement/input_list.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,6 +1,6 @@
 /* Any bytes as a job spec: an error that names something, or a spec within its ranges. */
 #include "aggregation/share_cap.h"
-#include "chain/job_spec.h"
+#include "job/job_spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -2,7 +2,7 @@
  * written and read back to the same bytes. */
 #include <string.h>
 
-#include "sim/learn/spec_json.h"
+#include "sim/learn/spec/spec_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "client/daemon/metrics.h"
+#include "client/daemon/trainer/metrics.h"
 #include "common/base/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

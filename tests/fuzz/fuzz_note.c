@@ -1,7 +1,7 @@
 /* Notes and vkeys: accepting means that the parts are the whole, byte for byte. */
 #include <string.h>
 
-#include "chain/note.h"
+#include "chain/log/note.h"
 #include "common/base/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -3,8 +3,8 @@
  * that holds, and what it accepts must be a list in order with the root digest that it states. */
 #include <string.h>
 
-#include "chain/dsse.h"
 #include "chain/export/oms.h"
+#include "chain/log/dsse.h"
 #include "common/base/text.h"
 #include "crypto/sign.h"
 

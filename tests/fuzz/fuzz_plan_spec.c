@@ -1,6 +1,6 @@
 /* Any bytes as the PLAN.json of `kedge job plan`: an error that names something, or a plan that keeps its
  * bounds. */
-#include "cli/plan_spec.h"
+#include "cli/job/plan_spec.h"
 #include "common/base/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

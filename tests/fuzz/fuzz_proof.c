@@ -1,6 +1,6 @@
 /* Receipts and main-chain entries: what is accepted comes out again as the same bytes. */
-#include "chain/main_entry.h"
-#include "chain/proof.h"
+#include "chain/log/proof.h"
+#include "chain/statement/main_entry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -2,7 +2,7 @@
  * in its range, which encodes to what decodes to the same. Input: table, length of the key, key, value. */
 #include <string.h>
 
-#include "chain/statement.h"
+#include "chain/statement/statement.h"
 #include "common/base/mem.h"
 #include "coordinator/daemon/records.h"
 

@@ -1,5 +1,5 @@
 /* Any bytes as the SPEC.json of `kedge sim`: an error that names something, or something that can be run. */
-#include "cli/sim.h"
+#include "cli/sim/sim.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

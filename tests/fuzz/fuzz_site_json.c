@@ -2,7 +2,7 @@
  * and keys that are in order. */
 #include <string.h>
 
-#include "client/daemon/identity.h"
+#include "client/daemon/chain/identity.h"
 #include "common/base/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

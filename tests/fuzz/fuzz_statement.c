@@ -2,7 +2,7 @@
  * in front changes nothing but which of the two readers has the say. */
 #include <string.h>
 
-#include "chain/statement.h"
+#include "chain/statement/statement.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,5 +1,5 @@
 /* Tile paths and entry bundles: what is accepted comes out again as the same bytes. */
-#include "chain/tile.h"
+#include "chain/log/tile.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * verdicts on quorums agree with what quorums do. */
 #include <string.h>
 
-#include "chain/witness_quorum.h"
+#include "chain/log/witness_quorum.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/cosignature.h"
-#include "chain/proof.h"
+#include "chain/log/cosignature.h"
+#include "chain/log/proof.h"
 #include "common/base/rng.h"
 #include "common/base/text.h"
 #include "tests/fixtures/effort.h"

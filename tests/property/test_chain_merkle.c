@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/merkle.h"
+#include "chain/log/merkle.h"
 #include "common/base/rng.h"
 #include "common/base/text.h"
 

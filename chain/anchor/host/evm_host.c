@@ -9,7 +9,7 @@
 #include "chain/anchor/evm_evidence.h"
 #include "chain/anchor/host/evm_rpc.h"
 #include "chain/anchor/host/main_chain.h"
-#include "chain/checkpoint.h"
+#include "chain/log/checkpoint.h"
 #include "chain/state/state.h"
 #include "common/base/mem.h"
 #include "crypto/sign.h"

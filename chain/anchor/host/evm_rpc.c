@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "chain/anchor/host/evm_rpc_impl.h"
-#include "chain/json.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
 #include "common/http/client.h"
+#include "common/json/json.h"
 
 enum { LOGS_MAX = 64, LOG_DATA_MAX = 1024, FEE_BLOCKS = 5 };
 

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "chain/anchor/host/evm_host.h"
-#include "chain/json.h"
 #include "chain/state/state.h"
 #include "common/base/text.h"
+#include "common/json/json.h"
 #include "crypto/sign.h"
 
 enum { SETTINGS_MAX = 16 * 1024, KEY_FILE_MAX = 2 * KEDGE_SECP_SECRET_LEN + 2 };

@@ -1,6 +1,6 @@
 #include "chain/anchor/host/main_chain.h"
 
-#include "chain/checkpoint.h"
+#include "chain/log/checkpoint.h"
 #include "chain/state/state.h"
 #include "common/base/mem.h"
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/checkpoint.h"
-#include "chain/cosignature.h"
+#include "chain/log/checkpoint.h"
+#include "chain/log/cosignature.h"
 #include "chain/store/ledger_tiles.h"
 #include "common/base/os/file.h"
 #include "common/base/rng.h"

@@ -8,7 +8,7 @@
 #include "aggregation/mixing.h"
 #include "aggregation/norm.h"
 #include "aggregation/quantise.h"
-#include "aggregation/rule.h"
+#include "aggregation/rule/rule.h"
 #include "common/base/rng.h"
 #include "grouping/flexcfl.h"
 #include "strategy/server.h"

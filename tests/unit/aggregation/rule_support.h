@@ -6,7 +6,7 @@
 
 #include "aggregation/gram.h"
 #include "aggregation/mean.h"
-#include "aggregation/rule.h"
+#include "aggregation/rule/rule.h"
 #include "tests/unit/aggregation/support.h"
 
 enum { UPDATES_MAX = 40, DIMENSION_MAX = 300, RULE_SCALE = 16 };

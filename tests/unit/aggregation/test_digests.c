@@ -1,5 +1,5 @@
 /* Golden digests: instruction set, threads, tiles (shards) and the order of arrival change nothing. */
-#include "aggregation/rule.h"
+#include "aggregation/rule/rule.h"
 #include "tests/unit/aggregation/digests.h"
 #include "tests/unit/aggregation/support.h"
 

@@ -1,4 +1,4 @@
-#include "aggregation/rule.h"
+#include "aggregation/rule/rule.h"
 
 #include "aggregation/order.h"
 #include "tests/unit/aggregation/rule_support.h"

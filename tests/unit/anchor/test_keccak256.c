@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "chain/anchor/keccak256.h"
-#include "chain/lines.h"
+#include "chain/log/lines.h"
 #include "common/base/text.h"
 #include "tests/unit/chain/vectors.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "chain/anchor/host/tsa_host.h"
-#include "chain/checkpoint.h"
+#include "chain/log/checkpoint.h"
 #include "chain/state/anchors.h"
 #include "chain/state/state.h"
 #include "common/base/mem.h"

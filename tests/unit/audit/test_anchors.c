@@ -2,9 +2,9 @@
 #include <jansson.h>
 
 #include "chain/anchor/evm_evidence.h"
-#include "chain/audit/explain.h"
-#include "chain/audit/shown.h"
-#include "chain/checkpoint.h"
+#include "chain/audit/base/shown.h"
+#include "chain/audit/explain/explain.h"
+#include "chain/log/checkpoint.h"
 #include "chain/state/state.h"
 #include "common/base/mem.h"
 #include "crypto/keyfile.h"

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "chain/audit/archive.h"
+#include "chain/audit/files/archive.h"
 #include "common/base/bytes.h"
 #include "tests/fixtures/run.h"
 #include "tests/unit/audit/support.h"

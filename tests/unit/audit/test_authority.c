@@ -1,6 +1,6 @@
 /* Who speaks for the federation: a script of statements each, in the main chain and in a tenant's ledger, and
  * what the auditor must call it. No job runs. */
-#include "chain/entry_index.h"
+#include "chain/statement/entry_index.h"
 #include "common/base/mem.h"
 #include "tests/fixtures/federation_impl.h"
 #include "tests/fixtures/run.h"

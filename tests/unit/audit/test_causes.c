@@ -1,5 +1,5 @@
 /* Findings under their causes: of one fault an auditor reads one line, and how many others it explains. */
-#include "chain/audit/causes.h"
+#include "chain/audit/base/causes.h"
 
 #include "common/base/mem.h"
 #include "tests/unit/audit/tampered.h"

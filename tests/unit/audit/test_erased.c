@@ -1,7 +1,7 @@
 /* Records in which a tenant had updates erased: what is said then, and what is wrong about an erasure. */
 #include <inttypes.h>
 
-#include "chain/store/blobs.h"
+#include "chain/store/blob/blobs.h"
 #include "tests/fixtures/federation_impl.h"
 #include "tests/unit/audit/tampered.h"
 

@@ -1,7 +1,7 @@
 /* Signatures in an audit are libsodium's to accept. This program's own curve arithmetic (crypto/key_tables.c)
  * is replaced here by one that accepts everything: the audit refuses forged records all the same, unless it
  * was asked to be fast. */
-#include "chain/audit/shown.h"
+#include "chain/audit/base/shown.h"
 #include "crypto/key_tables.h"
 #include "tests/fixtures/run.h"
 #include "tests/unit/audit/support.h"

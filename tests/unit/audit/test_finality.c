@@ -2,9 +2,9 @@
  * are called. */
 #include <jansson.h>
 
-#include "chain/audit/explain.h"
-#include "chain/checkpoint.h"
-#include "chain/cosignature.h"
+#include "chain/audit/explain/explain.h"
+#include "chain/log/checkpoint.h"
+#include "chain/log/cosignature.h"
 #include "chain/state/state.h"
 #include "common/base/mem.h"
 #include "crypto/keyfile.h"

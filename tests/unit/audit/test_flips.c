@@ -7,8 +7,8 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
+#include "chain/store/blob/guard.h"
 #include "chain/store/entry_form.h"
-#include "chain/store/guard.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
 #include "tests/fixtures/effort.h"

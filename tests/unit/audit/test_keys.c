@@ -1,6 +1,6 @@
 /* The keys of a ledger: a script of statements each, and what the auditor must call it. No job runs. */
-#include "chain/entry_index.h"
-#include "chain/keybook.h"
+#include "chain/statement/entry_index.h"
+#include "chain/statement/keybook.h"
 #include "common/base/mem.h"
 #include "tests/fixtures/federation_impl.h"
 #include "tests/fixtures/run.h"

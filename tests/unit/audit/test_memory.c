@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "chain/audit/spool.h"
+#include "chain/audit/base/spool.h"
 #include "common/base/rng.h"
 #include "common/base/text.h"
 #include "tests/fixtures/run.h"

@@ -1,6 +1,6 @@
 /* Sites that move to another group: what a good record of it looks like to the auditor, and that each way to
  * make it wrong is found. */
-#include "chain/entry_index.h"
+#include "chain/statement/entry_index.h"
 #include "tests/fixtures/run.h"
 #include "tests/unit/audit/support.h"
 

@@ -1,6 +1,6 @@
 /* A tenant's copy alone: its ledger, the main chain's proofs and its own inputs are judged; the rest is said
  * to be unchecked, and only the rest. */
-#include "chain/store/kv.h"
+#include "chain/store/kv/kv.h"
 #include "tests/fixtures/run.h"
 #include "tests/unit/audit/tampered.h"
 

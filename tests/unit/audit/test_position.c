@@ -2,8 +2,8 @@
 #include "tests/fixtures/federation_impl.h"
 #include "tests/unit/audit/tampered.h"
 
-#include "chain/entry_index.h"
-#include "chain/statement_position.h"
+#include "chain/statement/entry_index.h"
+#include "chain/statement/statement_position.h"
 
 static struct kedge_statement st;
 static struct kedge_state_log log_of_a;

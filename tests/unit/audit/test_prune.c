@@ -1,6 +1,6 @@
 /* Which models may be given up, what is said of a record that lacks them, and how a replay makes them again.
  */
-#include "chain/store/pruned.h"
+#include "chain/store/blob/pruned.h"
 #include "tests/unit/audit/support.h"
 
 enum { ROUNDS = 5 };

@@ -2,8 +2,8 @@
  * no list has is named. The good record's list of round 1 has one refusal at the door: site 0 of org-a, for
  * BOUND. */
 #include "chain/audit/record.h"
-#include "chain/entry_index.h"
 #include "chain/state/refused.h"
+#include "chain/statement/entry_index.h"
 #include "common/base/os/kept.h"
 #include "tests/fixtures/federation_impl.h"
 #include "tests/unit/audit/tampered.h"

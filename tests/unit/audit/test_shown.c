@@ -1,11 +1,11 @@
 /* What an audit says that it has shown. The holder of a record's keys can write another one: without an
  * update, without a job, with a wrong model, everything signed as it should be. Such a record must get no
  * claim that only somebody else's word, or a replay, can give. */
-#include "chain/audit/shown.h"
+#include "chain/audit/base/shown.h"
 
 #include <jansson.h>
 
-#include "chain/checkpoint.h"
+#include "chain/log/checkpoint.h"
 #include "chain/state/state.h"
 #include "crypto/keyfile.h"
 #include "tests/fixtures/run.h"

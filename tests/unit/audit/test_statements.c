@@ -1,5 +1,5 @@
 /* The verdict on each entry: what is wrong is named at the entries that it is about, and nowhere else. */
-#include "chain/statement.h"
+#include "chain/statement/statement.h"
 #include "tests/fixtures/run.h"
 #include "tests/unit/audit/tampered.h"
 

@@ -1,5 +1,5 @@
 /* A good record that somebody changed afterwards: bytes, files, order, keys. */
-#include "chain/checkpoint.h"
+#include "chain/log/checkpoint.h"
 #include "common/base/mem.h"
 #include "crypto/keyfile.h"
 #include "tests/fixtures/effort.h"

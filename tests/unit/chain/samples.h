@@ -2,7 +2,7 @@
 #ifndef KEDGE_TESTS_UNIT_CHAIN_SAMPLES_H
 #define KEDGE_TESTS_UNIT_CHAIN_SAMPLES_H
 
-#include "chain/statement.h"
+#include "chain/statement/statement.h"
 
 /* Key pair of the seed that is 32 times `byte`: public test keys. */
 struct kedge_key_pair sample_pair(uint8_t byte);

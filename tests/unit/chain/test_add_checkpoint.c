@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/add_checkpoint.h"
-#include "chain/add_checkpoint_client.h"
+#include "chain/log/add_checkpoint.h"
+#include "chain/log/add_checkpoint_client.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
 #include "tests/unit/chain/vectors.h"

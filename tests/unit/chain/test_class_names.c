@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/class_names.h"
-#include "chain/statement.h"
+#include "chain/statement/statement.h"
 #include "common/base/mem.h"
+#include "common/tensor/class_names.h"
 #include "tests/unit/chain/samples.h"
 
 static void put(char names[KEDGE_CLASS_NAMES_ROOM], const char *text, size_t len)

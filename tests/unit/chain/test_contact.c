@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/contact.h"
+#include "chain/statement/contact.h"
 #include "crypto/sign.h"
 
 static const char OPENING[] =

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/dsse.h"
-#include "chain/main_entry.h"
+#include "chain/log/dsse.h"
+#include "chain/statement/main_entry.h"
 #include "common/base/mem.h"
 #include "tests/unit/chain/samples.h"
 #include "tests/unit/chain/vectors.h"
@@ -206,7 +206,8 @@ START_TEST(any_allocation_may_fail)
         err = kedge_dsse_parse(kedge_buf_view(&b), &dsse, NULL);
         int verified = err ? err : kedge_dsse_verify(&dsse, &pair.public, 1, 1);
         kedge_mem_fail_at(0);
-        ck_assert(err == KEDGE_OK || err == KEDGE_E_NOMEM || err == KEDGE_E_FORMAT); /* see chain/json.h */
+        ck_assert(err == KEDGE_OK || err == KEDGE_E_NOMEM
+                  || err == KEDGE_E_FORMAT); /* see common/json/json.h */
         ck_assert(err == KEDGE_OK || dsse.signature_count == 77);
         if (!err) {
             ck_assert(verified == KEDGE_OK || verified == KEDGE_E_NOMEM);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/fork_evidence.h"
+#include "chain/log/fork_evidence.h"
 #include "common/base/mem.h"
 #include "tests/unit/chain/vectors.h"
 #include "tests/unit/chain/witnesses.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/input_list.h"
+#include "chain/statement/input_list.h"
 #include "common/base/mem.h"
 #include "tests/unit/chain/samples.h"
 #include "tests/unit/chain/vectors.h"

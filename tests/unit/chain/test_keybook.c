@@ -1,5 +1,5 @@
 /* The keys of a ledger: who may sign what, what may come and go. One book, statement by statement. */
-#include "chain/keybook.h"
+#include "chain/statement/keybook.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* What the main chain says of authority: who may sign what, what may come and go, who approves. One book,
  * statement by statement; each rule is broken once. */
-#include "chain/mainbook.h"
+#include "chain/statement/mainbook.h"
 
 #include <check.h>
 #include <stdlib.h>

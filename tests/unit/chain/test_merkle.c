@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/lines.h"
-#include "chain/merkle.h"
+#include "chain/log/lines.h"
+#include "chain/log/merkle.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
 #include "tests/unit/chain/vectors.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/checkpoint.h"
-#include "chain/lines.h"
-#include "chain/proof.h"
+#include "chain/log/checkpoint.h"
+#include "chain/log/lines.h"
+#include "chain/log/proof.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
 #include "tests/unit/chain/vectors.h"

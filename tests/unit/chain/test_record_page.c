@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/statement.h"
+#include "chain/statement/statement.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "tests/fixtures/run.h"

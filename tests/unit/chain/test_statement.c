@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/dsse.h"
-#include "chain/lines.h"
-#include "chain/statement_read.h"
+#include "chain/log/dsse.h"
+#include "chain/log/lines.h"
+#include "chain/statement/statement_read.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "tests/unit/chain/samples.h"
@@ -492,7 +492,8 @@ START_TEST(any_allocation_may_fail)
         kedge_mem_fail_at(++n);
         err = kedge_statement_open(kedge_buf_view(&b), &pair.public, &out, NULL);
         kedge_mem_fail_at(0);
-        ck_assert(err == KEDGE_OK || err == KEDGE_E_NOMEM || err == KEDGE_E_FORMAT); /* see chain/json.h */
+        ck_assert(err == KEDGE_OK || err == KEDGE_E_NOMEM
+                  || err == KEDGE_E_FORMAT); /* see common/json/json.h */
         ck_assert(err == KEDGE_OK || *(uint8_t *)&out == 0x5a);
     }
     ck_assert_int_eq(err, KEDGE_OK);

@@ -1,11 +1,11 @@
 /* Where a tenant's statement may stand: every rule of the page, each with what breaks it alone. */
-#include "chain/statement_position.h"
+#include "chain/statement/statement_position.h"
 
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/merkle.h"
+#include "chain/log/merkle.h"
 #include "tests/unit/chain/samples.h"
 
 static struct kedge_statement st;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/lines.h"
-#include "chain/tile.h"
+#include "chain/log/lines.h"
+#include "chain/log/tile.h"
 #include "tests/unit/chain/vectors.h"
 
 static int parse(const char *path, struct kedge_tile *ret)

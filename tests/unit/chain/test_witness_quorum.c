@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/cosignature.h"
-#include "chain/witness_quorum.h"
+#include "chain/log/cosignature.h"
+#include "chain/log/witness_quorum.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
 #include "tests/unit/chain/vectors.h"

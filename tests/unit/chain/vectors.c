@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/lines.h"
+#include "chain/log/lines.h"
 #include "common/base/os/file.h"
 #include "common/base/text.h"
 

@@ -2,7 +2,7 @@
 #ifndef KEDGE_TESTS_UNIT_CHAIN_WITNESSES_H
 #define KEDGE_TESTS_UNIT_CHAIN_WITNESSES_H
 
-#include "chain/witness_policy.h"
+#include "chain/log/witness_policy.h"
 
 #define WITNESSES_LOG "fl.example.org/tenant-a"
 

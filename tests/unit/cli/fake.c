@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/checkpoint.h"
-#include "chain/proof.h"
+#include "chain/log/checkpoint.h"
+#include "chain/log/proof.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "common/net/server.h"

@@ -1,7 +1,7 @@
 /* Time that went by while a process ran, and not while it was stopped. */
 #include <check.h>
 
-#include "cli/active_clock.h"
+#include "cli/sim/active_clock.h"
 #include "tests/unit/base/check.h"
 
 static const uint64_t MS = 1000000, S = 1000 * 1000000ull;

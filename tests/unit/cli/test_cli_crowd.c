@@ -1,7 +1,7 @@
 /* The spec of a crowd, which is one of its own. */
 #include <check.h>
 
-#include "cli/sim.h"
+#include "cli/sim/sim.h"
 #include "tests/fixtures/run.h"
 
 START_TEST(test_good)

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/checkpoint.h"
-#include "chain/note.h"
-#include "chain/proof.h"
-#include "chain/statement.h"
+#include "chain/log/checkpoint.h"
+#include "chain/log/note.h"
+#include "chain/log/proof.h"
+#include "chain/statement/statement.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "crypto/hash.h"

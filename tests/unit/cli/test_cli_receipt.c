@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "chain/merkle.h"
-#include "chain/note.h"
-#include "chain/statement.h"
-#include "chain/statement_position.h"
+#include "chain/log/merkle.h"
+#include "chain/log/note.h"
+#include "chain/statement/statement.h"
+#include "chain/statement/statement_position.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "crypto/keyfile.h"

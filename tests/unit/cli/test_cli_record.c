@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "chain/note.h"
+#include "chain/log/note.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/process.h"
 #include "common/base/os/slots.h"

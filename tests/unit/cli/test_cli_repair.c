@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "chain/store/kv.h"
+#include "chain/store/kv/kv.h"
 #include "common/base/os/file.h"
 #include "common/base/rng.h"
 #include "tests/fixtures/federation.h"

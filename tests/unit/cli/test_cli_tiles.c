@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "chain/checkpoint.h"
-#include "chain/tile.h"
+#include "chain/log/checkpoint.h"
+#include "chain/log/tile.h"
 #include "common/base/os/file.h"
 #include "tests/fixtures/federation.h"
 #include "tests/fixtures/run.h"

@@ -5,7 +5,7 @@
 #ifndef KEDGE_TESTS_UNIT_CLIENT_ENERGY_WORLD_H
 #define KEDGE_TESTS_UNIT_CLIENT_ENERGY_WORLD_H
 
-#include "client/daemon/energy_impl.h"
+#include "client/daemon/energy/energy_impl.h"
 
 enum { SIZES = 7, START = 2 };
 extern const uint32_t sizes[SIZES]; /* the batches that the job allows */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/daemon/control.h"
+#include "client/daemon/update/control.h"
 #include "common/tensor/safetensors.h"
 #include "tests/fixtures/run.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/daemon/energy_stored.h"
+#include "client/daemon/energy/energy_stored.h"
 #include "client/daemon/policy.h"
 #include "tests/fixtures/run.h"
 

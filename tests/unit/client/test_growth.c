@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/checkpoint.h"
-#include "chain/merkle.h"
+#include "chain/log/checkpoint.h"
+#include "chain/log/merkle.h"
 #include "client/daemon/host.h"
 #include "common/base/os/file.h"
 #include "tests/fixtures/run.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/daemon/left.h"
+#include "client/daemon/update/left.h"
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
 #include "tests/fixtures/run.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/mainbook.h"
+#include "chain/statement/mainbook.h"
 #include "client/daemon/host.h"
 #include "common/base/os/log.h"
 #include "tests/fixtures/run.h"

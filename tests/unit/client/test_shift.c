@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/daemon/metrics.h"
-#include "client/daemon/shift.h"
 #include "client/daemon/stored.h"
+#include "client/daemon/trainer/metrics.h"
+#include "client/daemon/update/shift.h"
 #include "tests/fixtures/run.h"
 
 static const struct kedge_id job = {"j"}, other = {"k"};

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/daemon/identity.h"
-#include "client/daemon/metrics.h"
+#include "client/daemon/chain/identity.h"
 #include "client/daemon/policy.h"
 #include "client/daemon/stored.h"
+#include "client/daemon/trainer/metrics.h"
 #include "common/base/mem.h"
 #include "crypto/hash.h"
 

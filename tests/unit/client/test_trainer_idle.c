@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/daemon/energy.h"
-#include "client/daemon/trainer.h"
+#include "client/daemon/energy/energy.h"
+#include "client/daemon/trainer/trainer.h"
 #include "common/base/os/clock.h"
 #include "tests/fixtures/run.h"
 

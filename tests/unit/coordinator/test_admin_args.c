@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/merkle.h"
-#include "chain/statement.h"
-#include "chain/statement_position.h"
+#include "chain/log/merkle.h"
+#include "chain/statement/statement.h"
+#include "chain/statement/statement_position.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/wire/token.h"
-#include "coordinator/daemon/admin_args.h"
+#include "coordinator/daemon/admin/admin_args.h"
 
 enum what {
     OPEN,

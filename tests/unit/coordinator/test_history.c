@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/store/kv.h"
+#include "chain/store/kv/kv.h"
 #include "common/base/limits.h"
-#include "coordinator/daemon/history.h"
+#include "coordinator/daemon/restore/history.h"
 #include "tests/unit/base/check.h"
 
 static struct kedge_statement st;

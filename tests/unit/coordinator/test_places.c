@@ -4,9 +4,9 @@
 #include <sys/resource.h>
 
 #include "common/base/limits.h"
-#include "common/net/http.h"
 #include "common/net/server.h"
-#include "coordinator/daemon/places.h"
+#include "common/net/web/http.h"
+#include "coordinator/daemon/sites/places.h"
 
 START_TEST(test_all_fit)
 {

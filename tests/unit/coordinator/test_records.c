@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/statement.h"
+#include "chain/statement/statement.h"
 #include "coordinator/daemon/records.h"
 #include "tests/unit/base/check.h"
 

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/store/kv.h"
+#include "chain/store/kv/kv.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/records.h"
-#include "coordinator/daemon/refusals.h"
+#include "coordinator/daemon/sites/refusals.h"
 #include "tests/unit/base/check.h"
 
 enum { SITES = 3 };

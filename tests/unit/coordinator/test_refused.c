@@ -9,14 +9,14 @@
 #include <unistd.h>
 
 #include "chain/state/refused.h"
-#include "chain/store/blobs.h"
+#include "chain/store/blob/blobs.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
-#include "coordinator/daemon/refused.h"
-#include "coordinator/daemon/requests.h"
+#include "coordinator/daemon/sites/refused.h"
+#include "coordinator/daemon/sites/requests.h"
 #include "tests/unit/base/check.h"
 
 enum { DAY_S = 86400, BEGIN_S = 1800000000 };

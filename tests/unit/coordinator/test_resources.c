@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/checkpoint.h"
-#include "chain/dsse.h"
+#include "chain/log/checkpoint.h"
+#include "chain/log/dsse.h"
 #include "common/base/mem.h"
 #include "coordinator/daemon/host.h"
-#include "coordinator/daemon/main_view.h"
-#include "coordinator/daemon/resources.h"
+#include "coordinator/daemon/web/main_view.h"
+#include "coordinator/daemon/web/resources.h"
 
 enum { TENANTS = 3, LONG = 10000, COUNT = 300 };
 

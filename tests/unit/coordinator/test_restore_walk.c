@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/store/kv.h"
+#include "chain/store/kv/kv.h"
 #include "coordinator/daemon/host.h"
-#include "coordinator/daemon/restore_walk.h"
+#include "coordinator/daemon/restore/restore_walk.h"
 #include "tests/unit/base/check.h"
 
 #define ORIGIN "walk.test/org-a"

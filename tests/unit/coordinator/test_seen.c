@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/store/kv.h"
+#include "chain/store/kv/kv.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
-#include "coordinator/daemon/seen.h"
+#include "coordinator/daemon/restore/seen.h"
 #include "tests/unit/base/check.h"
 
 enum { SITES = 3 };

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "coordinator/daemon/host.h"
-#include "coordinator/daemon/requests.h"
-#include "coordinator/daemon/witness.h"
+#include "coordinator/daemon/sites/requests.h"
+#include "coordinator/daemon/witness/witness.h"
 
 static struct {
     int checkpoint_err, since_seen_err, since_cosigned_err;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/store/blobs.h"
+#include "chain/store/blob/blobs.h"
 #include "common/base/limits.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"

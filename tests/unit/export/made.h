@@ -5,13 +5,13 @@
 
 #include <jansson.h>
 
-#include "chain/cosignature.h"
-#include "chain/entry_index.h"
 #include "chain/export/check.h"
 #include "chain/export/export.h"
 #include "chain/export/internal.h"
 #include "chain/export/oms.h"
-#include "chain/proof.h"
+#include "chain/log/cosignature.h"
+#include "chain/log/proof.h"
+#include "chain/statement/entry_index.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
 #include "crypto/keyfile.h"

@@ -3,11 +3,11 @@
 #include <sys/stat.h>
 
 #include "chain/anchor/evm_evidence.h"
-#include "chain/dsse.h"
 #include "chain/export/export.h"
 #include "chain/export/internal.h"
 #include "chain/export/oms.h"
-#include "chain/proof.h"
+#include "chain/log/dsse.h"
+#include "chain/log/proof.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
 #include "tests/fixtures/federation_impl.h"

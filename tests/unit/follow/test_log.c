@@ -1,9 +1,9 @@
 /* Following logs that are honest, forked, cut, or served by somebody who changes what passes. */
 #include "chain/follow/follow.h"
 
-#include "chain/cosignature.h"
 #include "chain/follow/bare_note.h"
-#include "chain/fork_evidence.h"
+#include "chain/log/cosignature.h"
+#include "chain/log/fork_evidence.h"
 #include "chain/store/ledger_tiles.h"
 #include "chain/store/replica.h"
 #include "tests/contract/ledger_fixture.h"

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "common/net/http.h"
+#include "common/net/web/http.h"
 
 enum { BIG = 3 * KEDGE_HTTP_PIECE_MAX + 17, BODY_MAX = 5000, ANSWER_MAX = BIG + 4096 };
 enum { QUICK_MS = 600, PATIENT_MS = 30000 };

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "common/base/mem.h"
-#include "common/net/admission.h"
-#include "common/net/parties.h"
-#include "common/net/rate.h"
+#include "common/net/admission/admission.h"
+#include "common/net/admission/parties.h"
+#include "common/net/admission/rate.h"
 
 #define MS UINT64_C(1000000)
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/net/http_parse.h"
+#include "common/net/web/http_parse.h"
 
 #define H "Host: h\r\n"
 #define G "GET / HTTP/1.1\r\n"

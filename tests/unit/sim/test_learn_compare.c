@@ -9,7 +9,7 @@
 #include "common/base/os/file.h"
 #include "common/base/rng.h"
 #include "sim/learn/compare.h"
-#include "sim/learn/plot.h"
+#include "sim/learn/report/plot.h"
 
 enum { ROUNDS = 100, SEEDS = 5 };
 static char scratch[256];

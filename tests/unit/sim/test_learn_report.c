@@ -14,7 +14,7 @@
 #include "common/base/os/file.h"
 #include "fake_engine.h"
 #include "sim/learn/exchange_process.h"
-#include "sim/learn/report_run.h"
+#include "sim/learn/report/report_run.h"
 
 static char scratch[64];
 static struct kedge_learn_spec spec;

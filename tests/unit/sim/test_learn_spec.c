@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/learn/spec_json.h"
+#include "sim/learn/spec/spec_json.h"
 
 static struct kedge_learn_spec spec;
 static struct kedge_diag diag;

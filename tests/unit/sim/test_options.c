@@ -6,7 +6,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/text.h"
-#include "sim/learn/spec_json.h"
+#include "sim/learn/spec/spec_json.h"
 #include "sim/protocol/protocol.h"
 #include "tests/fixtures/effort.h"
 #include "tests/fixtures/run.h"

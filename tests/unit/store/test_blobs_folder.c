@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "chain/store/blobs.h"
+#include "chain/store/blob/blobs.h"
 
 static ino_t watched; /* blobs/ */
 static unsigned syncs;

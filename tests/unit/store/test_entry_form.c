@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/dsse.h"
+#include "chain/log/dsse.h"
 #include "chain/store/entry_form.h"
 #include "common/base/limits.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chain/store/guard.h"
+#include "chain/store/blob/guard.h"
 
 static int answer(void *arg, struct kedge_buf *ret_out, struct kedge_diag *reterr)
 {

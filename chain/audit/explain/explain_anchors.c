@@ -1,0 +1,65 @@
+/* Which anchors outside have the statement behind a model: the earliest of each kind. */
+#include <stdio.h>
+#include <time.h>
+
+#include "chain/audit/explain/explain_impl.h"
+
+/* The main chain's entry that says that the model is what it is. */
+static const struct kedgei_fact *statement_of(const struct kedgei_origin *origin)
+{
+    const struct kedgei_job *job = origin->job;
+    if (origin->release) {
+        return origin->release;
+    }
+    if (origin->round_count == 0) {
+        return job->opened;
+    }
+    const struct kedgei_round *round = kedgei_round_at(job, origin->round_count - 1);
+    const struct kedgei_fact *aggregate =
+        origin->group < KEDGE_GROUPS_MAX ? round->aggregates[origin->group] : NULL;
+    return round->step ? round->step : aggregate ? aggregate : round->opened;
+}
+
+json_t *kedgei_json_time(int64_t seconds)
+{
+    char text[40];
+    time_t t = (time_t)seconds;
+    struct tm tm;
+    bool told =
+        seconds > 0 && gmtime_r(&t, &tm) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0;
+    return told ? json_string(text) : json_null();
+}
+
+static json_t *explain_anchor(const struct kedge_audit_anchor *row, bool *nomem)
+{
+    char name[KEDGE_ANCHOR_NAME_MAX];
+    json_t *o = json_object();
+    kedge_anchor_name(row->kind, row->number, name);
+    kedgei_json_set(o, "kind", json_string(row->kind == KEDGE_ANCHOR_TSA ? "rfc3161" : "evm"), nomem);
+    kedgei_json_set(o, "file", json_string(name), nomem);
+    kedgei_json_set(o, "entries", json_integer((json_int_t)row->size), nomem);
+    kedgei_json_set(o, "trusted", json_boolean(row->trusted), nomem);
+    kedgei_json_set(o, "time", kedgei_json_time(row->time_s), nomem);
+    kedgei_json_set(o, "by", json_string(row->by), nomem);
+    if (row->kind == KEDGE_ANCHOR_EVM) {
+        kedgei_json_set(o, "chain_id", json_integer((json_int_t)row->chain_id), nomem);
+        kedgei_json_set(o, "block", json_integer((json_int_t)row->block), nomem);
+        kedgei_json_set(o, "block_hash", kedgei_json_hash(&row->block_hash), nomem);
+        kedgei_json_set(o, "in_block", json_boolean(row->in_block), nomem);
+    }
+    return o;
+}
+
+json_t *kedgei_explain_anchors(const struct kedgei_audit *a, const struct kedgei_origin *origin, bool *nomem)
+{
+    const struct kedgei_fact *fact = statement_of(origin);
+    json_t *list = json_array();
+    for (enum kedge_anchor_kind kind = 0; kind < KEDGE_ANCHOR_KINDS; kind++) {
+        const struct kedge_audit_anchor *row =
+            kedge_audit_anchor_first(a->outside, a->outside_count, kind, fact->index);
+        if (row) {
+            *nomem = json_array_append_new(list, explain_anchor(row, nomem)) != 0 || *nomem;
+        }
+    }
+    return list;
+}

@@ -1,0 +1,316 @@
+/* The trust file: strict JSON, one spelling of every key. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chain/audit/audit.h"
+#include "chain/audit/identity/trust_anchors.h"
+#include "chain/log/checkpoint.h"
+#include "chain/log/witness_policy.h"
+#include "common/base/mem.h"
+#include "common/base/nearest.h"
+#include "common/base/os/file.h"
+#include "common/json/json.h"
+
+static int bad(struct kedge_diag *d, const char *field, const char *expected)
+{
+    return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: expected %s", field, expected);
+}
+
+/* Every key of the object is one of `allowed`, which ends with NULL. */
+static int check_keys(const json_t *object, const char *const *allowed, const char *what,
+                      struct kedge_diag *d)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)object, key, value)
+    {
+        size_t i = 0;
+        while (allowed[i] && strcmp(allowed[i], key) != 0) {
+            i++;
+        }
+        if (!allowed[i]) {
+            (void)kedge_diag_set(d, KEDGE_E_FORMAT, "%s: unknown key \"%.60s\"", what, key);
+            kedge_nearest_hint(d, key, allowed, i, "docs/record.md lists the keys of a trust file");
+            return KEDGE_E_FORMAT;
+        }
+    }
+    return KEDGE_OK;
+}
+
+static struct kedge_view string_of(const json_t *object, const char *key)
+{
+    const json_t *v = json_object_get(object, key);
+    const char *s = json_string_value(v);
+    return s ? kedge_view_of(s, json_string_length(v)) : kedge_view_of(NULL, 0);
+}
+
+static int read_key(const json_t *object, const char *field, struct kedge_public_key *ret,
+                    struct kedge_diag *d)
+{
+    if (kedge_hex_decode(string_of(object, field), ret->b, sizeof ret->b) != KEDGE_OK
+        || !kedge_public_key_is_valid(ret)) {
+        return bad(d, field, "an Ed25519 public key, 64 lower-case hex digits");
+    }
+    return KEDGE_OK;
+}
+
+static int read_vkey(const json_t *object, const char *field, const char *deployment, const char *name,
+                     struct kedge_vkey *ret, struct kedge_diag *d)
+{
+    char origin[KEDGE_ORIGIN_MAX + 1];
+    snprintf(origin, sizeof origin, "%s/%s", deployment, name);
+    if (kedge_vkey_decode(string_of(object, field), ret) != KEDGE_OK || ret->type != KEDGE_KEY_ED25519) {
+        return bad(d, field, "an Ed25519 verifier key, \"name+hash+base64\"");
+    }
+    if (strcmp(ret->name, origin) != 0) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: names \"%.80s\", expected \"%s\"", field, ret->name,
+                              origin);
+    }
+    return KEDGE_OK;
+}
+
+static int read_tenants(const json_t *root, struct kedge_trust *t, struct kedge_diag *d)
+{
+    static const char *const keys[] = {"tenant", "admin_key", "log", NULL};
+    const json_t *list = json_object_get(root, "tenants");
+    size_t count = json_array_size(list);
+    if (!json_is_array(list) || count > KEDGE_TENANTS_MAX) {
+        return bad(d, "tenants", "a list of at most 256 objects");
+    }
+    t->tenants = kedge_mem_new(count ? count : 1, sizeof *t->tenants);
+    if (!t->tenants) {
+        return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct kedge_trust_tenant *row = &t->tenants[i];
+        const json_t *o = json_array_get(list, i);
+        int err = json_is_object(o) ? check_keys(o, keys, "tenants", d) : bad(d, "tenants", "objects");
+        if (!err && kedge_id_from(string_of(o, "tenant"), &row->tenant) != KEDGE_OK) {
+            err = bad(d, "tenant", "a tenant's name");
+        }
+        if (!err && i > 0 && kedge_id_cmp(&t->tenants[i - 1].tenant, &row->tenant) >= 0) {
+            err = bad(d, "tenants", "tenants in ascending order, each once");
+        }
+        err = err ? err : read_key(o, "admin_key", &row->admin_key, d);
+        err = err ? err : read_vkey(o, "log", t->deployment, row->tenant.s, &row->log, d);
+        if (err) {
+            return kedge_diag_wrap(d, err, "tenants[%zu]", i);
+        }
+        t->tenant_count++;
+    }
+    return KEDGE_OK;
+}
+
+static int read_seen(const json_t *root, struct kedge_trust *t, struct kedge_diag *d)
+{
+    const json_t *list = json_object_get(root, "seen");
+    size_t count = json_array_size(list);
+    if (!list) {
+        return KEDGE_OK;
+    }
+    if (!json_is_array(list) || count > KEDGE_TRUST_SEEN_MAX) {
+        return bad(d, "seen", "a list of at most 64 signed checkpoints");
+    }
+    t->seen = kedge_mem_new(count ? count : 1, sizeof *t->seen);
+    for (size_t i = 0; t->seen && i < count; i++) {
+        const json_t *v = json_array_get(list, i);
+        if (!json_is_string(v) || json_string_length(v) > KEDGE_CHECKPOINT_MAX) {
+            return bad(d, "seen", "signed checkpoints of at most 4096 bytes");
+        }
+        t->seen[i] = kedge_mem_strdup(json_string_value(v));
+        if (!t->seen[i]) {
+            return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
+        }
+        t->seen_count++;
+    }
+    return t->seen ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
+}
+
+static int read_witness_policy(const json_t *root, struct kedge_trust *t, struct kedge_diag *d)
+{
+    struct kedge_witness_policy *policy = NULL;
+    const json_t *v = json_object_get(root, "witness_policy");
+    if (!v) {
+        return KEDGE_OK;
+    }
+    if (!json_is_string(v) || json_string_length(v) > KEDGE_WITNESS_POLICY_MAX) {
+        return bad(d, "witness_policy", "the text of a witness policy (c2sp.org/tlog-policy)");
+    }
+    int err = kedge_witness_policy_parse(string_of(root, "witness_policy"), &policy, d);
+    kedge_witness_policy_free(policy);
+    if (err) {
+        return kedge_diag_wrap(d, err, "witness_policy");
+    }
+    t->witness_policy = kedge_mem_strdup(json_string_value(v));
+    return t->witness_policy ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
+}
+
+static int read_all(const json_t *root, struct kedge_trust *t, struct kedge_diag *d)
+{
+    static const char *const keys[] = {"schema_version", "deployment", "statement_key",
+                                       "main_log",       "tenants",    "seen",
+                                       "witness_policy", "anchors",    NULL};
+    int err = check_keys(root, keys, "trust file", d);
+    const json_t *version = json_object_get(root, "schema_version");
+    if (!err && (!json_is_integer(version) || json_integer_value(version) != 1)) {
+        err = bad(d, "schema_version", "1");
+    }
+    struct kedge_view deployment = string_of(root, "deployment");
+    if (!err && (deployment.len == 0 || deployment.len > KEDGE_DEPLOYMENT_MAX)) {
+        err = bad(d, "deployment", "the deployment's name, 1 to 128 characters");
+    }
+    if (!err) {
+        memcpy(t->deployment, deployment.ptr, deployment.len);
+        t->deployment[deployment.len] = '\0';
+    }
+    err = err ? err : read_key(root, "statement_key", &t->statement_key, d);
+    err = err ? err : read_vkey(root, "main_log", t->deployment, "main", &t->main_log, d);
+    err = err ? err : read_tenants(root, t, d);
+    err = err ? err : read_seen(root, t, d);
+    err = err ? err : read_witness_policy(root, t, d);
+    return err ? err : kedgei_trust_anchors_read(json_object_get(root, "anchors"), &t->anchors, d);
+}
+
+int kedge_trust_parse(struct kedge_view text, struct kedge_trust *ret, struct kedge_diag *reterr)
+{
+    struct kedge_trust t;
+    json_t *root = NULL;
+    memset(&t, 0, sizeof t);
+    int err = kedgei_json_load(text, KEDGE_TRUST_FILE_MAX, "trust file", &root, reterr);
+    err = err ? err : read_all(root, &t, reterr);
+    json_decref(root);
+    if (err) {
+        kedge_trust_deinit(&t);
+        return err;
+    }
+    *ret = t;
+    return KEDGE_OK;
+}
+
+int kedge_trust_read(const char *path, struct kedge_trust *ret, struct kedge_diag *reterr)
+{
+    struct kedge_buf text;
+    kedge_buf_init(&text, KEDGE_TRUST_FILE_MAX);
+    int err = kedge_file_read(path, &text, reterr);
+    if (!err) {
+        err = kedge_trust_parse(kedge_buf_view(&text), ret, reterr);
+        err = err ? kedge_diag_wrap(reterr, err, "%s", path) : KEDGE_OK;
+    }
+    kedge_buf_deinit(&text);
+    return err;
+}
+
+static void put_key(struct kedge_buf *out, const char *name, const struct kedge_public_key *key)
+{
+    char hex[2 * KEDGE_KEY_LEN + 1];
+    kedge_hex_encode(key->b, sizeof key->b, hex);
+    kedge_buf_printf(out, "\"%s\": \"%s\"", name, hex);
+}
+
+static void put_vkey(struct kedge_buf *out, const char *name, const struct kedge_vkey *vkey)
+{
+    kedge_buf_printf(out, "\"%s\": \"", name);
+    kedge_vkey_encode(vkey, out);
+    kedge_buf_put_str(out, "\"");
+}
+
+/* The text with JSON's escapes; notes and policies hold no other control bytes than LF and tabs. */
+static void put_note(struct kedge_buf *out, const char *note)
+{
+    kedge_buf_put_str(out, "\"");
+    for (const char *p = note; *p != '\0'; p++) {
+        if (*p == '\n') {
+            kedge_buf_put_str(out, "\\n");
+        } else if (*p == '\t') {
+            kedge_buf_put_str(out, "\\t");
+        } else if (*p == '"' || *p == '\\') {
+            kedge_buf_printf(out, "\\%c", *p);
+        } else {
+            kedge_buf_put_u8(out, (uint8_t)*p);
+        }
+    }
+    kedge_buf_put_str(out, "\"");
+}
+
+static void put_trust(struct kedge_buf *out, const struct kedge_trust *trust)
+{
+    kedge_buf_printf(out, "{\n  \"schema_version\": 1,\n  \"deployment\": \"%s\",\n  ", trust->deployment);
+    put_key(out, "statement_key", &trust->statement_key);
+    kedge_buf_put_str(out, ",\n  ");
+    put_vkey(out, "main_log", &trust->main_log);
+    kedge_buf_put_str(out, ",\n  \"tenants\": [");
+    for (uint32_t i = 0; i < trust->tenant_count; i++) {
+        const struct kedge_trust_tenant *t = &trust->tenants[i];
+        kedge_buf_printf(out, "%s\n    {\"tenant\": \"%s\", ", i ? "," : "", t->tenant.s);
+        put_key(out, "admin_key", &t->admin_key);
+        kedge_buf_put_str(out, ", ");
+        put_vkey(out, "log", &t->log);
+        kedge_buf_put_str(out, "}");
+    }
+    kedge_buf_put_str(out, "\n  ],\n  \"seen\": [");
+    for (uint32_t i = 0; i < trust->seen_count; i++) {
+        kedge_buf_put_str(out, i ? ",\n    " : "\n    ");
+        put_note(out, trust->seen[i]);
+    }
+    kedge_buf_put_str(out, "]");
+    if (trust->witness_policy) {
+        kedge_buf_put_str(out, ",\n  \"witness_policy\": ");
+        put_note(out, trust->witness_policy);
+    }
+    kedgei_trust_anchors_put(out, &trust->anchors);
+    kedge_buf_put_str(out, "\n}\n");
+}
+
+int kedge_trust_write(const char *path, const struct kedge_trust *trust, struct kedge_diag *reterr)
+{
+    struct kedge_buf out;
+    struct kedge_trust check;
+    kedge_buf_init(&out, KEDGE_TRUST_FILE_MAX);
+    put_trust(&out, trust);
+    int err = out.err;
+    err = err ? kedge_diag_set(reterr, err, "trust file: %s", kedge_strerror(err)) : KEDGE_OK;
+    if (!err) { /* what cannot be read again is not worth writing */
+        err = kedge_trust_parse(kedge_buf_view(&out), &check, reterr);
+        if (err) {
+            err = kedge_diag_wrap(reterr, err == KEDGE_E_NOMEM ? err : KEDGE_E_ARG, "trust file");
+        } else {
+            kedge_trust_deinit(&check);
+        }
+    }
+    err = err ? err : kedge_file_write(path, kedge_buf_view(&out), 0644, reterr);
+    kedge_buf_deinit(&out);
+    return err;
+}
+
+void kedge_trust_deinit(struct kedge_trust *trust)
+{
+    for (uint32_t i = 0; i < trust->seen_count; i++) {
+        kedge_mem_free(trust->seen[i]);
+    }
+    kedge_mem_free(trust->seen);
+    kedge_mem_free(trust->witness_policy);
+    kedge_mem_free(trust->anchors.tsa_ca);
+    kedge_mem_free(trust->tenants);
+    memset(trust, 0, sizeof *trust);
+}
+
+const struct kedge_trust_tenant *kedge_trust_find(const struct kedge_trust *trust,
+                                                  const struct kedge_id *tenant)
+{
+    size_t lo = 0, hi = trust->tenant_count;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        int c = kedge_id_cmp(&trust->tenants[mid].tenant, tenant);
+        if (c == 0) {
+            return &trust->tenants[mid];
+        }
+        if (c < 0) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,372 @@
+/* round-opened, aggregate and step: what they say by themselves and against each other. Their lists are
+ * inputs.c's. */
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/audit/record.h"
+#include "chain/audit/rounds/buffer.h"
+#include "common/base/mem.h"
+#include "coordinator/core/coord.h"
+#include "strategy/server.h"
+
+static struct kedgei_round *last_round(const struct kedgei_job *job)
+{
+    return job->round_count ? kedgei_round_at(job, job->round_count - 1) : NULL;
+}
+
+static void check_main_root(struct kedgei_audit *a, const struct kedgei_fact *fact)
+{
+    const struct kedge_st_round_opened *o = fact->body;
+    struct kedge_hash root;
+    if (o->main_size > fact->index) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_ROUND, &a->main, fact->index,
+                     "names a main chain of %llu entries, this is entry %llu",
+                     (unsigned long long)o->main_size, (unsigned long long)fact->index);
+        return;
+    }
+    kedgei_log_root(&a->main, o->main_size, &root);
+    if (!kedge_hash_eq(&root, &o->main_root)) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_FORK, &a->main, fact->index,
+                     "the first %llu entries are not those that this round was opened on",
+                     (unsigned long long)o->main_size);
+    }
+}
+
+/* The kind that the job gives its next round (coordinator/core/kind.c). */
+static bool is_pretrain(const struct kedgei_job *job, const struct kedgei_round *last, uint32_t number)
+{
+    const struct kedge_coord_job_params params = {.rounds = job->spec.rounds,
+                                                  .groups = kedge_job_spec_groups_most(&job->spec),
+                                                  .regroup_every = job->spec.regroup_every};
+    enum kedge_task_kind prior = !last            ? KEDGE_TASK_NONE
+                                 : last->pretrain ? KEDGE_TASK_PRETRAIN
+                                                  : KEDGE_TASK_TRAIN;
+    return kedge_coord_round_kind(&params, number, prior, last && kedgei_drifted(last))
+           == KEDGE_TASK_PRETRAIN;
+}
+
+static void check_opened(struct kedgei_audit *a, const struct kedgei_job *job,
+                         const struct kedgei_round *round, const struct kedgei_fact *fact)
+{
+    const struct kedge_st_round_opened *o = fact->body;
+    struct kedgei_findings *f = &a->findings;
+    if ((o->round_kind == KEDGE_TRAIN_PRETRAIN) != round->pretrain) {
+        kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "round %u has the wrong kind",
+                     round->number);
+    }
+    if (o->seed != job->spec.seed) {
+        kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "the seed is not the spec's");
+    }
+    if (!kedge_hash_eq(&fact->subject, &job->opened->subject)) {
+        kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "names another spec");
+    }
+    check_main_root(a, fact);
+}
+
+/* Another opening of the open round. What came to it before would be of sites that this one may not have
+ * selected, and older than it: inputs.c says so. */
+static int draw_again(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
+{
+    const struct kedge_st_round_opened *o = fact->body;
+    struct kedgei_round *round = last_round(job);
+    const struct kedge_st_round_opened *before = round ? round->opened->body : NULL;
+    if (!before || round->step || round->aggregate_count > 0 || o->round != round->number
+        || o->draw != before->draw + 1 || kedgei_job_is_asynchronous(job)) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_ROUND, &a->main, fact->index,
+                     "round %u of job \"%s\", draw %u: that round is not open, or not at that draw", o->round,
+                     job->id.s, o->draw);
+        return KEDGE_OK;
+    }
+    if (job->replaced_count == job->replaced_cap) {
+        size_t cap = job->replaced_cap ? 2 * job->replaced_cap : 4;
+        struct kedgei_round *replaced =
+            kedgei_scratch_grow(&a->scratch, job->replaced, job->replaced_count, cap, sizeof *replaced);
+        if (!replaced) {
+            return kedgei_scratch_error(&a->scratch, &a->diag);
+        }
+        job->replaced = replaced;
+        job->replaced_cap = cap;
+        round = last_round(job);
+    }
+    KEDGE_ASSERT(job->replaced && round);
+    job->replaced[job->replaced_count++] = (struct kedgei_round){.number = round->number,
+                                                                 .pretrain = round->pretrain,
+                                                                 .replaced = true,
+                                                                 .grouped_in = round->grouped_in,
+                                                                 .opened = round->opened};
+    round->opened = fact;
+    check_opened(a, job, round, fact);
+    return KEDGE_OK;
+}
+
+int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
+{
+    const struct kedge_st_round_opened *o = fact->body;
+    if (o->draw > 0) {
+        return draw_again(a, job, fact);
+    }
+    const struct kedgei_round *last = last_round(job);
+    struct kedgei_findings *f = &a->findings;
+    bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE;
+    uint32_t number = last ? last->number + 1 : grouped ? 0 : 1;
+    if (o->round != number || o->round > job->spec.rounds || (last && !last->step)) {
+        kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "round %u of job \"%s\", expected %s %u",
+                     o->round, job->id.s, last && !last->step ? "first the step of round" : "round",
+                     last && !last->step ? last->number : number);
+        return KEDGE_OK;
+    }
+    if (job->round_count == job->round_cap) {
+        size_t cap = job->round_cap ? 2 * job->round_cap : 16;
+        struct kedgei_round *rounds =
+            kedgei_scratch_grow(&a->scratch, job->rounds, job->round_count, cap, sizeof *rounds);
+        if (!rounds) {
+            return kedgei_scratch_error(&a->scratch, &a->diag);
+        }
+        job->rounds = rounds;
+        job->round_cap = cap;
+    }
+    KEDGE_ASSERT(job->rounds);
+    bool pretrain = is_pretrain(job, last_round(job), number); /* `last` may have moved */
+    last = last_round(job);
+    job->rounds[job->round_count++] = (struct kedgei_round){.number = number,
+                                                            .pretrain = pretrain,
+                                                            .grouped_in = pretrain ? number
+                                                                          : last   ? last->grouped_in
+                                                                                   : 0,
+                                                            .opened = fact};
+    check_opened(a, job, &job->rounds[job->round_count - 1], fact);
+    return KEDGE_OK;
+}
+
+/* The open round that the statement belongs to, or NULL with a finding. */
+static struct kedgei_round *open_round(struct kedgei_audit *a, struct kedgei_job *job,
+                                       const struct kedgei_fact *fact, uint32_t number,
+                                       enum kedge_audit_code code)
+{
+    struct kedgei_round *round = last_round(job);
+    if (!round || round->number != number || round->step) {
+        kedgei_error(&a->findings, code, &a->main, fact->index, "round %u of job \"%s\" is not open", number,
+                     job->id.s);
+        return NULL;
+    }
+    return round;
+}
+
+/* The spec's rule, or that which runs where updates are too few for it: inputs.c knows how many there are. */
+static void check_rule(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round,
+                       const struct kedgei_fact *fact)
+{
+    const struct kedge_st_aggregate *g = fact->body;
+    const struct kedge_rule *rule = job->spec.rule;
+    struct kedge_rule_name name = kedge_job_spec_aggregate_rule(&job->spec, round->pretrain, rule);
+    if (round->kept) {
+        snprintf(name.s, sizeof name.s, "%s", KEDGE_RULE_KEPT);
+    } else if (kedgei_regroups(round)) {
+        snprintf(name.s, sizeof name.s, "%s", KEDGE_RULE_RECLUSTER);
+    }
+    bool fits = strcmp(g->rule, name.s) == 0;
+    if (!fits && !kedgei_regroups(round) && !round->kept && rule->kind != KEDGE_RULE_MEAN) {
+        struct kedge_rule_name other =
+            kedge_job_spec_aggregate_rule(&job->spec, round->pretrain, kedge_rule_find("median"));
+        fits = strcmp(g->rule, other.s) == 0;
+    }
+    if (!fits || g->scale != job->spec.scale) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_AGGREGATE, &a->main, fact->index,
+                     "rule \"%s\", scale %u; expected \"%s\", %u", g->rule, g->scale, name.s,
+                     job->spec.scale);
+    }
+}
+
+void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
+{
+    const struct kedge_st_aggregate *g = fact->body;
+    struct kedgei_findings *f = &a->findings;
+    struct kedgei_round *round = open_round(a, job, fact, g->round, KEDGE_AUDIT_AGGREGATE);
+    if (!round) {
+        return;
+    }
+    round->kept = round->pretrain && round->number > 0 && kedgei_rule_keeps(g->rule);
+    uint32_t most = round->kept       ? 1 /* the lists of all */
+                    : round->pretrain ? kedge_job_spec_groups_most(&job->spec)
+                                      : job->groups;
+    bool ascending = true;
+    for (uint32_t k = g->group; k < KEDGE_GROUPS_MAX; k++) {
+        ascending = ascending && !round->aggregates[k];
+    }
+    if (g->group >= most || !ascending) {
+        kedgei_error(f, KEDGE_AUDIT_AGGREGATE, &a->main, fact->index,
+                     "group %u: expected groups below %u, ascending, each once", g->group, most);
+        return;
+    }
+    round->aggregates[g->group] = fact;
+    round->aggregate_count++;
+    check_rule(a, job, round, fact);
+    struct kedge_hash base;
+    if (kedgei_model_before(job, round, g->group, &base) && !kedge_hash_eq(&base, &g->base)) {
+        kedgei_error(f, KEDGE_AUDIT_BASE, &a->main, fact->index, "not based on the model of group %u",
+                     g->group);
+    }
+    if (round->kept && !kedge_hash_eq(&g->base, &fact->subject)) {
+        kedgei_error(f, KEDGE_AUDIT_AGGREGATE, &a->main, fact->index,
+                     "keeps the groups, and changes a model");
+    }
+    uint64_t weight = 0, count = 0;
+    for (uint32_t t = 0; t < g->tenant_count; t++) {
+        weight += g->tenants[t].weight_sum; /* at most 128 · 2^62: wraps, but then differs */
+        count += g->tenants[t].accepted;
+        a->counts.updates_refused += g->tenants[t].refused;
+        if (g->tenants[t].weight_sum > KEDGE_ST_WEIGHT_SUM_MAX) {
+            kedgei_error(f, KEDGE_AUDIT_TOTALS, &a->main, fact->index,
+                         "weight sum of tenant %u is out of range", t);
+        }
+        if (!(a->skipped ? kedgei_job_names(job, &g->tenants[t].id)
+                         : kedgei_job_tenant(a, job, &g->tenants[t].id) != NULL)) {
+            kedgei_error(f, KEDGE_AUDIT_AGGREGATE, &a->main, fact->index, "tenant %u is not of this job", t);
+        }
+    }
+    if (weight != g->weight_sum || count != g->count || (g->count == 0) != round->kept) {
+        kedgei_error(f, KEDGE_AUDIT_TOTALS, &a->main, fact->index,
+                     "states %u inputs of weight %llu, its tenants add up to %llu of %llu", g->count,
+                     (unsigned long long)g->weight_sum, (unsigned long long)count,
+                     (unsigned long long)weight);
+    }
+    a->counts.updates_used += g->count;
+}
+
+static bool is_mixed(const struct kedgei_job *job, const struct kedgei_round *round)
+{
+    return !round->pretrain && job->spec.mixing > 0 && round->aggregate_count >= 2;
+}
+
+/* The optimiser's state goes from step to step; `stepped` stands where mixing makes another model of it. */
+static void check_state(struct kedgei_audit *a, const struct kedgei_job *job,
+                        const struct kedgei_round *round, const struct kedgei_fact *fact, uint32_t i)
+{
+    const struct kedge_st_step_group *g = &((const struct kedge_st_step *)fact->body)->groups[i];
+    const struct kedgei_fact *earlier = NULL;
+    for (const struct kedgei_round *r = round; r > job->rounds && !earlier; r--) {
+        earlier = r[-1].step;
+    }
+    const struct kedge_st_step_group *last = earlier ? kedgei_step_group(earlier, i) : NULL;
+    struct kedge_hash before = {{0}};
+    if (last) {
+        before = last->state_after;
+    }
+    bool steps = kedge_server_states(job->spec.server) > 0 && !round->pretrain && round->aggregates[i];
+    bool follows = kedgei_regroups(round) ? kedge_hash_is_zero(&g->state_after)
+                   : steps                ? !kedge_hash_is_zero(&g->state_after)
+                                          : kedge_hash_eq(&g->state_after, &g->state_before);
+    if (!kedge_hash_eq(&before, &g->state_before) || !follows) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
+                     "group %u: the state of the server's optimiser does not go on from the step before", i);
+    }
+    if (kedge_hash_is_zero(&g->stepped)
+        == (steps
+            && (is_mixed(job, round) || kedgei_meets(job, round) || kedgei_is_joined(job, round, fact, i)))) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
+                     "group %u: a model between the server's step and what other groups add is %s", i,
+                     kedge_hash_is_zero(&g->stepped) ? "missing" : "stated where there is none");
+    }
+}
+
+static void check_step_group(struct kedgei_audit *a, const struct kedgei_job *job,
+                             const struct kedgei_round *round, const struct kedgei_fact *fact, uint32_t i)
+{
+    const struct kedge_st_step *s = fact->body;
+    const struct kedge_st_step_group *g = &s->groups[i];
+    struct kedgei_findings *f = &a->findings;
+    struct kedge_hash before;
+    if (g->group != i) {
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u where group %u was expected",
+                     g->group, i);
+        return;
+    }
+    if (g->split_of > 0) {
+        return; /* reshape.c */
+    }
+    if (kedgei_model_before(job, round, i, &before) && !kedge_hash_eq(&before, &g->before)) {
+        kedgei_error(f, KEDGE_AUDIT_BASE, &a->main, fact->index, "group %u: does not start from its model",
+                     i);
+    }
+    const struct kedgei_fact *aggregate = round->aggregates[i];
+    const struct kedge_hash *expected = aggregate ? &aggregate->subject : &g->before;
+    if (!kedge_hash_eq(expected, &g->aggregate)) {
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u: its aggregate is another", i);
+    }
+    check_state(a, job, round, fact, i);
+    bool steps = !round->pretrain && kedge_server_states(job->spec.server) > 0;
+    bool changes = kedgei_meets(job, round) || g->merged_into || kedgei_is_joined(job, round, fact, i)
+                   || (aggregate && (steps || is_mixed(job, round)));
+    if (!changes && !kedge_hash_eq(&g->after, &g->aggregate)) {
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index,
+                     "group %u: rule \"%s\" does not change the aggregate", i, s->rule);
+    }
+    bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE;
+    if (kedge_hash_is_zero(&g->direction) == grouped) {
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u: its direction is %s", i,
+                     grouped ? "missing" : "stated in a job without groups");
+    }
+}
+
+void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
+{
+    const struct kedge_st_step *s = fact->body;
+    struct kedgei_findings *f = &a->findings;
+    struct kedgei_round *round = open_round(a, job, fact, s->round, KEDGE_AUDIT_STEP);
+    if (!round) {
+        return;
+    }
+    round->kept = round->pretrain && round->number > 0 && kedgei_rule_keeps(s->rule);
+    if (round->kept) { /* sites are in the groups in which they were */
+        round->grouped_in = round > job->rounds ? round[-1].grouped_in : 0;
+    }
+    if (round->aggregate_count == 0 && !round->kept) {
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "round %u has a step but no aggregate",
+                     s->round);
+    }
+    uint32_t groups = job->groups;
+    if (kedgei_makes_groups(round)) { /* the groups are those that got an aggregate, numbered from 0 */
+        groups = round->aggregate_count ? round->aggregate_count : 1;
+        for (uint32_t g = 0; g < groups; g++) {
+            if (!round->aggregates[g]) {
+                kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u of %u has no aggregate", g,
+                             groups);
+            }
+        }
+    }
+    for (uint32_t g = 0; !round->pretrain && g < s->group_count; g++) { /* parts that were cut off */
+        groups += g == groups && s->groups[g].split_of > 0 && g < kedge_job_spec_groups_most(&job->spec);
+    }
+    if (s->group_count != groups) {
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "%u groups, expected %u", s->group_count,
+                     groups);
+        return;
+    }
+    job->groups = groups;
+    struct kedge_rule_name rule = kedge_job_spec_step_rule(&job->spec, round->pretrain, is_mixed(job, round));
+    if (round->kept) {
+        snprintf(rule.s, sizeof rule.s, "%s", KEDGE_RULE_KEPT);
+        kedgei_check_kept(a, job, round, fact);
+    } else if (kedgei_regroups(round)) {
+        snprintf(rule.s, sizeof rule.s, "%s", KEDGE_RULE_RECLUSTER);
+    }
+    if (kedgei_meets(job, round)) {
+        rule = kedge_job_spec_meeting_rule(&job->spec);
+    }
+    double eta = is_mixed(job, round) ? job->spec.mixing : 0;
+    if (strcmp(s->rule, rule.s) != 0 || s->eta < eta || s->eta > eta) {
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "rule \"%s\", eta %g; expected \"%s\", %g",
+                     s->rule, s->eta, rule.s, eta);
+    }
+    for (uint32_t i = 0; i < groups; i++) {
+        check_step_group(a, job, round, fact, i);
+    }
+    kedgei_check_reshaped(a, job, round, fact);
+    kedgei_check_refreshed(a, job, round, fact);
+    kedgei_check_meeting(a, job, round, fact);
+    if (fact->has_classes != kedge_job_spec_asks_classes(&job->spec, s->round)) {
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "names of classes are %s",
+                     fact->has_classes ? "stated where the round asks for none" : "missing");
+    }
+    round->step = fact;
+}

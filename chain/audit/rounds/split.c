@@ -1,0 +1,207 @@
+/* Jobs whose groups are cut when their updates pull apart (CFL): what step, lists and ledgers say of it, and
+ * every cut once more. docs/record.md, "Groups that part". */
+#include "round/split.h"
+
+#include <string.h>
+
+#include "chain/audit/rounds/replay.h"
+#include "common/base/mem.h"
+
+static const struct kedge_st_step *step_of(const struct kedgei_round *round)
+{
+    return round && round->step ? round->step->body : NULL;
+}
+
+/* How many groups there were before the round. */
+static uint32_t groups_before(const struct kedgei_job *job, const struct kedgei_round *round)
+{
+    const struct kedge_st_step *last = round > job->rounds ? step_of(round - 1) : NULL;
+    return last ? last->group_count : 1;
+}
+
+/* The part that this step cuts off the group, 0: none. */
+static uint32_t part_of(const struct kedge_st_step *s, uint32_t group)
+{
+    uint32_t part = 0;
+    for (uint32_t k = 0; k < s->group_count; k++) {
+        part = s->groups[k].split_of == group + 1 ? k : part;
+    }
+    return part;
+}
+
+/* ---- verify ---- */
+
+/* A part that was cut off begins as what it was cut from. */
+static bool continues(const struct kedge_st_step_group *row, const struct kedge_st_step_group *from)
+{
+    return kedge_hash_eq(&row->before, &from->before) && kedge_hash_eq(&row->aggregate, &from->aggregate)
+           && kedge_hash_eq(&row->stepped, &from->stepped) && kedge_hash_eq(&row->after, &from->after)
+           && kedge_hash_eq(&row->direction, &from->direction)
+           && kedge_hash_eq(&row->state_before, &from->state_before)
+           && kedge_hash_eq(&row->state_after, &from->state_after);
+}
+
+void kedgei_check_cuts(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round,
+                       const struct kedgei_fact *fact)
+{
+    const struct kedge_st_step *s = fact->body;
+    const uint32_t before = groups_before(job, round);
+    uint32_t last = 0; /* numbered from 1: the group that was cut last */
+    bool fits = true;
+    for (uint32_t g = 0; g < s->group_count; g++) {
+        const struct kedge_st_step_group *row = &s->groups[g];
+        fits = fits && !row->merged_into && kedge_hash_is_zero(&row->whole) && kedge_hash_is_zero(&row->made);
+        if (row->split_of > 0) {
+            fits = fits && g >= before && row->split_of <= before && row->split_of > last
+                   && round->aggregates[row->split_of - 1] && continues(row, &s->groups[row->split_of - 1])
+                   && kedge_compute_split_is_open(&job->spec, round->number);
+            last = row->split_of;
+        }
+    }
+    if (!fits) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
+                     "round %u: groups are cut in a way that no rule of job \"%s\" gives", round->number,
+                     job->id.s);
+    }
+}
+
+/* Every move of a close is stated before anything follows it. */
+static bool must_be_stated(const struct kedgei_job *job, const struct kedgei_round *round)
+{
+    const struct kedge_st_job_closed *end = job->closed ? job->closed->body : NULL;
+    return round + 1 < job->rounds + job->round_count || (end && end->outcome == KEDGE_OUTCOME_COMPLETED);
+}
+
+const char *kedgei_row_cut(const struct kedgei_job *job, const struct kedgei_round *round,
+                           const struct kedgei_log *log, const struct kedge_input_row *row)
+{
+    const struct kedgei_fact *fact = kedgei_group_behind(log, &job->id, &row->site, row->leaf);
+    const struct kedge_st_group_assigned *g = fact ? fact->body : NULL;
+    const struct kedge_st_step *s = step_of(round);
+    bool is_there = g && g->how == KEDGE_GROUP_SPLIT && g->round == round->number;
+    if (row->to == 0) {
+        return is_there ? "the site was given a group by a cut that leaves it where it was" : NULL;
+    }
+    if (!kedge_job_spec_splits(&job->spec) || row->use != KEDGE_USE_AGGREGATED || !s
+        || part_of(s, row->group) != row->to) {
+        return "the round cuts off no such part of its group";
+    }
+    if (is_there && (g->group != row->to || !kedge_hash_eq(&g->update, &row->update))) {
+        return "the site was given another group, or by another update";
+    }
+    return !is_there && must_be_stated(job, round) ? "no statement gave the site the group of its part"
+                                                   : NULL;
+}
+
+void kedgei_check_parted(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
+                         const struct kedgei_fact *fact, const struct kedgei_fact *before)
+{
+    const struct kedge_st_group_assigned *g = fact->body, *last = before ? before->body : NULL;
+    const struct kedgei_round *round = kedgei_round_find(job, g->round);
+    const struct kedge_st_step *s = step_of(round);
+    const struct kedgei_fact *update =
+        kedgei_log_find(log, "update/%s/%08u/train/%s", g->job.s, g->round, g->site.s);
+    const uint32_t from = last ? last->group : 0;
+    struct kedgei_findings *f = &a->findings;
+    if (!update || update->index >= fact->index || !kedge_hash_eq(&update->subject, &g->update)
+        || (last && last->round >= g->round) || g->similarity < 0 || g->similarity > 0) {
+        kedgei_error(f, KEDGE_AUDIT_GROUP, log, fact->index,
+                     "group of site \"%s\": does not rest on what it trained in round %u", g->site.s,
+                     g->round);
+        return;
+    }
+    if (!s) {
+        kedgei_error_if_settled(a, f, KEDGE_AUDIT_GROUP, log, fact->index,
+                                "group of site \"%s\": round %u has no result", g->site.s, g->round);
+        return;
+    }
+    bool next = round + 1 < job->rounds + job->round_count;
+    if (g->how != KEDGE_GROUP_SPLIT || g->group == 0 || part_of(s, from) != g->group
+        || fact->index < kedgei_anchored_before(log, round->step->index)
+        || (next && fact->index >= kedgei_anchored_after(log, round[1].opened->index))) {
+        kedgei_error(
+            f, KEDGE_AUDIT_GROUP, log, fact->index,
+            "site \"%s\" went from group %u to %u by %s, which round %u does not give, or not in time",
+            g->site.s, from, g->group, kedge_group_how_name(g->how), g->round);
+    }
+}
+
+bool kedgei_was_together(const struct kedgei_job *job, const struct kedgei_log *log,
+                         const struct kedge_st_evaluation *e, const struct kedgei_round *round,
+                         uint64_t index)
+{
+    const uint64_t at = round->step ? kedgei_anchored_before(log, round->step->index) : index;
+    return kedge_job_spec_splits(&job->spec) && e->group == 0
+           && !kedgei_group_before(log, &e->job, &e->site, at < index ? at : index);
+}
+
+/* ---- replay ---- */
+
+static void judge(const struct kedgei_replay *r, struct kedgei_decision *d, const struct kedgei_inputs *in,
+                  const uint32_t *part, bool is_cut, struct kedgei_findings *f)
+{
+    const uint64_t at = d->round->step->index;
+    const uint32_t to = part_of(d->round->step->body, d->group);
+    if (is_cut != (to > 0)) {
+        kedgei_error(f, KEDGE_AUDIT_REPLAY_GROUPING, &r->a->main, at, "job \"%s\", round %u, group %u: %s",
+                     d->job->id.s, d->round->number, d->group,
+                     is_cut ? "its updates cut it in two, which is not recorded"
+                            : "it is recorded as cut in two, its updates do not give that");
+    }
+    kedgei_replay_add_number(d, is_cut);
+    for (size_t i = 0; i < in->count && is_cut; i++) {
+        const struct kedge_input_row *row = &in->items[i].row;
+        const uint32_t expected = part[i] == 1 ? to : 0;
+        kedgei_replay_add_number(d, part[i]);
+        if (to > 0 && row->to != expected) {
+            kedgei_error(
+                f, KEDGE_AUDIT_REPLAY_GROUPING, &r->a->main, at,
+                "job \"%s\", round %u: site \"%s\" of \"%s\" is recorded in group %u behind the cut of "
+                "group %u, the updates give group %u",
+                d->job->id.s, d->round->number, row->site.s, d->job->spec.tenants[in->items[i].place].s,
+                row->to > 0 ? row->to : d->group, d->group, expected > 0 ? expected : d->group);
+        }
+    }
+}
+
+void kedgei_replay_split(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f)
+{
+    const struct kedge_st_step *s = d->round->step->body;
+    struct kedge_diag diag = {.err = KEDGE_OK};
+    struct kedgei_inputs in = {.items = NULL};
+    bool is_cut = false;
+    uint32_t groups = groups_before(d->job, d->round); /* when it is this group's turn */
+    for (uint32_t k = 0; k < s->group_count; k++) {
+        groups += s->groups[k].split_of > 0 && s->groups[k].split_of <= d->group;
+    }
+    int err = kedgei_inputs_read(r, d, &in, f);
+    struct kedge_blob_at *files = kedge_mem_new(in.count + 1, sizeof *files);
+    uint32_t *part = kedge_mem_new(in.count + 1, sizeof *part);
+    err = err ? err : files && part ? KEDGE_OK : KEDGE_E_NOMEM;
+    for (size_t i = 0; i < in.count && !err; i++) {
+        files[i] = kedgei_input_at(&in.items[i]);
+    }
+    if (!err && groups < kedge_job_spec_groups_most(&d->job->spec)) {
+        err = kedge_compute_split(&d->job->layout, &d->job->spec, files, in.count, part, &is_cut, &diag);
+    }
+    if (err) {
+        kedgei_replay_failed(r, d, d->round->step->index, "a cut of a group", err, &diag, f);
+    } else {
+        judge(r, d, &in, part, is_cut, f);
+    }
+    kedge_mem_free(in.items);
+    kedge_mem_free(files);
+    kedge_mem_free(part);
+}
+
+void kedgei_split_decisions(struct kedgei_replay *r, const struct kedgei_job *job,
+                            const struct kedgei_round *round,
+                            void (*add)(struct kedgei_replay *r, struct kedgei_decision d))
+{
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX && kedge_compute_split_is_open(&job->spec, round->number);
+         g++) {
+        if (round->aggregates[g]) {
+            add(r, (struct kedgei_decision){.kind = KEDGEI_SPLIT, .job = job, .round = round, .group = g});
+        }
+    }
+}

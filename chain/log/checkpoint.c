@@ -1,0 +1,127 @@
+#include "chain/log/checkpoint.h"
+
+#include <inttypes.h>
+
+#include "chain/log/checkpoint_impl.h"
+#include "chain/log/lines.h"
+#include "common/base/text.h"
+
+static bool is_origin(struct kedge_view origin)
+{
+    for (size_t i = 0; i < origin.len; i++) {
+        if (origin.ptr[i] < 0x20) {
+            return false;
+        }
+    }
+    return origin.len > 0 && kedge_utf8_is_valid(origin);
+}
+
+int kedge_checkpoint_format(struct kedge_view origin, uint64_t size, const struct kedge_hash *root,
+                            struct kedge_buf *ret_text)
+{
+    if (!is_origin(origin) || size > KEDGE_TREE_SIZE_MAX) {
+        return KEDGE_E_ARG;
+    }
+    int err = kedge_buf_reserve(ret_text, origin.len + 1 + 20 + 1 + kedge_base64_len(KEDGE_HASH_LEN) + 1);
+    if (err) {
+        return err;
+    }
+    kedge_buf_put(ret_text, origin.ptr, origin.len);
+    kedge_buf_printf(ret_text, "\n%" PRIu64 "\n", size);
+    kedge_base64_put(ret_text, kedge_view_of(root->b, sizeof root->b));
+    kedge_buf_put_u8(ret_text, '\n');
+    return ret_text->err;
+}
+
+int kedgei_checkpoint_parse_any_root(struct kedge_view text, struct kedge_checkpoint *ret_checkpoint)
+{
+    struct kedge_checkpoint c;
+    struct kedge_view rest = text;
+    struct kedge_view size, root, line;
+    if (!kedgei_take_line(&rest, &c.origin) || !kedgei_take_line(&rest, &size)
+        || !kedgei_take_line(&rest, &root) || !is_origin(c.origin)) {
+        return KEDGE_E_FORMAT;
+    }
+    int err = kedge_decimal_decode(size, KEDGE_TREE_SIZE_MAX, &c.size);
+    err = err ? err : kedgei_base64_hash(root, &c.root);
+    if (err) {
+        return err;
+    }
+    c.extensions = rest;
+    while (kedgei_take_line(&rest, &line)) {
+        if (line.len == 0) {
+            return KEDGE_E_FORMAT;
+        }
+    }
+    if (rest.len > 0) {
+        return KEDGE_E_FORMAT;
+    }
+    *ret_checkpoint = c;
+    return KEDGE_OK;
+}
+
+bool kedgei_checkpoint_root_fits(const struct kedge_checkpoint *checkpoint)
+{
+    struct kedge_hash empty;
+    kedge_merkle_empty_root(&empty);
+    return checkpoint->size > 0 || kedge_hash_eq(&checkpoint->root, &empty);
+}
+
+int kedge_checkpoint_parse(struct kedge_view text, struct kedge_checkpoint *ret_checkpoint)
+{
+    struct kedge_checkpoint c;
+    int err = kedgei_checkpoint_parse_any_root(text, &c);
+    if (!err && !kedgei_checkpoint_root_fits(&c)) {
+        err = KEDGE_E_FORMAT;
+    }
+    if (!err) {
+        *ret_checkpoint = c;
+    }
+    return err;
+}
+
+int kedge_checkpoint_sign(struct kedge_view origin, uint64_t size, const struct kedge_hash *root,
+                          const struct kedge_key_pair *pair, struct kedge_buf *ret_note)
+{
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&text, KEDGE_CHECKPOINT_MAX);
+    int err = kedge_checkpoint_format(origin, size, root, &text);
+    return err ? err : kedge_note_sign(kedge_buf_view(&text), origin, pair, ret_note);
+}
+
+int kedge_checkpoint_open(struct kedge_view bytes, struct kedge_view expected_origin,
+                          const struct kedge_vkey *known, size_t known_count,
+                          struct kedge_checkpoint *ret_checkpoint, struct kedge_note_verdict *ret_verdicts)
+{
+    if (known_count > KEDGE_NOTE_SIGNATURES_MAX) {
+        return KEDGE_E_ARG;
+    }
+    struct kedge_note note;
+    struct kedge_checkpoint c;
+    int err = kedge_note_parse(bytes, &note);
+    err = err ? err : kedge_checkpoint_parse(note.text, &c);
+    if (!err && expected_origin.ptr && !kedge_view_eq(c.origin, expected_origin)) {
+        err = KEDGE_E_VERIFY;
+    }
+    if (err) {
+        return err;
+    }
+    struct kedge_note_verdict verdicts[KEDGE_NOTE_SIGNATURES_MAX];
+    err = kedge_note_verify(&note, known, known_count, verdicts, NULL);
+    if (err) {
+        return err;
+    }
+    /* Cosignatures alone say nothing of who keeps the log: one of its own keys must have signed. */
+    bool by_log = false;
+    for (size_t i = 0; i < known_count; i++) {
+        by_log = by_log || (verdicts[i].verified && known[i].type == KEDGE_KEY_ED25519);
+    }
+    if (!by_log) {
+        return KEDGE_E_VERIFY;
+    }
+    for (size_t i = 0; ret_verdicts && i < known_count; i++) {
+        ret_verdicts[i] = verdicts[i];
+    }
+    *ret_checkpoint = c;
+    return KEDGE_OK;
+}

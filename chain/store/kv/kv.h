@@ -1,0 +1,139 @@
+/* An ordered key-value store with transactions: what ledgers and the coordinator's state are kept in.
+ * One interface, three implementations: LMDB (the only file that knows it is kv_lmdb.c), memory (pure,
+ * for tests and simulation) and a faulty wrapper. One contract suite runs against all:
+ * tests/contract/test_store_kv.c.
+ *
+ * Many readers beside one writer. A transaction sees one state of the store from begin to end; a write
+ * transaction also sees its own changes. Keys 1…KEDGE_KV_KEY_MAX bytes, ordered as unsigned bytes,
+ * shorter first. */
+#ifndef KEDGE_CHAIN_STORE_KV_KV_H
+#define KEDGE_CHAIN_STORE_KV_KV_H
+
+#include "common/base/bytes.h"
+#include "common/base/diag.h"
+
+enum {
+    KEDGE_KV_KEY_MAX = 511,       /* LMDB's default limit */
+    KEDGE_KV_VALUE_MAX = 4 << 20, /* ours: keeps one transaction's dirty pages bounded */
+};
+
+/* Tables; the name on disk is the lower-case word. Values are positions in memory only. */
+enum kedge_kv_table {
+    KEDGE_KV_ENTRY,  /* ledger: be64 index -> entry bytes */
+    KEDGE_KV_TILE,   /* ledger: level byte, be64 tile index -> up to 256 hashes */
+    KEDGE_KV_HEAD,   /* ledger: be64 size -> signed checkpoint */
+    KEDGE_KV_META,   /* any: small named facts (schema, origin, size and root …) */
+    KEDGE_KV_IDEM,   /* ledger: idempotency key -> be64 index */
+    KEDGE_KV_REF,    /* ledger: blob digest -> be64 index of the first entry that references it */
+    KEDGE_KV_TENANT, /* coordinator: tenants and their admin keys */
+    KEDGE_KV_SITE,   /* coordinator: sites */
+    KEDGE_KV_TOKEN,  /* coordinator: enrolment and submit tokens */
+    KEDGE_KV_JOB,    /* coordinator: jobs */
+    KEDGE_KV_ROUND,  /* coordinator: rounds, groups, accepted updates */
+    KEDGE_KV_STATE,  /* coordinator: everything else */
+    KEDGE_KV_TABLES,
+};
+
+/* On-disk name of a table; static storage. */
+const char *kedge_kv_table_name(enum kedge_kv_table table);
+
+struct kedge_kv;
+struct kedge_kv_tx;
+
+/* How kedge_kv_put treats the key. */
+enum kedge_kv_put_mode {
+    KEDGE_KV_PUT,           /* insert or replace */
+    KEDGE_KV_PUT_IF_ABSENT, /* KEDGE_E_EXISTS when there */
+    KEDGE_KV_APPEND, /* insert behind the last key of the table; KEDGE_E_EXISTS when the key is not beyond
+                        it */
+};
+
+/* Called per record in key order; views are valid during the call only. Non-zero stops the scan. */
+typedef int kedge_kv_visit(void *arg, struct kedge_view key, struct kedge_view value);
+
+/* Starts a transaction. One write transaction at a time: begin blocks until the other ended (memory:
+ * KEDGE_E_BUSY). A write transaction belongs to the thread that began it; a read transaction may move
+ * between threads but not be used by two at once. Keep read transactions short: they pin old pages.
+ * KEDGE_E_DISK_FULL when the store is read-only and `write` is asked, KEDGE_E_IO after a failed commit
+ * until kedge_kv_reopen, KEDGE_E_BUSY when readers are too many. */
+KEDGE_NODISCARD int kedge_kv_begin(struct kedge_kv *kv, bool write, struct kedge_kv_tx **ret_tx,
+                                   struct kedge_diag *reterr);
+/* Makes a write transaction durable and frees it in every case. KEDGE_E_DISK_FULL: nothing changed, try
+ * again later. KEDGE_E_IO: the outcome is unknown; the store refuses to write until kedge_kv_reopen. */
+KEDGE_NODISCARD int kedge_kv_commit(struct kedge_kv_tx *tx, struct kedge_diag *reterr);
+/* Ends a read transaction, or drops a write transaction's changes; frees it. NULL is fine. */
+void kedge_kv_abort(struct kedge_kv_tx *tx);
+
+/* A failed put other than KEDGE_E_EXISTS dooms the transaction: abort it. */
+KEDGE_NODISCARD int kedge_kv_put(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view key,
+                                 struct kedge_view value, enum kedge_kv_put_mode mode);
+/* KEDGE_E_NOT_FOUND when absent. */
+KEDGE_NODISCARD int kedge_kv_del(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view key);
+/* Appends a copy of the value to ret. KEDGE_E_NOT_FOUND, KEDGE_E_TOO_LONG (ret's max), KEDGE_E_CORRUPT.
+ */
+KEDGE_NODISCARD int kedge_kv_get(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view key,
+                                 struct kedge_buf *ret);
+/* Without a copy: valid until the transaction ends or its next change. */
+KEDGE_NODISCARD int kedge_kv_peek(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view key,
+                                  struct kedge_view *ret);
+/* Appends the last (greatest) key of the table to ret_key and, unless NULL, its value to ret_value. */
+KEDGE_NODISCARD int kedge_kv_last(struct kedge_kv_tx *tx, enum kedge_kv_table table,
+                                  struct kedge_buf *ret_key, struct kedge_buf *ret_value);
+/* Visits the records whose key starts with `prefix` and is not below `from` (both may be empty), in key
+ * order. Returns what stopped it: KEDGE_OK at the end, the visitor's value, or an error. Do not change
+ * the table within. */
+KEDGE_NODISCARD int kedge_kv_scan(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view prefix,
+                                  struct kedge_view from, kedge_kv_visit *visit, void *arg);
+/* Number of records. */
+KEDGE_NODISCARD int kedge_kv_count(struct kedge_kv_tx *tx, enum kedge_kv_table table, uint64_t *ret_count);
+
+/* Forgets everything cached and looks at the storage again, after KEDGE_E_IO. KEDGE_E_BUSY while
+ * transactions are open; on any other error the store stays unusable but may be reopened again or closed.
+ */
+KEDGE_NODISCARD int kedge_kv_reopen(struct kedge_kv *kv, struct kedge_diag *reterr);
+/* No transaction may be open. NULL is fine. A writer on LMDB overwrites first what the file still holds of
+ * earlier states, unless another process is reading one (docs/modules/store.md). */
+void kedge_kv_close(struct kedge_kv *kv);
+/* From now on close leaves the file as it is: a store found to be damaged is evidence. Any thread. Every call
+ * above that answers KEDGE_E_CORRUPT or KEDGE_E_FORK, visitors of a scan included, has done so already. */
+void kedge_kv_keep(struct kedge_kv *kv);
+/* True when opened for reading only. */
+bool kedge_kv_is_read_only(const struct kedge_kv *kv);
+
+/* LMDB. `dir` is the environment's folder (data.mdb, lock.mdb and kedge.lock), mode 0700 when made. */
+struct kedge_kv_lmdb_options {
+    bool create;            /* make the folder and the store when absent; else KEDGE_E_NOT_FOUND */
+    bool read_only;         /* for audits: works on read-only media and beside a running writer */
+    bool no_lock;           /* with read_only: leave no trace in the folder (a copy nobody writes to) */
+    bool unsafe_no_sync;    /* tests only: the positive control of the crash suite */
+    uint64_t map_bytes;     /* address space, sparse; 0: 64 GiB. Grows by doubling when 3/4 full */
+    uint64_t map_bytes_max; /* growth ends here; 0: 1 TiB */
+    uint32_t readers_max;   /* 0: 510 */
+    uint32_t lock_wait_ms;  /* how long a writer waits for another process that has it; 0: not at all */
+};
+/* Errors: KEDGE_E_LOCKED (open elsewhere, or already in this process), _NOT_FOUND, _CORRUPT, _DISK_FULL,
+ * _DENIED. A damaged file can make LMDB crash: run what reads untrusted folders under
+ * kedge_store_guarded. */
+KEDGE_NODISCARD int kedge_kv_lmdb_open(const char *dir, const struct kedge_kv_lmdb_options *options,
+                                       struct kedge_kv **ret_kv, struct kedge_diag *reterr);
+
+/* Memory: pure. Read transactions are snapshots; thread-safe like LMDB except that a second writer is
+ * told BUSY. */
+KEDGE_NODISCARD int kedge_kv_memory_new(struct kedge_kv **ret_kv);
+
+/* A wrapper that misbehaves on order. Owns `inner` and closes it. */
+enum kedge_kv_fault {
+    KEDGE_KV_FAULT_NONE,
+    KEDGE_KV_FAULT_FAILED,          /* commit: nothing written, KEDGE_E_IO */
+    KEDGE_KV_FAULT_FAILED_BUT_DONE, /* commit: written, yet KEDGE_E_IO */
+    KEDGE_KV_FAULT_FULL,            /* commit: nothing written, KEDGE_E_DISK_FULL */
+    KEDGE_KV_FAULT_PUT_FULL,        /* every put: KEDGE_E_DISK_FULL (a full map) */
+    KEDGE_KV_FAULT_READ_ONLY,       /* begin of a write: KEDGE_E_DISK_FULL */
+    KEDGE_KV_FAULT_BIT_FLIP,        /* the next value put in the entry table is stored with one bit wrong */
+};
+KEDGE_NODISCARD int kedge_kv_faulty_new(struct kedge_kv *inner, struct kedge_kv **ret_kv);
+/* The n-th commit (or, by kind, put or begin) from now on meets the fault, 1 = the next; 0: every one
+ * from now on. KEDGE_KV_FAULT_NONE heals. */
+void kedge_kv_faulty_set(struct kedge_kv *kv, enum kedge_kv_fault fault, uint64_t nth);
+
+#endif

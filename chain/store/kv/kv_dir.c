@@ -1,0 +1,179 @@
+/* LMDB demands that one process opens an environment once only: closing the second opening would drop the
+ * first one's locks. A registry by device and inode refuses it, whatever the spelling of the path. */
+#include "chain/store/kv/kv_dir.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { FREE_SPACE_LEAST = 1 << 20 };
+
+static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct kedgei_kv_dir *registry;
+
+static bool register_dir(struct kedgei_kv_dir *d)
+{
+    bool is_free = true;
+    pthread_mutex_lock(&registry_mutex);
+    for (const struct kedgei_kv_dir *i = registry; i; i = i->next) {
+        is_free = is_free && !(i->device == d->device && i->inode == d->inode);
+    }
+    if (is_free) {
+        d->next = registry;
+        registry = d;
+    }
+    pthread_mutex_unlock(&registry_mutex);
+    return is_free;
+}
+
+static void unregister_dir(struct kedgei_kv_dir *d)
+{
+    pthread_mutex_lock(&registry_mutex);
+    for (struct kedgei_kv_dir **i = &registry; *i; i = &(*i)->next) {
+        if (*i == d) {
+            *i = d->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&registry_mutex);
+}
+
+/* LMDB opens its files by path and would wait at a FIFO for ever; an absent one is not judged here. */
+static int check_files(const char *dir, struct kedge_diag *reterr)
+{
+    static const char *const names[] = {"data.mdb", "lock.mdb"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char file[KEDGE_PATH_MAX];
+        int err = kedge_path_join(file, dir, names[i]);
+        if (err) {
+            return kedge_diag_set(reterr, err, "%s: path too long", dir);
+        }
+        err = kedge_file_exists(file) ? kedge_file_check(file, reterr) : KEDGE_OK;
+        if (err) {
+            return err;
+        }
+    }
+    return KEDGE_OK;
+}
+
+/* Makes the folder when it may; afterwards there is one. */
+static int find_or_make(struct kedgei_kv_dir *d, bool create, struct kedge_diag *reterr)
+{
+    char file[KEDGE_PATH_MAX];
+    int err = kedge_path_join(file, d->path, "data.mdb");
+    if (err) {
+        return kedge_diag_set(reterr, err, "%s: path too long", d->path);
+    }
+    err = check_files(d->path, reterr);
+    if (err) {
+        return err;
+    }
+    int64_t size = kedge_file_size(file);
+    if (size == KEDGE_E_NOT_FOUND && create) {
+        return kedge_dir_make(d->path, 0700, reterr);
+    }
+    if (size == KEDGE_E_NOT_FOUND) {
+        kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "%s: there is no store here", d->path);
+        kedge_diag_hint(reterr, "check the path; a missing store is never made silently");
+        return KEDGE_E_NOT_FOUND;
+    }
+    if (size < 0) {
+        return kedge_diag_set(reterr, (int)size, "%s: cannot look at the store", file);
+    }
+    if (size == 0 && !create) {
+        return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "%s: the file is empty", file);
+    }
+    return KEDGE_OK;
+}
+
+int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create, bool read_only,
+                       uint32_t lock_wait_ms, struct kedge_diag *reterr)
+{
+    size_t len = strlen(path);
+    if (len == 0 || len >= sizeof d->path) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "the store's path is empty or too long");
+    }
+    memcpy(d->path, path, len + 1);
+    d->lock_fd = -1;
+    int err = find_or_make(d, create && !read_only, reterr);
+    if (err) {
+        return err;
+    }
+    struct stat st;
+    if (stat(d->path, &st) != 0) {
+        return kedge_diag_set(reterr, kedge_errno(errno), "%s: %s", d->path, strerror(errno));
+    }
+    d->device = (uint64_t)st.st_dev;
+    d->inode = (uint64_t)st.st_ino;
+    if (!register_dir(d)) {
+        return kedge_diag_set(reterr, KEDGE_E_LOCKED, "%s: this process has the store open already", d->path);
+    }
+    if (!read_only) {
+        char lock[KEDGE_PATH_MAX];
+        err = kedge_path_join(lock, d->path, "kedge.lock");
+        int fd = err ? err : kedge_file_lock_within(lock, lock_wait_ms, reterr);
+        if (fd < 0) {
+            unregister_dir(d);
+            return kedge_diag_wrap(reterr, fd, "%s: cannot lock the store for writing", d->path);
+        }
+        d->lock_fd = fd;
+    }
+    return KEDGE_OK;
+}
+
+/* The folder, the log's, and the one of all logs: LMDB syncs its file, and nobody else its name. */
+int kedgei_kv_dir_settle(const struct kedgei_kv_dir *d, int err, struct kedge_diag *reterr)
+{
+    static const char *const above[] = {"", "/..", "/../.."};
+    char path[KEDGE_PATH_MAX + 8];
+    for (size_t i = 0; i < sizeof above / sizeof above[0] && !err && d->lock_fd >= 0; i++) {
+        snprintf(path, sizeof path, "%s%s", d->path, above[i]);
+        err = kedge_dir_sync(path);
+        err =
+            err == KEDGE_E_DENIED && i > 0 ? KEDGE_OK : err; /* not ours to look into, so not ours to make */
+        err = err ? kedge_diag_set(reterr, err, "%s: cannot be synced: %s", path, kedge_strerror(err))
+                  : KEDGE_OK;
+    }
+    return err;
+}
+
+void kedgei_kv_dir_close(struct kedgei_kv_dir *d)
+{
+    unregister_dir(d);
+    if (d->lock_fd >= 0) {
+        close(d->lock_fd);
+        d->lock_fd = -1;
+    }
+}
+
+int64_t kedgei_kv_dir_file_size(const struct kedgei_kv_dir *d)
+{
+    char file[KEDGE_PATH_MAX];
+    int err = kedge_path_join(file, d->path, "data.mdb");
+    return err ? err : kedge_file_size(file);
+}
+
+bool kedgei_kv_dir_can_lock(const struct kedgei_kv_dir *d)
+{
+    char lock[KEDGE_PATH_MAX];
+    return kedge_path_join(lock, d->path, "lock.mdb") == KEDGE_OK && access(lock, W_OK) == 0;
+}
+
+bool kedgei_kv_dir_is_full(const struct kedgei_kv_dir *d)
+{
+    struct statvfs space;
+    if (statvfs(d->path, &space) == 0 && (uint64_t)space.f_frsize * space.f_bavail < FREE_SPACE_LEAST) {
+        return true;
+    }
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+        return false;
+    }
+    int64_t size = kedgei_kv_dir_file_size(d);
+    return size >= 0 && (uint64_t)size + FREE_SPACE_LEAST > limit.rlim_cur;
+}

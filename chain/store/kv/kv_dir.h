@@ -1,0 +1,33 @@
+/* The folder of an LMDB store: made or found, opened once per process, written by one process, its free
+ * space. Internal to this room. */
+#ifndef KEDGE_CHAIN_STORE_KV_KV_DIR_H
+#define KEDGE_CHAIN_STORE_KV_KV_DIR_H
+
+#include <stdint.h>
+
+#include "common/base/diag.h"
+#include "common/base/os/file.h"
+
+struct kedgei_kv_dir {
+    struct kedgei_kv_dir *next; /* registry of this process */
+    uint64_t device, inode;
+    int lock_fd; /* -1: none */
+    char path[KEDGE_PATH_MAX];
+};
+
+/* KEDGE_E_NOT_FOUND without `create`, KEDGE_E_LOCKED when this process has it open or another one writes
+ * to it and has not ended lock_wait_ms later. The object must stay where it is until closed. */
+KEDGE_NODISCARD int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create, bool read_only,
+                                       uint32_t lock_wait_ms, struct kedge_diag *reterr);
+/* Behind the opening of the store in it: what a commit makes durable is worth nothing while the names that
+ * lead to it are not. `err` is returned when it is one already; a reader syncs nothing. */
+KEDGE_NODISCARD int kedgei_kv_dir_settle(const struct kedgei_kv_dir *d, int err, struct kedge_diag *reterr);
+void kedgei_kv_dir_close(struct kedgei_kv_dir *d);
+/* Bytes of data.mdb or a negative error. */
+int64_t kedgei_kv_dir_file_size(const struct kedgei_kv_dir *d);
+/* Whether this process may register with LMDB as a reader. */
+bool kedgei_kv_dir_can_lock(const struct kedgei_kv_dir *d);
+/* Whether a write that came up short did so for want of room. */
+bool kedgei_kv_dir_is_full(const struct kedgei_kv_dir *d);
+
+#endif

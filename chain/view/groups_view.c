@@ -1,0 +1,444 @@
+#include "chain/view/groups_view_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chain/log/dsse.h"
+#include "chain/statement/entry_index.h"
+#include "common/base/mem.h"
+
+/* ---- statements of one kind and job, wherever they stand ---- */
+
+static int parse_entry(struct kedgei_view_walk *w, uint64_t index, struct kedge_view entry)
+{
+    struct kedge_dsse_entry dsse;
+    kedge_buf_clear(&w->payload);
+    int err = kedge_dsse_decode(entry, &w->payload, &dsse);
+    err = err ? err : kedge_statement_decode(kedge_buf_view(&w->payload), w->st, NULL);
+    return err ? kedge_diag_set(w->d, KEDGE_E_CORRUPT, "log %s, entry %llu: %s",
+                                kedge_ledger_origin(w->log->ledger), (unsigned long long)index,
+                                kedge_strerror(err))
+               : KEDGE_OK;
+}
+
+static int visit_key(void *arg, struct kedge_view key, uint64_t index)
+{
+    struct kedgei_view_walk *w = arg;
+    (void)key;
+    kedge_buf_clear(&w->entry);
+    int err = kedge_ledger_get(w->log->ledger, index, &w->entry);
+    err = err ? err : parse_entry(w, index, kedge_buf_view(&w->entry));
+    return err ? err : w->each(w, index);
+}
+
+/* Copies have no table of keys. What cannot be read there is another's, or a checkpoint. */
+static int visit_entry(void *arg, uint64_t index, struct kedge_view entry)
+{
+    struct kedgei_view_walk *w = arg;
+    struct kedge_dsse_entry dsse;
+    char key_bytes[KEDGE_IDEM_KEY_MAX + 1];
+    struct kedge_buf key;
+    kedge_buf_clear(&w->payload);
+    if (entry.len == 0 || kedge_dsse_decode(entry, &w->payload, &dsse) != KEDGE_OK
+        || kedge_statement_decode(kedge_buf_view(&w->payload), w->st, NULL) != KEDGE_OK
+        || w->st->kind != w->kind) {
+        return KEDGE_OK;
+    }
+    kedge_buf_init(&key, KEDGE_IDEM_KEY_MAX);
+    kedge_statement_key(w->kind, &w->st->u, &key);
+    size_t len = key.len < KEDGE_IDEM_KEY_MAX ? key.len : KEDGE_IDEM_KEY_MAX;
+    memcpy(key_bytes, key.len ? (const char *)key.ptr : "", len);
+    key_bytes[len] = '\0';
+    kedge_buf_deinit(&key);
+    return strncmp(key_bytes, w->prefix, strlen(w->prefix)) == 0 ? w->each(w, index) : KEDGE_OK;
+}
+
+int kedgei_view_walk_log(struct kedgei_view_walk *w, const struct kedge_groups_log *log,
+                         enum kedge_statement_kind kind, const char *prefix,
+                         int (*each)(struct kedgei_view_walk *w, uint64_t index))
+{
+    w->log = log;
+    w->kind = kind;
+    w->prefix = prefix;
+    w->each = each;
+    return kedge_ledger_is_copy(log->ledger)
+               ? kedge_ledger_for_each(log->ledger, 0, visit_entry, w)
+               : kedge_ledger_scan_keys(log->ledger, kedge_view_str(prefix), visit_key, w);
+}
+
+/* ---- what is found ---- */
+
+static int take_step(struct kedgei_view_walk *w, uint64_t index)
+{
+    const struct kedge_st_step *s = &w->st->u.step;
+    struct kedge_groups_view *v = w->view;
+    (void)index;
+    v->round = s->round;
+    v->groups = s->group_count;
+    v->has_directions = s->group_count > 0;
+    for (uint32_t g = 0; g < s->group_count; g++) {
+        v->models[g] = s->groups[g].after;
+        v->directions[g] = s->groups[g].direction;
+        v->has_directions = v->has_directions && !kedge_hash_is_zero(&v->directions[g]);
+    }
+    return kedgei_groups_change(v, s);
+}
+
+static void *grown(void *items, size_t count, size_t *cap, size_t size)
+{
+    if (count < *cap) {
+        return items;
+    }
+    size_t more = *cap ? 2 * *cap : 64;
+    void *p = kedge_mem_resize(items, more, size);
+    *cap = p ? more : *cap;
+    return p;
+}
+
+/* The site of w's log, sought among those of this log, which stand at the end. */
+int kedgei_view_site(struct kedgei_view_walk *w, const struct kedge_id *site, uint32_t *ret)
+{
+    struct kedge_groups_view *v = w->view;
+    for (size_t i = v->site_count; i > 0 && kedge_id_eq(&v->sites[i - 1].tenant, &w->log->tenant); i--) {
+        if (kedge_id_eq(&v->sites[i - 1].site, site)) {
+            *ret = (uint32_t)(i - 1);
+            return KEDGE_OK;
+        }
+    }
+    struct kedge_groups_site *sites = grown(v->sites, v->site_count, &w->site_cap, sizeof *sites);
+    if (!sites) {
+        return KEDGE_E_NOMEM;
+    }
+    v->sites = sites;
+    *ret = (uint32_t)v->site_count;
+    v->sites[v->site_count++] = (struct kedge_groups_site){.tenant = w->log->tenant,
+                                                           .site = *site,
+                                                           .group = KEDGE_GROUPS_NO_GROUP,
+                                                           .place = KEDGE_GROUPS_NOT_ASKED};
+    return KEDGE_OK;
+}
+
+int kedgei_view_move(struct kedgei_view_walk *w, uint32_t site, const struct kedge_groups_move *move,
+                     const struct kedge_hash *update)
+{
+    struct kedge_groups_view *v = w->view;
+    struct kedge_groups_move *moves = grown(v->moves, v->move_count, &w->move_cap, sizeof *moves);
+    if (!moves) {
+        return KEDGE_E_NOMEM;
+    }
+    v->moves = moves;
+    v->moves[v->move_count++] = *move;
+    if (v->sites[site].moves++ == 0
+        || move->entry >= v->sites[site].entry) { /* the order of the ledger decides */
+        v->sites[site].entry = move->entry;
+        v->sites[site].update = *update;
+    }
+    return KEDGE_OK;
+}
+
+static int take_assigned(struct kedgei_view_walk *w, uint64_t index)
+{
+    const struct kedge_st_group_assigned *g = &w->st->u.group_assigned;
+    uint32_t site;
+    int err = kedgei_view_site(w, &g->site, &site);
+    struct kedge_groups_move move = {.site = site,
+                                     .round = g->round,
+                                     .group = g->group,
+                                     .how = kedge_group_how_name(g->how),
+                                     .similarity = g->similarity,
+                                     .entry = index};
+    return err ? err : kedgei_view_move(w, site, &move, &g->update);
+}
+
+/* ---- order ---- */
+
+static int compare_sites(const void *pa, const void *pb)
+{
+    const struct kedge_groups_site *a = pa, *b = pb;
+    int c = kedge_id_cmp(&a->tenant, &b->tenant);
+    return c ? c : kedge_id_cmp(&a->site, &b->site);
+}
+
+/* By the order of the ledger while sites are told their groups … */
+static int compare_entries(const void *pa, const void *pb)
+{
+    const struct kedge_groups_move *a = pa, *b = pb;
+    int c = (a->site > b->site) - (a->site < b->site);
+    return c ? c : (a->entry > b->entry) - (a->entry < b->entry);
+}
+
+/* … then as people read it; sites ascend by tenant. */
+static int compare_moves(const void *pa, const void *pb)
+{
+    const struct kedge_groups_move *a = pa, *b = pb;
+    int c = (a->round > b->round) - (a->round < b->round);
+    return c ? c : compare_entries(pa, pb);
+}
+
+/* Sites in order, each with its last move; moves know where they came from. */
+static int put_in_order(struct kedge_groups_view *v)
+{
+    uint32_t *place = kedge_mem_new(v->site_count + 1, sizeof *place);
+    if (!place) {
+        return KEDGE_E_NOMEM;
+    }
+    for (size_t i = 0; i < v->site_count; i++) {
+        v->sites[i].group = (uint32_t)i; /* its old place for a moment */
+    }
+    if (v->site_count > 0) {
+        qsort(v->sites, v->site_count, sizeof *v->sites, compare_sites);
+    }
+    for (size_t i = 0; i < v->site_count; i++) {
+        place[v->sites[i].group] = (uint32_t)i;
+        v->sites[i].group = KEDGE_GROUPS_NO_GROUP;
+    }
+    for (size_t i = 0; i < v->move_count; i++) {
+        v->moves[i].site = place[v->moves[i].site];
+    }
+    kedge_mem_free(place);
+    if (v->move_count > 0) {
+        qsort(v->moves, v->move_count, sizeof *v->moves, compare_entries);
+    }
+    for (size_t i = 0; i < v->move_count; i++) {
+        struct kedge_groups_move *m = &v->moves[i];
+        struct kedge_groups_site *s = &v->sites[m->site];
+        m->from = s->group;
+        s->group = m->group;
+        s->round = m->round;
+        s->how = m->how;
+        s->similarity = m->similarity;
+    }
+    if (v->move_count > 0) {
+        qsort(v->moves, v->move_count, sizeof *v->moves, compare_moves);
+    }
+    return KEDGE_OK;
+}
+
+/* ---- cosines and the picture ---- */
+
+static enum kedge_groups_place look_at(const struct kedge_groups_log *log, const struct kedge_hash *update,
+                                       char path[KEDGE_PATH_MAX], struct kedge_blob_at *at)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1] = "erased/";
+    struct kedge_blob_file file;
+    kedge_hash_hex(update, key + strlen(key));
+    int err = kedge_blobs_at(log->blobs, update, path, at);
+    err = err ? err : kedge_blob_file_open(at, KEDGE_BLOB_MAP, &file, NULL);
+    if (!err) {
+        kedge_blob_file_close(&file);
+        return KEDGE_GROUPS_PLACED;
+    }
+    if (err == KEDGE_E_SEALED) {
+        return KEDGE_GROUPS_SEALED;
+    }
+    bool is_erased = !kedge_ledger_is_copy(log->ledger)
+                     && kedge_ledger_find(log->ledger, kedge_view_str(key), NULL) == KEDGE_OK;
+    return is_erased ? KEDGE_GROUPS_ERASED : KEDGE_GROUPS_ABSENT;
+}
+
+struct picture {
+    struct kedge_blob_at at[KEDGE_GROUPS_PICTURE_MAX + KEDGE_GROUPS_MAX];
+    char path[KEDGE_GROUPS_PICTURE_MAX + KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
+    uint32_t site[KEDGE_GROUPS_PICTURE_MAX];
+    double xy[KEDGE_GROUPS_PICTURE_MAX + KEDGE_GROUPS_MAX][2];
+    size_t sites, count; /* sites first, then the groups' directions */
+};
+
+static void choose_sites(struct kedge_groups_view *v, const struct kedge_groups_log *tenants,
+                         size_t tenant_count, struct picture *p)
+{
+    size_t most = v->site_count < KEDGE_GROUPS_PICTURE_MAX ? v->site_count : KEDGE_GROUPS_PICTURE_MAX;
+    for (size_t k = 0; k < most; k++) { /* every so many, when there are too many */
+        uint32_t i = (uint32_t)(k * v->site_count / most);
+        struct kedge_groups_site *s = &v->sites[i];
+        size_t t = 0;
+        while (t < tenant_count && !kedge_id_eq(&tenants[t].tenant, &s->tenant)) {
+            t++;
+        }
+        s->place = look_at(&tenants[t], &s->update, p->path[p->sites], &p->at[p->sites]);
+        if (s->place == KEDGE_GROUPS_PLACED) {
+            p->site[p->sites++] = i;
+        }
+    }
+    p->count = p->sites;
+}
+
+static int add_directions(struct kedge_groups_view *v, const struct kedge_groups_log *main, struct picture *p)
+{
+    int err = KEDGE_OK;
+    for (uint32_t g = 0; g < v->groups && !err; g++) {
+        p->at[p->count] = (struct kedge_blob_at){.path = p->path[p->count], .keys = NULL};
+        err = kedge_blobs_path(main->blobs, &v->directions[g], p->path[p->count]);
+        p->count++;
+    }
+    return err;
+}
+
+static void take_picture(struct kedge_groups_view *v, const struct picture *p, const double *diagonal)
+{
+    for (size_t k = 0; k < p->sites; k++) {
+        struct kedge_groups_site *s = &v->sites[p->site[k]];
+        s->x = p->xy[k][0];
+        s->y = p->xy[k][1];
+        s->place = diagonal[k] > 0 ? KEDGE_GROUPS_PLACED : KEDGE_GROUPS_ZERO;
+    }
+    for (uint32_t g = 0; g < v->groups; g++) {
+        v->group_x[g] = p->xy[p->sites + g][0];
+        v->group_y[g] = p->xy[p->sites + g][1];
+    }
+    v->has_picture = p->sites > 0;
+}
+
+/* Cosines between directions, and with a picture between all; the directions' block is the last. */
+static int look(struct kedge_groups_view *v, const struct kedge_layout *layout,
+                const struct kedge_groups_log *main, struct picture *p, bool picture, struct kedge_diag *d)
+{
+    int err = add_directions(v, main, p);
+    double *cosine = kedge_mem_new(p->count * p->count, sizeof *cosine);
+    double *diagonal = kedge_mem_new(p->count, sizeof *diagonal);
+    err = err ? err : cosine && diagonal ? KEDGE_OK : KEDGE_E_NOMEM;
+    err = err ? err
+              : kedge_compute_picture(layout, p->at, p->count, cosine, picture ? &p->xy[0][0] : NULL,
+                                      &v->shown, d);
+    for (size_t i = 0; i < p->count && !err; i++) {
+        diagonal[i] = cosine[i * p->count + i];
+    }
+    for (uint32_t g = 0; g < v->groups && !err; g++) {
+        for (uint32_t k = 0; k < v->groups; k++) {
+            v->cosine[g][k] = cosine[(p->sites + g) * p->count + p->sites + k];
+        }
+    }
+    if (!err && picture) {
+        take_picture(v, p, diagonal);
+    }
+    kedge_mem_free(cosine);
+    kedge_mem_free(diagonal);
+    return err;
+}
+
+static int spec_of_job(const struct kedge_groups_log *main, const struct kedge_hash *digest,
+                       struct kedge_job_spec *ret, struct kedge_diag *d)
+{
+    struct kedge_buf text;
+    kedge_buf_init(&text, KEDGE_SPEC_MAX);
+    int err = kedge_blobs_read(main->blobs, digest, &text, d);
+    err = err ? err : kedge_job_spec_parse(kedge_buf_view(&text), ret, d);
+    kedge_buf_deinit(&text);
+    return err;
+}
+
+static int measure(struct kedge_groups_view *v, const struct kedge_groups_log *main,
+                   const struct kedge_groups_log *tenants, size_t tenant_count,
+                   const struct kedge_job_spec *spec, bool picture, struct kedge_diag *d)
+{
+    struct kedge_layout layout;
+    v->has_directions = v->has_directions && spec->strategy;
+    for (uint32_t g = 0; g < v->groups && v->has_directions; g++) {
+        int found = kedge_blobs_find(main->blobs, &v->directions[g], NULL);
+        v->has_directions = found == KEDGE_OK;
+    }
+    if (!v->has_directions) {
+        return KEDGE_OK;
+    }
+    struct picture *p = kedge_mem_new(1, sizeof *p);
+    int err = p ? kedge_job_spec_layout(spec, &layout, d) : KEDGE_E_NOMEM;
+    if (err) {
+        kedge_mem_free(p);
+        return err;
+    }
+    if (picture) {
+        choose_sites(v, tenants, tenant_count, p);
+    }
+    err = look(v, &layout, main, p, picture, d);
+    kedge_layout_deinit(&layout);
+    kedge_mem_free(p);
+    return err;
+}
+
+/* ---- all of it ---- */
+
+static int take_opened(struct kedgei_view_walk *w, uint64_t index)
+{
+    (void)index;
+    if (!kedge_id_eq(&w->st->u.job_opened.job, &w->view->job)) { /* a longer name */
+        return KEDGE_OK;
+    }
+    w->view->models[0] = w->st->u.job_opened.initial_model; /* until there is a step */
+    w->view->round = 0;
+    w->view->directions[0] = w->st->subject; /* kept here for the caller: the spec */
+    w->view->groups = 1;
+    return KEDGE_OK;
+}
+
+static int read_main(struct kedgei_view_walk *w, const struct kedge_groups_log *main,
+                     const struct kedge_id *job, struct kedge_job_spec *ret_spec)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    struct kedge_groups_view *v = w->view;
+    snprintf(key, sizeof key, "job-opened/%s", job->s);
+    uint64_t index;
+    int err = kedge_ledger_is_copy(main->ledger)
+                  ? KEDGE_OK
+                  : kedge_ledger_find(main->ledger, kedge_view_str(key), &index);
+    err = err ? err : kedgei_view_walk_log(w, main, KEDGE_ST_JOB_OPENED, key, take_opened);
+    if (err == KEDGE_E_NOT_FOUND || (!err && v->groups == 0)) {
+        return kedge_diag_set(w->d, KEDGE_E_NOT_FOUND, "the main chain has opened no job \"%s\"", job->s);
+    }
+    err = err ? err : spec_of_job(main, &v->directions[0], ret_spec, w->d);
+    if (err == KEDGE_E_NOT_FOUND) { /* a copy without it: what statements say is here all the same */
+        *ret_spec = (struct kedge_job_spec){.strategy = NULL};
+        err = KEDGE_OK;
+    }
+    v->groups = 0;
+    snprintf(key, sizeof key, "step/%s/", job->s);
+    return err ? err : kedgei_view_walk_log(w, main, KEDGE_ST_STEP, key, take_step);
+}
+
+int kedge_groups_view_read(const struct kedge_groups_log *main, const struct kedge_groups_log *tenants,
+                           size_t tenant_count, const struct kedge_id *job, bool picture,
+                           struct kedge_groups_view *ret, struct kedge_diag *reterr)
+{
+    struct kedge_groups_view *v = kedge_mem_new(1, sizeof *v);
+    struct kedgei_view_walk w = {.st = kedge_mem_new(1, sizeof *w.st), .d = reterr, .view = v};
+    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
+    char prefix[KEDGE_IDEM_KEY_MAX + 1];
+    kedge_buf_init(&w.entry, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&w.payload, KEDGE_ENTRY_MAX);
+    int err = w.st && v && spec ? KEDGE_OK : KEDGE_E_NOMEM;
+    if (!err) {
+        v->job = *job;
+        err = read_main(&w, main, job, spec);
+        w.spec = spec;
+    }
+    snprintf(prefix, sizeof prefix, "group-assigned/%s/", job->s);
+    for (size_t t = 0; t < tenant_count && !err; t++) {
+        err = kedgei_view_walk_log(&w, &tenants[t], KEDGE_ST_GROUP_ASSIGNED, prefix, take_assigned);
+        err = err ? err : kedgei_view_follow(&w, &tenants[t]);
+    }
+    err = err ? err : put_in_order(v);
+    err = err ? err : measure(v, main, tenants, tenant_count, spec, picture, reterr);
+    kedge_buf_deinit(&w.entry);
+    kedge_buf_deinit(&w.payload);
+    kedge_mem_free(w.st);
+    kedge_mem_free(spec);
+    if (!err) {
+        *ret = *v;
+    } else if (v) {
+        kedge_groups_view_deinit(v);
+    }
+    kedge_mem_free(v);
+    return err && reterr && !reterr->text[0]
+               ? kedge_diag_set(reterr, err, "groups of job \"%s\": %s", job->s, kedge_strerror(err))
+               : err;
+}
+
+void kedge_groups_view_deinit(struct kedge_groups_view *v)
+{
+    kedge_mem_free(v->sites);
+    kedge_mem_free(v->moves);
+    kedge_mem_free(v->changes);
+    v->sites = NULL;
+    v->moves = NULL;
+    v->changes = NULL;
+}

@@ -1,0 +1,76 @@
+/* A witness's word: made, kept, given away. */
+#include "chain/follow/bare_note.h"
+#include "chain/log/cosignature.h"
+#include "cli/ledger/follow.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+
+static int save_cosigned(const struct kedgei_watch *f, bool is_main, struct kedge_view note,
+                         struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    int err = kedge_state_path(path, d, f->dir, "cosigned/%s.note", is_main ? "main" : "own");
+    return err ? err : kedge_file_write(path, note, 0600, d);
+}
+
+static int send_note(struct kedgei_watch *f, struct kedge_view note, struct kedge_diag *d)
+{
+    struct kedge_net_reply reply = {.impl = NULL};
+    struct kedge_msg msg = {.type = KEDGE_MSG_COSIGN}, got;
+    msg.u.cosign.note = note;
+    int err = kedgei_follow_call(f, &msg, &reply, &got, d);
+    if (!err && got.type != KEDGE_MSG_COSIGN_OK) {
+        err = kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator gave an answer that is none");
+    }
+    if (!err) {
+        f->final_size = got.u.cosign_ok.final_size;
+    }
+    kedge_net_reply_release(&reply);
+    return err;
+}
+
+int kedgei_follow_cosign(struct kedgei_watch *f, const struct kedge_state_log *log, struct kedge_diag *d)
+{
+    struct kedge_buf note, bare, line, cosigned;
+    const struct kedge_vkey *vkey = log == &f->main ? &f->w.main_log : &f->w.log;
+    struct kedge_note *parsed = kedge_mem_new(1, sizeof *parsed);
+    uint64_t size;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_buf_init(&bare, KEDGE_NOTE_MAX);
+    kedge_buf_init(&line, KEDGE_COSIGNATURE_LINE_MAX);
+    kedge_buf_init(&cosigned, KEDGE_NOTE_MAX);
+    int err = parsed ? kedge_ledger_checkpoint(log->ledger, &note, &size) : KEDGE_E_NOMEM;
+    /* Lines that others had the coordinator serve are theirs to give; they may also be made up. */
+    err = err ? err : kedge_follow_bare_note(kedge_buf_view(&note), vkey, &bare);
+    err = err ? err : kedge_note_parse(kedge_buf_view(&bare), parsed);
+    if (!err && size != kedge_ledger_size(log->ledger)) {
+        err = KEDGE_E_STATE; /* on its way to a later checkpoint */
+    }
+    err = err ? err
+              : kedge_cosignature_make(parsed->text, kedge_view_str(f->w.name), &f->w.cosign,
+                                       kedge_os_unix_ms() / 1000, &line);
+    err = err ? err : kedge_note_add_line(kedge_buf_view(&bare), kedge_buf_view(&line), &cosigned);
+    if (err) {
+        (void)kedge_diag_set(d, err, "log %s: cannot cosign: %s", log->origin, kedge_strerror(err));
+    }
+    /* Kept before it is given away: a witness knows what it has said. */
+    err = err ? err : save_cosigned(f, log == &f->main, kedge_buf_view(&cosigned), d);
+    err = err ? err : send_note(f, kedge_buf_view(&cosigned), d);
+    kedge_mem_free(parsed);
+    kedge_buf_deinit(&note);
+    kedge_buf_deinit(&bare);
+    kedge_buf_deinit(&line);
+    kedge_buf_deinit(&cosigned);
+    return err;
+}
+
+void kedgei_follow_show(struct kedgei_watch *f, const struct kedge_state_log *log)
+{
+    struct kedge_buf note;
+    struct kedge_diag ignored;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    if (kedge_ledger_checkpoint(log->ledger, &note, NULL) == KEDGE_OK) {
+        (void)!send_note(f, kedge_buf_view(&note), &ignored);
+    }
+    kedge_buf_deinit(&note);
+}

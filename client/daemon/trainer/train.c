@@ -1,0 +1,455 @@
+/* Training: asks the trainer process, then has the update made and the statements signed. On the work thread.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/daemon/energy/energy.h"
+#include "client/daemon/host.h"
+#include "client/daemon/trainer/train.h"
+#include "client/daemon/trainer/trainer.h"
+#include "client/daemon/update/choose.h"
+#include "client/daemon/update/control.h"
+#include "client/daemon/update/left.h"
+#include "common/base/mem.h"
+#include "common/base/os/log.h"
+
+int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
+                      const struct kedge_site_digest *digest, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf text;
+    if (w->spec && memcmp(w->spec_digest.b, digest->b, sizeof digest->b) == 0) {
+        return KEDGE_OK;
+    }
+    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
+    struct kedge_layout layout;
+    struct kedge_hash hash;
+    kedge_buf_init(&text, KEDGE_SPEC_MAX);
+    int err = spec ? kedge_client_work_path(w, "spec", digest, path) : KEDGE_E_NOMEM;
+    err = err ? err : kedge_file_read(path, &text, d);
+    if (!err) {
+        kedge_sha256(kedge_buf_view(&text), &hash);
+        err = memcmp(hash.b, digest->b, sizeof hash.b) == 0
+                  ? kedge_job_spec_parse(kedge_buf_view(&text), spec, d)
+                  : kedge_diag_set(d, KEDGE_E_BLOB_DIGEST, "%s", path);
+    }
+    if (!err && !kedge_id_eq(&spec->name, job)) {
+        err = kedge_diag_set(d, KEDGE_E_DENIED, "the spec is of job %s, the task of job %s", spec->name.s,
+                             job->s);
+    }
+    if (!err && spec->is_external && !kedge_trainers_find(&w->policy->trainers, &spec->external.trainer)) {
+        err = kedge_diag_set(d, KEDGE_E_DENIED,
+                             "policy.json binds no trainer named \"%s\": the job's model is external",
+                             spec->external.trainer.s);
+    }
+    if (!err) {
+        json_t *binding = NULL;
+        err = kedge_policy_binding(w->policy, spec, "", &binding, d);
+        json_decref(binding);
+        bool bound = json_object_get(w->policy->data, spec->data) != NULL;
+        w->trouble = !err    ? KEDGE_TROUBLE_NONE
+                     : bound ? KEDGE_TROUBLE_DATA_SHAPE
+                             : KEDGE_TROUBLE_DATA_MISSING;
+    }
+    err = err ? err : kedge_job_spec_layout(spec, &layout, d);
+    kedge_buf_deinit(&text);
+    if (err) {
+        kedge_mem_free(spec);
+        return err;
+    }
+    if (w->spec) {
+        kedge_layout_deinit(&w->layout);
+        kedge_mem_free(w->spec);
+    }
+    w->spec = spec;
+    w->layout = layout;
+    w->spec_job = *job;
+    memcpy(w->spec_digest.b, digest->b, sizeof digest->b);
+    return KEDGE_OK;
+}
+
+/* What the job's strategy asks of a round's training; a pre-training is plain. */
+static void put_strategy(json_t *o, const struct kedge_site_task *t, const struct kedge_job_spec *s,
+                         const char *personal)
+{
+    char pull[KEDGE_REAL_MAX];
+    if (personal[0]) {
+        kedge_real_encode(s->options.personal, pull);
+        json_object_set_new(o, "personal", json_string(personal));
+        if (t->kind == KEDGE_SITE_TRAIN) {
+            json_object_set_new(o, "personal_pull", json_string(pull));
+        }
+    }
+    if (t->kind != KEDGE_SITE_TRAIN) {
+        return;
+    }
+    if (s->strategy->local == KEDGE_LOCAL_PROXIMAL && s->options.proximal > 0) {
+        kedge_real_encode(s->options.proximal, pull);
+        json_object_set_new(o, "proximal", json_string(pull));
+    }
+    if (s->strategy->needs_loss && t->choice_count == 0) {
+        json_object_set_new(o, "base_loss", json_true());
+    }
+}
+
+/* Whether this site keeps a model of its own of the job. It never leaves the site. */
+static bool is_personal(const struct kedge_client_work *w, const struct kedge_site_task *t)
+{
+    return w->spec->strategy->local == KEDGE_LOCAL_DITTO && t->kind != KEDGE_SITE_PRETRAIN;
+}
+
+/* Of the built-in trainer; one of the owner's keeps it in its own folder. */
+static int personal_path(struct kedge_client_work *w, const struct kedge_id *job, char out[KEDGE_PATH_MAX],
+                         struct kedge_diag *d)
+{
+    int err = kedge_client_path(w->h, out, "personal");
+    err = err ? err : kedge_dir_make(out, 0700, d);
+    return err ? err : kedge_client_path(w->h, out, "personal/%s.safetensors", job->s);
+}
+
+/* A key that trainers need not know while a job has no use for it. */
+static void put_positive(json_t *o, const char *key, double v)
+{
+    char text[KEDGE_REAL_MAX];
+    if (v > 0) {
+        kedge_real_encode(v, text);
+        json_object_set_new(o, key, json_string(text));
+    }
+}
+
+/* The paths as the trainer is told them. */
+static json_t *request_of(struct kedge_client_work *w, const struct kedge_train_item *item,
+                          const struct kedge_trainer_given *given)
+{
+    const struct kedge_job_spec *s = w->spec;
+    const struct kedge_site_task *t = &item->fx.task;
+    const struct kedge_energy_plan *plan = &item->plan;
+    char seed[24], lr[KEDGE_REAL_MAX], l2[KEDGE_REAL_MAX];
+    bool evaluate = t->kind == KEDGE_SITE_EVALUATE;
+    kedge_real_encode(plan->learning_rate, lr);
+    kedge_real_encode(s->l2, l2);
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)t->seed);
+    json_t *data = NULL;
+    if (kedge_policy_binding(w->policy, s, item->classes, &data, NULL) != KEDGE_OK) {
+        return NULL;
+    }
+    json_t *o = json_pack("{s:s,s:s,s:o,s:s,s:o}", "id", t->job.s, "op", evaluate ? "evaluate" : "train",
+                          "model", kedge_client_model_json(s), "base", given->base, "data", data);
+    if (o && !evaluate) {
+        json_object_set_new(o, "out", json_string(given->out));
+        json_object_set_new(o, "epochs", json_integer(s->local_epochs));
+        json_object_set_new(o, "steps", json_integer(t->kind == KEDGE_SITE_PRETRAIN ? s->pretrain_steps : 0));
+        json_object_set_new(o, "batch", json_integer(plan->batch));
+        json_object_set_new(o, "lr", json_string(lr));
+        json_object_set_new(o, "l2", json_string(l2));
+        put_positive(o, "momentum", s->local_momentum);
+        put_positive(o, "clip", s->clip);
+        json_object_set_new(o, "seed", json_string(seed));
+        json_object_set_new(o, "evaluate_base", json_boolean(t->evaluate_base));
+        json_object_set_new(o, "threads", json_integer(plan->threads));
+    }
+    if (o) {
+        put_strategy(o, t, s, given->personal);
+    }
+    if (o && given->drift[0]) {
+        json_object_set_new(o, "drift", json_string(given->drift));
+    }
+    return o;
+}
+
+static int name_files(struct kedge_client_work *w, struct kedge_train_item *t, const char *base,
+                      const char *out, struct kedge_trainer_given *ret, struct kedge_diag *d)
+{
+    const char *drift = t->has_control ? t->control.drift : NULL;
+    bool personal = is_personal(w, &t->fx.task);
+    if (w->spec->is_external) {
+        return kedge_client_trainer_give(w, base, drift, personal, ret, d);
+    }
+    ret->personal[0] = '\0';
+    snprintf(ret->base, sizeof ret->base, "%s", base);
+    snprintf(ret->out, sizeof ret->out, "%s", out);
+    snprintf(ret->drift, sizeof ret->drift, "%s", drift ? drift : "");
+    return personal ? personal_path(w, &t->fx.task.job, ret->personal, d) : KEDGE_OK;
+}
+
+static int ask_trainer(struct kedge_client_work *w, struct kedge_train_item *t, const char *base,
+                       const char *out, struct kedge_metrics *m, struct kedge_diag *d)
+{
+    struct kedge_trainer_given given;
+    bool foreign = w->spec->is_external;
+    int err = name_files(w, t, base, out, &given, d);
+    json_t *request = err ? NULL : request_of(w, t, &given);
+    if (request && t->plan.wants_noise) {
+        kedge_client_energy_probe(w, t->fx.serial, request, base, out, foreign ? given.out : NULL, &t->plan);
+    }
+    bool train = t->fx.task.kind != KEDGE_SITE_EVALUATE;
+    bool chosen = t->fx.task.choice_count > 0; /* then the loss is known */
+    err = err ? err
+              : kedge_client_ask(w, t->fx.serial, request, train, !train || t->fx.task.evaluate_base, m, d);
+    err = err || !foreign || !train ? err : kedge_client_trainer_take(w, given.out, out, d);
+    if (!err && chosen) {
+        m->base_loss = t->chosen_loss;
+    } else if (!err && t->fx.task.kind == KEDGE_SITE_TRAIN && w->spec->strategy->needs_loss
+               && !m->has_base_loss) {
+        err = kedge_diag_set(d, KEDGE_E_TRAINER,
+                             "trainer: its answer lacks base_loss, which strategy \"%s\" needs",
+                             w->spec->strategy->name);
+    }
+    return err;
+}
+
+/* The names of its classes come with each task of a job that learns them, but in the round in which it does.
+ */
+static int check_classes(const struct kedge_client_work *w, struct kedge_train_item *item)
+{
+    const struct kedge_site_task *t = &item->fx.task;
+    const bool there = item->classes[0] != '\0';
+    const bool asks = kedge_job_spec_asks_classes(w->spec, t->round) && t->kind == KEDGE_SITE_TRAIN;
+    const bool fits =
+        w->spec->learns_classes && !asks
+            ? there && kedge_class_names_count(item->classes) <= kedge_model_outputs(&w->spec->model)
+            : !there;
+    return fits ? KEDGE_OK
+                : kedge_diag_set(&item->diag, KEDGE_E_FORMAT,
+                                 "the coordinator's task does not have the names of classes that it should");
+}
+
+/* What the trainer found, which the statement will say. */
+static int check_found(struct kedge_client_work *w, const struct kedge_train_item *item,
+                       const struct kedge_metrics *m, struct kedge_diag *d)
+{
+    if (item->fx.task.kind != KEDGE_SITE_TRAIN
+        || !kedge_job_spec_asks_classes(w->spec, item->fx.task.round)) {
+        return KEDGE_OK;
+    }
+    const uint32_t count = kedge_class_names_count(m->classes), most = kedge_model_outputs(&w->spec->model);
+    if (count >= 1 && count <= most) {
+        return KEDGE_OK;
+    }
+    w->trouble = count > most ? KEDGE_TROUBLE_DATA_SHAPE : KEDGE_TROUBLE_TRAINER_FAILED;
+    return kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: its answer names %u classes, expected 1 to %u", count,
+                          most);
+}
+
+/* The control variate, where the job has one: of tasks that train. */
+static int open_control(struct kedge_client_work *w, struct kedge_train_item *item)
+{
+    const struct kedge_site_task *t = &item->fx.task;
+    if (t->kind != KEDGE_SITE_TRAIN || !kedge_job_spec_has_control(w->spec)) {
+        return KEDGE_OK;
+    }
+    int err = kedge_client_control_open(w, t, &item->in_force, &item->control, &item->diag);
+    item->has_control = !err;
+    return err;
+}
+
+/* What compression has left, where the job's updates come compact. */
+static int open_left(struct kedge_client_work *w, struct kedge_train_item *item)
+{
+    const struct kedge_site_task *t = &item->fx.task;
+    if (!kedge_job_spec_compact(w->spec, t->kind != KEDGE_SITE_TRAIN)) {
+        return KEDGE_OK;
+    }
+    return kedge_client_left_open(w, &t->job, t->group == KEDGE_SITE_NONE ? 0 : t->group, &item->in_force,
+                                  &item->left, &item->diag);
+}
+
+/* The update of a training, signed; with it the control variate that it leaves behind. */
+static int make_result(struct kedge_client_work *w, struct kedge_train_item *item, const char *base,
+                       const char *out, const struct kedge_metrics *m, const struct kedge_site_result *blank)
+{
+    const struct kedge_site_task *t = &item->fx.task;
+    struct kedge_diag *d = &item->diag;
+    uint32_t i = item->result_count++;
+    struct kedge_site_result *r = &item->results[i];
+    *r = *blank;
+    if (item->has_control && m->steps == 0) {
+        return kedge_diag_set(d, KEDGE_E_TRAINER,
+                              "trainer: its answer says 0 steps, by which a control variate "
+                              "can not be divided");
+    }
+    struct kedge_client_left *left = item->left.count > 0 ? &item->left : NULL;
+    int err = kedge_client_make_update(w, base, out, item->has_control ? &item->control : NULL, left,
+                                       m->steps, r, d);
+    err = err || !left ? err : kedge_client_left_keep(w, &t->job, &r->update, left, d);
+    err = err || !item->has_control ? err
+                                    : kedge_client_control_keep(w, &t->job, &r->update, &item->control, d);
+    return err ? err : kedge_client_sign_update(w, t, &item->plan, m, r, &item->envelopes[i], d);
+}
+
+static int run_task(struct kedge_client_work *w, struct kedge_train_item *item)
+{
+    const struct kedge_site_task *t = &item->fx.task;
+    int chosen = kedge_client_spec(w, &t->job, &t->spec, &item->diag);
+    if (!chosen && t->choice_count > 0) {
+        chosen = kedge_client_choose(w, item->fx.serial, &item->fx.task, &item->chosen_loss, &item->diag);
+    }
+    if (chosen) {
+        return chosen;
+    }
+    struct kedge_diag *d = &item->diag;
+    struct kedge_metrics m = {.samples = 0};
+    char base[KEDGE_PATH_MAX], out[KEDGE_PATH_MAX];
+    struct kedge_site_result blank = {.job = t->job,
+                                      .kind = t->kind,
+                                      .round = t->round,
+                                      .base = t->base,
+                                      .group = t->group == KEDGE_SITE_NONE ? 0 : t->group};
+    int err = kedge_client_work_path(w, "model", &t->base, base);
+    err = err ? err : kedge_client_work_file(w, "trained", out);
+    err = err ? err : check_classes(w, item);
+    err = err ? err : open_control(w, item);
+    err = err ? err : open_left(w, item);
+    if (!err) {
+        err = kedge_client_energy_begin(w, t, &item->plan, d);
+        w->trouble = err ? KEDGE_TROUBLE_ENERGY : KEDGE_TROUBLE_NONE;
+    }
+    err = err ? err : ask_trainer(w, item, base, out, &m, d);
+    err = err ? err : check_found(w, item, &m, d);
+    kedge_client_energy_end(w, &item->plan, &m, err, d);
+    if (!err) {
+        memcpy(item->engine, m.engine, sizeof item->engine);
+        memcpy(item->fallback, m.fallback, sizeof item->fallback);
+        item->labels = m.labels;
+        item->shift = w->spec->shift;
+        item->pause = w->spec->migration_pause;
+    }
+    if (!err && t->kind != KEDGE_SITE_EVALUATE) {
+        err = make_result(w, item, base, out, &m, &blank);
+        if (err == KEDGE_E_BOUND) {
+            kedge_client_energy_diverged(w, &item->plan);
+        }
+    }
+    bool evaluated = t->kind == KEDGE_SITE_EVALUATE || (t->evaluate_base && t->round > 0);
+    if (!err && evaluated && m.test_samples > 0) {
+        uint32_t i = item->result_count++;
+        item->results[i] = blank;
+        item->results[i].kind = KEDGE_SITE_EVALUATE;
+        item->results[i].round = t->kind == KEDGE_SITE_EVALUATE ? t->round : t->round - 1;
+        err = kedge_client_sign_evaluation(w, t, &m, &item->results[i], &item->envelopes[i], d);
+    }
+    if (!err && item->result_count == 0) {
+        err = kedge_diag_set(d, KEDGE_E_DENIED, "there are no test samples to evaluate with");
+    }
+    return err;
+}
+
+static void train_run(struct kedge_client_work *w, struct kedge_site_item *item)
+{
+    struct kedge_train_item *t = (struct kedge_train_item *)item;
+    w->trouble = KEDGE_TROUBLE_NONE;
+    t->err = t->err ? t->err : run_task(w, t);
+    t->trouble = w->trouble;
+    t->has_left = t->left.count > 0;
+    kedge_client_control_close(&t->control);
+    kedge_client_left_close(&t->left);
+    if (w->policy->memory_all > 0) {
+        kedge_client_trainer_stop(w); /* what it has would be missing to others */
+    }
+    if (t->err) {
+        kedge_log(KEDGE_LOG_WARN, "training", "job=%s round=%u: %s", t->fx.task.job.s, t->fx.task.round,
+                  t->diag.text[0] ? t->diag.text : kedge_strerror(t->err));
+    }
+}
+
+/* After a pre-training its data are those that the site is grouped by; after anything else they are compared
+ * with those. */
+static void look_for_shift(struct kedge_site_host *h, const struct kedge_train_item *t)
+{
+    const struct kedge_site_task *task = &t->fx.task;
+    struct kedge_site_event ev = {.type = KEDGE_SITE_EV_SHIFTED, .job = task->job};
+    if (t->shift != KEDGE_SHIFT_TEST_NONE && task->kind != KEDGE_SITE_PRETRAIN
+        && kedge_grouped_shifted(&h->groupeds, &task->job, t->shift, t->pause, task->round, &t->labels)) {
+        kedge_log(KEDGE_LOG_INFO, "data have shifted", "job=%s round=%u", task->job.s, task->round);
+        kedge_client_step(h, &ev);
+    }
+}
+
+/* What was signed stands among what waits for its receipt; who has none to wait for any more makes room. */
+static void keep_envelopes(struct kedge_site_host *h, struct kedge_train_item *t)
+{
+    struct kedge_site_view view;
+    kedge_site_view(h->site, &view);
+    for (uint32_t i = 0; i < KEDGE_SITE_STORED_MAX; i++) {
+        struct kedge_site_envelope *place = &h->envelopes[i];
+        bool waits = false;
+        for (uint32_t k = 0; place->text && k < view.memory->result_count; k++) {
+            const struct kedge_site_digest *e = &view.memory->results[k].envelope;
+            waits = waits || memcmp(e->b, place->digest.b, sizeof e->b) == 0;
+        }
+        if (!waits) {
+            kedge_envelope_free(place);
+        }
+    }
+    for (uint32_t n = 0; n < t->result_count; n++) {
+        uint32_t at = 0;
+        while (at < KEDGE_SITE_STORED_MAX && h->envelopes[at].text) {
+            at++;
+        }
+        KEDGE_ASSERT(at < KEDGE_SITE_STORED_MAX); /* each work has room for its own */
+        h->envelopes[at] = t->envelopes[n];
+        t->envelopes[n] = (struct kedge_site_envelope){.text = NULL};
+    }
+}
+
+static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    struct kedge_train_item *t = (struct kedge_train_item *)item;
+    struct kedge_client_work *w = item->work;
+    struct kedge_site_event ev = {.type = t->err ? KEDGE_SITE_EV_TRAIN_FAILED : KEDGE_SITE_EV_TRAINED,
+                                  .serial = t->fx.serial,
+                                  .err = t->err,
+                                  .result_count = t->result_count};
+    memcpy(ev.results, t->results, sizeof ev.results);
+    bool taken = !t->err && !kedge_client_aborted(w, t->fx.serial);
+    if (t->engine[0]) {
+        snprintf(h->service.status.engine, sizeof h->service.status.engine, "%s", t->engine);
+        snprintf(h->service.status.fallback, sizeof h->service.status.fallback, "%s", t->fallback);
+    }
+    kedge_client_ended_note(w, t->trouble, t->diag.text[0] ? t->diag.text : kedge_strerror(t->err), &ev);
+    if (taken) {
+        keep_envelopes(h, t);
+    }
+    for (uint32_t i = 0; i < KEDGE_SITE_RESULTS_MAX; i++) {
+        kedge_envelope_free(&t->envelopes[i]);
+    }
+    if (taken && t->fx.task.kind == KEDGE_SITE_PRETRAIN && t->shift != KEDGE_SHIFT_TEST_NONE) {
+        kedge_grouped_note(&h->groupeds, &t->fx.task.job, t->fx.task.round, &t->labels);
+    }
+    if (taken && t->fx.task.kind != KEDGE_SITE_EVALUATE) {
+        if (t->has_control || t->has_left) {
+            kedge_controls_signed(&h->controls, &t->fx.task.job, &t->results[0].update);
+        }
+        kedge_signeds_note(&h->signeds, &t->fx.task.job, t->fx.task.kind, t->fx.task.round);
+    }
+    kedge_client_service_step(h, &ev, t->err ? t->diag.text : "");
+    if (taken) {
+        look_for_shift(h, t);
+    }
+    kedge_mem_free(t);
+    kedge_client_works_trained(w);
+}
+
+void kedge_client_train(struct kedge_site_host *h, const struct kedge_site_effect *fx)
+{
+    struct kedge_client_work *w = &h->works[fx->work];
+    const struct kedge_site_task *task = &fx->task;
+    struct kedge_train_item *t = kedge_mem_new(1, sizeof *t);
+    KEDGE_ASSERT(t);
+    *t = (struct kedge_train_item){.item = {.run = train_run, .handle = train_handle},
+                                   .fx = *fx,
+                                   .in_force = kedge_controls_in_force(&h->controls, &task->job)};
+    kedge_data_files_begin(&h->service.data, h->policy->data);
+    memcpy(t->classes, w->classes, sizeof t->classes);
+    /* The spec was fetched before, and until this item comes its thread leaves it alone. */
+    if (w->spec && kedge_id_eq(&w->spec_job, &task->job) && w->spec->is_external) {
+        t->trainer = w->spec->external.trainer;
+    }
+    if (task->kind != KEDGE_SITE_EVALUATE
+        && kedge_signeds_has(&h->signeds, &task->job, task->kind, task->round)) {
+        t->err = kedge_diag_set(&t->diag, KEDGE_E_DENIED,
+                                "an update for this round was signed already, and it was not taken");
+    }
+    kedge_client_works_train(w, t);
+}

@@ -1,0 +1,34 @@
+/* A training on its way: from the loop to the work thread and back. */
+#ifndef KEDGE_CLIENT_DAEMON_TRAINER_TRAIN_H
+#define KEDGE_CLIENT_DAEMON_TRAINER_TRAIN_H
+
+#include "client/daemon/energy/energy.h"
+#include "client/daemon/update/control.h"
+#include "client/daemon/update/left.h"
+
+struct kedge_train_item {
+    struct kedge_site_item item;
+    struct kedge_site_effect fx;
+    struct kedge_id trainer; /* of the owner's own that the job needs; "": the built-in one */
+    struct kedge_site_result results[KEDGE_SITE_RESULTS_MAX];
+    struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX];
+    uint32_t result_count;
+    char classes[KEDGE_CLASS_NAMES_ROOM]; /* that the task brought; none: the job has not learnt any yet */
+    double chosen_loss;                   /* of the model that was chosen, where there was a choice */
+    struct kedge_labels labels;           /* of the data that it was done with; `shift`, `pause`: the job's */
+    enum kedge_shift_test shift;
+    uint32_t pause;
+    struct kedge_site_digest in_force;   /* the update that the site's control variate goes with … */
+    struct kedge_client_control control; /* … which the work thread reads and changes … */
+    bool has_control;                    /* … where the job has one */
+    struct kedge_energy_plan plan;
+    struct kedge_client_left left; /* the same of what compression leaves; count 0: updates come whole */
+    bool has_left;                 /* and there was one */
+    char engine[KEDGE_ST_ENGINE_MAX + 1],
+        fallback[KEDGE_METRICS_FALLBACK_MAX + 1]; /* of the trainer's answer */
+    int err;
+    enum kedge_trouble trouble; /* why, where more is known than err says */
+    struct kedge_diag diag;
+};
+
+#endif

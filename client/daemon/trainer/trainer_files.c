@@ -1,0 +1,206 @@
+/* Files between the site and a trainer of its owner's: the trainer gets a copy, and what it leaves is copied
+ * while it is checked. It may be any program; whatever it does to its files later changes nothing of what is
+ * signed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/daemon/trainer/trainer.h"
+#include "common/base/mem.h"
+#include "common/tensor/safetensors.h"
+
+enum { TILE_VALUES = 65536 };
+
+static int folder_of(struct kedge_client_work *w, char out[KEDGE_PATH_MAX], struct kedge_diag *d)
+{
+    int err = kedge_client_path(w->h, out, "trainers/%s", w->spec->external.trainer.s);
+    return err ? err : kedge_dir_make(out, 0700, d);
+}
+
+static int copy(const char *from, const char *to, struct kedge_diag *d)
+{
+    struct kedge_map map;
+    int err = kedge_map_open(from, &map, d);
+    if (err) {
+        return err;
+    }
+    if (unlink(to) != 0 && errno != ENOENT) {
+        err = kedge_diag_set(d, kedge_errno(errno), "%s: %s", to, strerror(errno));
+    }
+    int fd = err ? err : kedge_file_open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, d);
+    err = fd < 0 ? fd : kedge_fd_write(fd, kedge_view_of(map.ptr, map.len));
+    if (fd >= 0 && err) {
+        err = kedge_diag_set(d, err, "%s: %s", to, kedge_strerror(err));
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    kedge_map_close(&map);
+    return err;
+}
+
+/* Another task may be with a trainer of this name. */
+static int name_in(const struct kedge_client_work *w, const char *folder, const char *kind,
+                   char ret[KEDGE_PATH_MAX])
+{
+    char name[32];
+    int n = w->index > 0 ? snprintf(name, sizeof name, "%s-%u.safetensors", kind, w->index)
+                         : snprintf(name, sizeof name, "%s.safetensors", kind);
+    return n < 0 || n >= (int)sizeof name ? KEDGE_E_TOO_LONG : kedge_path_join(ret, folder, name);
+}
+
+static int name_personal(const struct kedge_client_work *w, const char *folder, char ret[KEDGE_PATH_MAX],
+                         struct kedge_diag *d)
+{
+    char dir[KEDGE_PATH_MAX], name[KEDGE_ID_MAX + 32];
+    snprintf(name, sizeof name, "%s.safetensors", w->spec_job.s);
+    int err = kedge_path_join(dir, folder, "personal");
+    err = err ? err : kedge_dir_make(dir, 0700, d);
+    return err ? err : kedge_path_join(ret, dir, name);
+}
+
+int kedge_client_trainer_give(struct kedge_client_work *w, const char *base, const char *drift, bool personal,
+                              struct kedge_trainer_given *ret, struct kedge_diag *d)
+{
+    char folder[KEDGE_PATH_MAX];
+    struct kedge_trainer_given g = {.drift = "", .personal = ""};
+    int err = folder_of(w, folder, d);
+    err = err ? err : name_in(w, folder, "base", g.base);
+    err = err ? err : name_in(w, folder, "out", g.out);
+    err = err ? err : copy(base, g.base, d);
+    err = err || !drift ? err : name_in(w, folder, "drift", g.drift);
+    err = err || !drift ? err : copy(drift, g.drift, d);
+    err = err || !personal ? err : name_personal(w, folder, g.personal, d);
+    if (!err && unlink(g.out) != 0 && errno != ENOENT) {
+        err = kedge_diag_set(d, kedge_errno(errno), "%s: %s", g.out, strerror(errno));
+    }
+    if (!err) {
+        *ret = g;
+    }
+    return err;
+}
+
+/* ---- taking ---- */
+
+struct taken {
+    const char *path;
+    int fd;
+    uint64_t start; /* of the data */
+    struct kedge_layout layout;
+    struct kedge_diag *d;
+};
+
+static int read_head(struct kedge_client_work *w, struct taken *t)
+{
+    uint8_t first[8];
+    uint64_t start = 0;
+    off_t len = lseek(t->fd, 0, SEEK_END);
+    if (len < 8 || kedge_fd_read_at(t->fd, first, sizeof first, 0) != KEDGE_OK) {
+        return kedge_diag_set(t->d, KEDGE_E_FORMAT, "%lld bytes, expected a safetensors file",
+                              (long long)len);
+    }
+    int err = kedge_safetensors_data_start(first, &start, t->d);
+    uint64_t expected = start + kedge_layout_data_len(&w->layout);
+    if (!err && (uint64_t)len != expected) {
+        err = kedge_diag_set(
+            t->d, KEDGE_E_FORMAT, "%lld bytes, expected %llu: the header and %llu values of 4 bytes",
+            (long long)len, (unsigned long long)expected, (unsigned long long)w->layout.values_count);
+    }
+    uint8_t *head = err ? NULL : kedge_mem_new((size_t)start, 1);
+    err = err || head ? err : KEDGE_E_NOMEM;
+    err = err ? err : kedge_fd_read_at(t->fd, head, (size_t)start, 0);
+    err = err ? err
+              : kedge_safetensors_read(kedge_view_of(head, (size_t)start), (uint64_t)len,
+                                       KEDGE_SAFETENSORS_ANY, &t->layout, &t->start, t->d);
+    kedge_mem_free(head);
+    return err;
+}
+
+/* The tensor in its file that the model has under this name. */
+static int find(const struct taken *t, const struct kedge_tensor *wanted, const struct kedge_tensor **ret)
+{
+    char expected[KEDGE_SHAPE_TEXT_MAX], found[KEDGE_SHAPE_TEXT_MAX];
+    const struct kedge_tensor *got = kedge_layout_find(&t->layout, wanted->name);
+    kedge_shape_text(wanted->dims, wanted->dims_count, expected);
+    if (!got) {
+        return kedge_diag_set(t->d, KEDGE_E_SHAPE, "no tensor \"%s\", expected one of shape %s", wanted->name,
+                              expected);
+    }
+    bool same = got->dims_count == wanted->dims_count
+                && memcmp(got->dims, wanted->dims, wanted->dims_count * sizeof wanted->dims[0]) == 0;
+    kedge_shape_text(got->dims, got->dims_count, found);
+    *ret = got;
+    return same ? KEDGE_OK
+                : kedge_diag_set(t->d, KEDGE_E_SHAPE, "tensor \"%s\" has shape %s, expected %s", wanted->name,
+                                 found, expected);
+}
+
+static int take_tensor(const struct taken *t, const struct kedge_tensor *wanted, float *tile, int out)
+{
+    const struct kedge_tensor *got = NULL;
+    int err = find(t, wanted, &got);
+    for (uint64_t i = 0; i < wanted->count && !err; i += TILE_VALUES) {
+        size_t n = wanted->count - i < TILE_VALUES ? (size_t)(wanted->count - i) : TILE_VALUES;
+        err = kedge_fd_read_at(t->fd, (uint8_t *)tile, n * sizeof *tile,
+                               t->start + got->offset + i * sizeof *tile);
+        for (size_t k = 0; k < n && !err; k++) {
+            if (!isfinite(tile[k])) {
+                err = kedge_diag_set(t->d, KEDGE_E_NOT_FINITE,
+                                     "tensor \"%s\": value %llu is %s, expected a number", wanted->name,
+                                     (unsigned long long)(i + k), isnan(tile[k]) ? "NaN" : "infinite");
+            }
+        }
+        err = err ? err : kedge_fd_write(out, kedge_view_of(tile, n * sizeof *tile));
+    }
+    return err;
+}
+
+static int write_canonical(struct kedge_client_work *w, const struct taken *t, int out, uint64_t *ret_len)
+{
+    struct kedge_buf header;
+    kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
+    float *tile = kedge_mem_new(TILE_VALUES, sizeof *tile);
+    int err = tile ? kedge_safetensors_header(&w->layout, KEDGE_DTYPE_F32, &header) : KEDGE_E_NOMEM;
+    err = err ? err : kedge_fd_write(out, kedge_buf_view(&header));
+    for (uint32_t i = 0; i < w->layout.count && !err; i++) {
+        err = take_tensor(t, &w->layout.tensors[i], tile, out);
+    }
+    *ret_len = header.len + kedge_layout_data_len(&w->layout);
+    kedge_mem_free(tile);
+    kedge_buf_deinit(&header);
+    return err;
+}
+
+int kedge_client_trainer_take(struct kedge_client_work *w, const char *from, const char *to,
+                              struct kedge_diag *d)
+{
+    struct taken t = {.path = from, .d = d};
+    uint64_t len = 0;
+    int out = -1;
+    t.fd = kedge_file_open(from, O_RDONLY | O_NOFOLLOW, NULL);
+    if (t.fd < 0) {
+        return kedge_diag_set(
+            d, KEDGE_E_TRAINER,
+            "trainer \"%s\": it said ok, but left no weights: expected a safetensors file at %s",
+            w->spec->external.trainer.s, from);
+    }
+    int err = read_head(w, &t);
+    if (!err && (t.layout.dtype != KEDGE_DTYPE_F32 || t.layout.count != w->layout.count)) {
+        err = kedge_diag_set(d, KEDGE_E_SHAPE, "%u tensors of type %s, expected %u of F32", t.layout.count,
+                             kedge_dtype_name(t.layout.dtype), w->layout.count);
+    }
+    err = err ? err : kedge_client_reuse_begin(to, &out);
+    err = err ? err : write_canonical(w, &t, out, &len);
+    if (out >= 0) {
+        int end = kedge_client_reuse_end(out, err ? 0 : len);
+        err = err ? err : end;
+    }
+    close(t.fd);
+    kedge_layout_deinit(&t.layout);
+    return err ? kedge_diag_wrap(d, err, "trainer \"%s\": what it trained, %s", w->spec->external.trainer.s,
+                                 from)
+               : KEDGE_OK;
+}

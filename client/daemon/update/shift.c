@@ -1,0 +1,67 @@
+#include "client/daemon/update/shift.h"
+
+#include <string.h>
+
+#include "grouping/shift.h"
+
+static uint64_t samples_of(const struct kedge_labels *labels)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < labels->classes; i++) {
+        sum += labels->counts[i];
+    }
+    return sum;
+}
+
+static uint32_t find(const struct kedge_groupeds *g, const struct kedge_id *job)
+{
+    uint32_t i = 0;
+    while (i < g->count && !kedge_id_eq(&g->items[i].job, job)) {
+        i++;
+    }
+    return i;
+}
+
+void kedge_grouped_note(struct kedge_groupeds *g, const struct kedge_id *job, uint32_t round,
+                        const struct kedge_labels *labels)
+{
+    uint32_t at = find(g, job);
+    uint64_t samples = at < g->count ? g->items[at].samples : samples_of(labels);
+    if (at == KEDGE_GROUPED_MAX) {
+        at = 0;
+    }
+    if (at < g->count) { /* the newest stands last */
+        g->count--;
+        memmove(g->items + at, g->items + at + 1, (g->count - at) * sizeof g->items[0]);
+    }
+    g->items[g->count++] =
+        (struct kedge_grouped){.job = *job, .round = round, .samples = samples, .labels = *labels};
+}
+
+bool kedge_grouped_shifted(const struct kedge_groupeds *g, const struct kedge_id *job,
+                           enum kedge_shift_test test, uint32_t pause, uint32_t round,
+                           const struct kedge_labels *now)
+{
+    uint32_t at = find(g, job);
+    if (at == g->count) {
+        return false;
+    }
+    const struct kedge_grouped *then = &g->items[at];
+    /* counts behind the classes of each are 0 */
+    uint32_t classes = now->classes > then->labels.classes ? now->classes : then->labels.classes;
+    bool known = now->classes > 0 && then->labels.classes > 0, shifted = false;
+    switch (test) {
+    case KEDGE_SHIFT_TEST_NONE:
+        return false;
+    case KEDGE_SHIFT_TEST_LABELS:
+        return known && kedge_shift_labels(then->labels.counts, now->counts, classes) > KEDGE_SHIFT_LABELS;
+    case KEDGE_SHIFT_TEST_COUNTS:
+        return known
+               && kedge_shift_counts(then->labels.counts, now->counts, classes, then->samples, &shifted)
+                      == KEDGE_OK
+               && shifted;
+    case KEDGE_SHIFT_TEST_UPDATE:
+        break;
+    }
+    return round >= then->round && round - then->round >= pause;
+}

@@ -1,0 +1,205 @@
+/* Operators' requests: one JSON object in, one out. {"verb":"job.show","job":"a"}. The verbs are in the
+ * tables of admin_members.c and admin_jobs.c; docs/modules/coordinator-daemon.md lists them. */
+#include "coordinator/daemon/admin/admin.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chain/log/checkpoint.h"
+#include "chain/log/note.h"
+#include "chain/log/witness_policy.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "coordinator/daemon/admin/admin_args.h"
+#include "coordinator/daemon/admin/health.h"
+#include "coordinator/daemon/erase.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/sites/refused.h"
+#include "coordinator/daemon/sites/requests.h"
+#include "coordinator/daemon/web/https.h"
+#include "coordinator/daemon/web/read_tokens.h"
+
+void kedge_admin_ok(struct kedge_net_request *req, json_t *data)
+{
+    char *text = json_dumps(data, JSON_COMPACT);
+    json_decref(data);
+    if (!text || strlen(text) > KEDGE_ADMIN_JSON_MAX) {
+        kedge_host_reply_error(req, KEDGE_E_TOO_LONG, 0, "the answer is too long; ask for less");
+    } else {
+        struct kedge_msg msg = {.type = KEDGE_MSG_ADMIN_OK};
+        msg.u.admin_ok.json = kedge_view_str(text);
+        kedge_host_reply(req, &msg);
+    }
+    free(text);
+}
+
+void kedge_admin_error(struct kedge_net_request *req, int err, const struct kedge_diag *d)
+{
+    kedge_host_reply_error(req, err, 0, d && d->text[0] ? d->text : kedge_strerror(err));
+}
+
+static void put_vkey(json_t *o, const char *key, const char *origin, const struct kedge_public_key *public)
+{
+    struct kedge_vkey vkey;
+    struct kedge_buf text;
+    kedge_buf_init(&text, KEDGE_VKEY_MAX + 1);
+    if (kedge_vkey_make(kedge_view_str(origin), KEDGE_KEY_ED25519, public, &vkey) == KEDGE_OK) {
+        kedge_vkey_encode(&vkey, &text);
+        json_object_set_new(o, key, json_stringn((const char *)text.ptr, text.len));
+    }
+    kedge_buf_deinit(&text);
+}
+
+static json_t *hex_of(const uint8_t *bytes, size_t len)
+{
+    char hex[2 * KEDGE_HASH_LEN + 1];
+    KEDGE_ASSERT(len <= KEDGE_HASH_LEN);
+    kedge_hex_encode(bytes, len, hex);
+    return json_string(hex);
+}
+
+/* The root is what an owner compares who is to accept this chain in place of another one. */
+static void put_main(json_t *o, struct kedge_host *h)
+{
+    struct kedge_buf text;
+    struct kedge_note note;
+    struct kedge_checkpoint cp;
+    kedge_buf_init(&text, KEDGE_NOTE_MAX);
+    kedge_host_main_note(h, &text);
+    if (kedge_note_parse(kedge_buf_view(&text), &note) == KEDGE_OK
+        && kedge_checkpoint_parse(note.text, &cp) == KEDGE_OK) {
+        json_object_set_new(o, "main_size", json_integer((json_int_t)cp.size));
+        json_object_set_new(o, "main_root", hex_of(cp.root.b, sizeof cp.root.b));
+    } else {
+        json_object_set_new(o, "main_size", json_integer((json_int_t)kedge_ledger_size(h->main.ledger)));
+    }
+    kedge_buf_deinit(&text);
+}
+
+static uint32_t count_refusing(const struct kedge_host *h)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < h->site_count; i++) {
+        count += h->sites[i].active && h->sites[i].refuses_since_ms > 0;
+    }
+    return count;
+}
+
+static void answer_status(struct kedge_host *h, struct kedge_net_request *req)
+{
+    json_t *o = json_object(), *listen = json_array();
+    struct kedge_net_counters counters;
+    uint32_t jobs = 0;
+    for (unsigned i = 0; i < KEDGE_NET_URLS_MAX; i++) {
+        const char *url = kedge_net_server_url(h->server, i);
+        if (url) {
+            json_array_append_new(listen, json_string(url));
+        }
+    }
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
+        struct kedge_coord_job_view view;
+        jobs += h->jobs[i].used && kedge_coord_job(h->coord, i, &view);
+    }
+    kedge_net_server_counters(h->server, &counters);
+    json_object_set_new(o, "deployment", json_string(h->config.deployment));
+    json_object_set_new(o, "fingerprint", hex_of(h->tls_key.public.b, KEDGE_KEY_LEN));
+    json_object_set_new(o, "statement_key", hex_of(h->statement_key.public.b, KEDGE_KEY_LEN));
+    put_vkey(o, "main_log", h->main.origin, &h->main.key.public);
+    json_object_set_new(o, "listen", listen);
+    if (kedge_host_https_url(h)) {
+        json_object_set_new(o, "https", json_string(kedge_host_https_url(h)));
+    }
+    json_object_set_new(o, "tenants", json_integer(h->tenant_count));
+    json_object_set_new(o, "sites", json_integer(h->site_count));
+    json_object_set_new(o, "jobs_running", json_integer(jobs));
+    json_object_set_new(o, "connections", json_integer((json_int_t)counters.connections));
+    put_main(o, h);
+    json_object_set_new(o, "sites_refusing", json_integer(count_refusing(h)));
+    kedge_host_put_health(h, o);
+    json_object_set_new(o, "now_ms", json_integer((json_int_t)kedge_os_unix_ms()));
+    kedge_admin_ok(req, o);
+}
+
+/* What an auditor should hear from somebody else than the operator; here to be compared and handed on. */
+static void answer_trust(struct kedge_host *h, struct kedge_net_request *req)
+{
+    json_t *o = json_object(), *tenants = json_array(), *seen = json_array();
+    struct kedge_buf note;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_host_main_note(h, &note);
+    if (note.len > 0) {
+        json_array_append_new(seen, json_stringn((const char *)note.ptr, note.len));
+    }
+    kedge_buf_deinit(&note);
+    json_object_set_new(o, "schema_version", json_integer(1));
+    json_object_set_new(o, "deployment", json_string(h->config.deployment));
+    /* the first one: whoever reads the main chain follows the others from it */
+    json_object_set_new(o, "statement_key", hex_of(h->authority.book.keys[0].key.b, KEDGE_KEY_LEN));
+    put_vkey(o, "main_log", h->main.origin, &h->main.key.public);
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        json_t *t = json_object();
+        json_object_set_new(t, "tenant", json_string(h->tenants[i].id.s));
+        json_object_set_new(t, "admin_key", hex_of(h->tenants[i].admin_key.b, KEDGE_KEY_LEN));
+        put_vkey(t, "log", h->tenants[i].log.origin, &h->tenants[i].log.key.public);
+        json_array_append_new(tenants, t);
+    }
+    json_object_set_new(o, "tenants", tenants);
+    json_object_set_new(o, "seen", seen);
+    struct kedge_buf policy;
+    kedge_buf_init(&policy, KEDGE_WITNESS_POLICY_MAX);
+    kedge_host_witness_policy(h, &policy);
+    if (policy.len > 0 && !policy.err) {
+        json_object_set_new(o, "witness_policy", json_stringn((const char *)policy.ptr, policy.len));
+    }
+    kedge_buf_deinit(&policy);
+    kedge_admin_ok(req, o);
+}
+
+/* Verbs after which every log is what it was. */
+static bool only_reads(const char *verb)
+{
+    static const char *const words[] = {"list", "show", "model", "pending", "groups", "position", "receipt"};
+    const char *dot = strchr(verb, '.');
+    bool reads = !dot;
+    for (size_t i = 0; dot && i < sizeof words / sizeof words[0]; i++) {
+        reads = reads || strcmp(dot + 1, words[i]) == 0;
+    }
+    return reads;
+}
+
+void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json)
+{
+    struct kedge_diag d = {.text = ""};
+    json_t *args;
+    const char *verb;
+    int err = kedge_admin_open(json, &args, &verb, &d);
+    if (err) {
+        kedge_admin_error(req, err, &d);
+        return;
+    }
+    if (!kedge_host_may_ask(h, kedge_net_request_peer(req), verb)) {
+        (void)kedge_diag_set(&d, KEDGE_E_DENIED, "the role of this key does not include \"%.40s\"", verb);
+        kedge_admin_error(req, KEDGE_E_DENIED, &d);
+    } else if (!only_reads(verb) && !h->begun) {
+        kedge_host_reply_error(req, KEDGE_E_BUSY, KEDGE_SETTLE_RETRY_MS, KEDGE_SETTLE_TEXT);
+    } else if (strcmp(verb, "status") == 0) {
+        answer_status(h, req);
+    } else if (strcmp(verb, "trust") == 0) {
+        answer_trust(h, req);
+    } else if (strncmp(verb, "read.", 5) == 0) {
+        kedge_admin_read(h, req, verb, args);
+    } else if (strncmp(verb, "job.", 4) == 0) {
+        kedge_admin_jobs(h, req, verb, args);
+    } else if (!kedge_admin_witnesses(h, req, verb, args) && !kedge_admin_erase(h, req, verb, args)
+               && !kedge_admin_ledger(h, req, verb, args) && !kedge_admin_refusals(h, req, verb, args)) {
+        kedge_admin_members(h, req, verb, args);
+    }
+    json_decref(args);
+}
+
+bool kedge_admin_sees_texts(const struct kedge_host *h, const struct kedge_net_request *req)
+{
+    /* what auditors may not ask: they read records, and these texts are in none */
+    return kedge_host_may_ask(h, kedge_net_request_peer(req), "job.cancel");
+}

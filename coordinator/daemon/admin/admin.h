@@ -1,0 +1,49 @@
+/* What operators ask for, and devices that want to be enrolled. */
+#ifndef KEDGE_COORDINATOR_DAEMON_ADMIN_ADMIN_H
+#define KEDGE_COORDINATOR_DAEMON_ADMIN_ADMIN_H
+
+#include "common/base/bytes.h"
+#include "common/base/diag.h"
+#include "common/net/server.h"
+#include "common/wire/messages.h"
+
+struct json_t;
+struct kedge_host;
+struct kedge_job;
+
+/* One request of an operator, who is one: dispatches to its verb, which answers. */
+void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json);
+/* Answers with {"…"} and steals `data`. */
+void kedge_admin_ok(struct kedge_net_request *req, struct json_t *data);
+void kedge_admin_error(struct kedge_net_request *req, int err, const struct kedge_diag *d);
+/* key.*; false: another verb */
+bool kedge_admin_keys(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                      const struct json_t *args);
+/* tenant.*, site.*; job.* */
+void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                         const struct json_t *args);
+void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                      const struct json_t *args);
+
+/* job.list, job.show, job.model: coordinator/daemon/admin/admin_job_views.c */
+void kedge_admin_job_list(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+void kedge_admin_job_show(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+void kedge_admin_job_model(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+/* The asker is the operator, who may read what sites say of their troubles in words. */
+bool kedge_admin_sees_texts(const struct kedge_host *h, const struct kedge_net_request *req);
+/* What a list says of a job in the table. */
+struct json_t *kedge_admin_job_summary(struct kedge_host *h, const struct kedge_job *job);
+/* job.groups */
+void kedge_admin_job_groups(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+
+/* site.token, site.pending, and a device that came with a token */
+void kedge_admin_site_token(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+void kedge_admin_site_pending(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req,
+                       const struct kedge_msg_enroll *msg);
+
+/* Verbs about places in ledgers: ledger.position, ledger.receipt. False: it is none of them. */
+bool kedge_admin_ledger(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                        const struct json_t *args);
+
+#endif

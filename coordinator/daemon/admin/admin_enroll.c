@@ -1,0 +1,245 @@
+/* Enrolment: tokens handed out, devices that come with one, and those that wait for their admin's signature.
+ */
+#include "coordinator/daemon/admin/admin.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/entropy.h"
+#include "common/base/os/log.h"
+#include "common/wire/token.h"
+#include "coordinator/daemon/admin/admin_args.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/members.h"
+#include "coordinator/daemon/records.h"
+#include "coordinator/daemon/sites/requests.h"
+
+enum { TOKENS_MAX = 100000 };
+
+/* KEDGE_E_TOKEN: there is none. */
+static int token_read(struct kedge_host *h, const struct kedge_hash *id, struct kedge_token_record *ret,
+                      struct kedge_diag *d)
+{
+    struct kedge_kv_tx *tx;
+    struct kedge_view value, key = kedge_view_of(id->b, KEDGE_HASH_LEN);
+    int err = kedge_kv_begin(h->kv, false, &tx, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_kv_peek(tx, KEDGE_KV_TOKEN, key, &value);
+    if (err == KEDGE_E_NOT_FOUND) {
+        err = kedge_diag_set(d, KEDGE_E_TOKEN, "%s", kedge_strerror(KEDGE_E_TOKEN));
+    } else if (err) {
+        kedge_diag_set(d, err, "coordinator.lmdb: cannot read a token: %s", kedge_strerror(err));
+    } else {
+        err = kedge_token_record_decode(key, value, ret, d);
+    }
+    kedge_kv_abort(tx);
+    return err;
+}
+
+static int put_token(struct kedge_kv_tx *tx, const struct kedge_hash *id, struct kedge_view record,
+                     struct kedge_diag *d)
+{
+    uint64_t count = 0;
+    int err = kedge_kv_count(tx, KEDGE_KV_TOKEN, &count);
+    if (!err && count >= TOKENS_MAX) {
+        return kedge_diag_set(d, KEDGE_E_FULL, "too many enrolment tokens");
+    }
+    err = err ? err
+              : kedge_kv_put(tx, KEDGE_KV_TOKEN, kedge_view_of(id->b, KEDGE_HASH_LEN), record, KEDGE_KV_PUT);
+    return err ? kedge_diag_set(d, err, "coordinator.lmdb: cannot store a token: %s", kedge_strerror(err))
+               : KEDGE_OK;
+}
+
+static int token_write(struct kedge_host *h, const struct kedge_hash *id,
+                       const struct kedge_token_record *record, struct kedge_diag *d)
+{
+    struct kedge_kv_tx *tx;
+    struct kedge_buf text;
+    kedge_buf_init(&text, KEDGE_RECORD_MAX);
+    int err = kedge_token_record_encode(record, &text);
+    err = err ? kedge_diag_set(d, err, "%s", kedge_strerror(err)) : kedge_kv_begin(h->kv, true, &tx, d);
+    if (!err) {
+        err = put_token(tx, id, kedge_buf_view(&text), d);
+        if (err) {
+            kedge_kv_abort(tx);
+        } else {
+            err = kedge_kv_commit(tx, d);
+        }
+    }
+    kedge_buf_deinit(&text);
+    return err;
+}
+
+void kedge_admin_site_token(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_token token = {.expires = 0};
+    struct kedge_hash id;
+    char text[KEDGE_TOKEN_TEXT_MAX];
+    struct kedge_admin_token said;
+    int err = kedge_admin_token_args(args, &said, &d);
+    uint32_t tenant = err ? KEDGE_COORD_NONE : kedge_host_tenant_find(h, &said.tenant);
+    if (!err && tenant == KEDGE_COORD_NONE) {
+        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", said.tenant.s);
+    }
+    if (!err && kedge_host_site_find(h, tenant, &said.site) != KEDGE_COORD_NONE) {
+        err = kedge_diag_set(&d, KEDGE_E_EXISTS,
+                             "site \"%s\" of tenant \"%s\" is enrolled already (names are not reused)",
+                             said.site.s, said.tenant.s);
+    }
+    if (!err) {
+        token.tenant = said.tenant;
+        token.site = said.site;
+        snprintf(token.address, sizeof token.address, "%s",
+                 said.address ? said.address : kedge_net_server_url(h->server, 0));
+        memcpy(token.server_key, h->tls_key.public.b, sizeof token.server_key);
+        kedge_os_random(token.secret, sizeof token.secret);
+        token.expires = kedge_os_unix_ms() / 1000 + said.ttl_s;
+        kedge_sha256(kedge_view_of(token.secret, sizeof token.secret),
+                     &id); /* the secret itself is not kept */
+        struct kedge_token_record record = {
+            .tenant = token.tenant, .site = token.site, .expiry_s = token.expires};
+        err = token_write(h, &id, &record, &d);
+    }
+    err = err ? err : kedge_token_encode(&token, text);
+    if (err) {
+        kedge_admin_error(req, err, &d);
+    } else {
+        kedge_admin_ok(req, json_pack("{s:s}", "token", text));
+    }
+    kedge_wipe(&token, sizeof token);
+    kedge_wipe(text, sizeof text);
+}
+
+/* Does the record wait for these keys, or have them already? */
+static int check_token(const struct kedge_token_record *record, const struct kedge_msg_enroll *msg,
+                       const struct kedge_public_key *tls_key, const struct kedge_public_key *statement_key,
+                       struct kedge_diag *d)
+{
+    bool same = record->used && kedge_public_key_eq(&record->tls_key, tls_key)
+                && kedge_public_key_eq(&record->statement_key, statement_key);
+    bool fresh = !record->used && record->expiry_s > kedge_os_unix_ms() / 1000;
+    bool named = kedge_id_eq(&record->tenant, &msg->tenant) && kedge_id_eq(&record->site, &msg->site);
+    return named && (same || fresh) ? KEDGE_OK
+                                    : kedge_diag_set(d, KEDGE_E_TOKEN, "%s", kedge_strerror(KEDGE_E_TOKEN));
+}
+
+/* Gives the token's site its keys, once. What is wrong with our own record is our affair: it is logged, and
+ * the device is told to ask for another token. */
+static int use_token(struct kedge_host *h, const struct kedge_msg_enroll *msg,
+                     const struct kedge_public_key *tls_key, const struct kedge_public_key *statement_key,
+                     struct kedge_diag *d)
+{
+    struct kedge_hash id;
+    struct kedge_token_record record;
+    kedge_sha256(kedge_view_of(msg->token_secret, sizeof msg->token_secret), &id);
+    int err = token_read(h, &id, &record, d);
+    if (err && err != KEDGE_E_TOKEN) {
+        kedge_log(KEDGE_LOG_ERROR, "token", "tenant=%s site=%s: %s", msg->tenant.s, msg->site.s, d->text);
+    }
+    if (err == KEDGE_E_CORRUPT) {
+        return kedge_diag_set(d, KEDGE_E_TOKEN,
+                              "the coordinator's record of this token is damaged; ask for another token");
+    }
+    err = err ? err : check_token(&record, msg, tls_key, statement_key, d);
+    if (err || record.used) {
+        return err;
+    }
+    record.used = true;
+    record.tls_key = *tls_key;
+    record.statement_key = *statement_key;
+    err = token_write(h, &id, &record, d);
+    if (!err) {
+        kedge_log(KEDGE_LOG_INFO, "enrolment", "tenant=%s site=%s waits for its admin's signature",
+                  msg->tenant.s, msg->site.s);
+    }
+    return err;
+}
+
+void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req,
+                       const struct kedge_msg_enroll *msg)
+{
+    const struct kedge_net_peer *peer = kedge_net_request_peer(req);
+    struct kedge_diag d = {.text = ""};
+    struct kedge_public_key statement_key;
+    uint32_t site = kedge_host_site_by_key(h, &peer->key);
+    struct kedge_msg ok = {.type = KEDGE_MSG_ENROLL_OK};
+    if (site != KEDGE_COORD_NONE) {
+        ok.u.enroll_ok.state = KEDGE_ENROLL_ACTIVE;
+        if (h->sites[site].active) {
+            kedge_host_reply(req, &ok);
+        } else {
+            kedge_host_reply_error(req, KEDGE_E_REVOKED, 0, kedge_strerror(KEDGE_E_REVOKED));
+        }
+        return;
+    }
+    memcpy(statement_key.b, msg->statement_key, KEDGE_KEY_LEN);
+    int err = kedge_public_key_is_valid(&statement_key) && !kedge_public_key_eq(&statement_key, &peer->key)
+                  ? use_token(h, msg, &peer->key, &statement_key, &d)
+                  : kedge_diag_set(&d, KEDGE_E_KEY, "the statement key must be a valid key of its own");
+    if (err) {
+        kedge_host_reply_error(req, err, 0, d.text);
+    } else {
+        ok.u.enroll_ok.state = KEDGE_ENROLL_PENDING;
+        kedge_host_reply(req, &ok);
+    }
+}
+
+struct pending {
+    struct kedge_host *h;
+    struct kedge_admin_filter wanted;
+    struct kedge_diag *d;
+    json_t *list;
+};
+
+static int list_pending(void *arg, struct kedge_view key, struct kedge_view value)
+{
+    struct pending *p = arg;
+    struct kedge_token_record r;
+    char tls[2 * KEDGE_KEY_LEN + 1], statement[2 * KEDGE_KEY_LEN + 1];
+    int err = kedge_token_record_decode(key, value, &r, p->d);
+    if (err == KEDGE_E_CORRUPT && (p->wanted.tenant || p->wanted.site)) { /* the whole list tells of it */
+        kedge_log(KEDGE_LOG_ERROR, "token", "%s", p->d->text);
+        *p->d = (struct kedge_diag){.text = ""};
+        return KEDGE_OK;
+    }
+    if (err) {
+        return err;
+    }
+    bool wanted = r.used && (!p->wanted.tenant || strcmp(p->wanted.tenant, r.tenant.s) == 0)
+                  && (!p->wanted.site || strcmp(p->wanted.site, r.site.s) == 0);
+    uint32_t t = wanted ? kedge_host_tenant_find(p->h, &r.tenant) : KEDGE_COORD_NONE;
+    if (t != KEDGE_COORD_NONE && kedge_host_site_find(p->h, t, &r.site) == KEDGE_COORD_NONE) {
+        kedge_hex_encode(r.tls_key.b, KEDGE_KEY_LEN, tls);
+        kedge_hex_encode(r.statement_key.b, KEDGE_KEY_LEN, statement);
+        json_array_append_new(p->list, json_pack("{s:s,s:s,s:I,s:s,s:s}", "tenant", r.tenant.s, "site",
+                                                 r.site.s, "expiry_s", (json_int_t)r.expiry_s, "tls_key", tls,
+                                                 "statement_key", statement));
+    }
+    return KEDGE_OK;
+}
+
+void kedge_admin_site_pending(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct pending p = {.h = h, .d = &d, .list = json_array()};
+    struct kedge_kv_tx *tx;
+    int err = kedge_admin_filter_args(args, &p.wanted, &d);
+    err = err ? err : kedge_kv_begin(h->kv, false, &tx, &d);
+    if (!err) {
+        err = kedge_kv_scan(tx, KEDGE_KV_TOKEN, (struct kedge_view){NULL, 0}, (struct kedge_view){NULL, 0},
+                            list_pending, &p);
+        kedge_kv_abort(tx);
+    }
+    if (err) {
+        json_decref(p.list);
+        kedge_admin_error(req, err, &d);
+    } else {
+        kedge_admin_ok(req, json_pack("{s:o}", "sites", p.list));
+    }
+}

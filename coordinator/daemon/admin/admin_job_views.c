@@ -1,0 +1,525 @@
+/* job.list, job.show, job.model. A job that runs is told from the tables of the loop; one that has ended is
+ * told from the record, by a worker: there may be very many of them, and nothing of them is in memory.
+ *
+ * Lists come in pages, in the order of names: "next" is the name to go on from. A list is of one moment: jobs
+ * that run are those that ran when it was asked for, and each of them stands in its place among the ended
+ * ones. */
+#include "coordinator/daemon/admin/admin.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/json/json.h"
+#include "coordinator/daemon/admin/admin_args.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/restore/ended_job.h"
+#include "coordinator/daemon/restore/history.h"
+#include "coordinator/daemon/rounds/classes.h"
+#include "coordinator/daemon/rounds/release.h"
+#include "coordinator/daemon/rounds/troubles.h"
+
+enum { LIST_PAGE_MAX = 256 }; /* jobs in one answer */
+
+static json_t *hex_hash(const struct kedge_hash *h)
+{
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_hash_hex(h, hex);
+    return json_string(hex);
+}
+
+/* ---- parts of an answer ---- */
+
+/* fault: what was at fault, ""; of a job that has failed, as its job-closed says. */
+static void put_reason(json_t *o, int reason, const char *fault)
+{
+    if (reason) {
+        json_object_set_new(o, "reason", json_string(kedge_err_code(reason)));
+        json_object_set_new(o, "reason_text", json_string(fault[0] ? fault : kedge_strerror(reason)));
+    }
+}
+
+json_t *kedge_admin_job_summary(struct kedge_host *h, const struct kedge_job *job)
+{
+    struct kedge_coord_job_view view;
+    json_t *o =
+        json_pack("{s:s,s:s,s:i,s:i,s:I,s:o}", "job", job->spec.name.s, "state",
+                  kedge_job_state_name(job->state), "round", (int)job->round, "rounds", (int)job->spec.rounds,
+                  "created_ms", (json_int_t)job->created_ms, "spec", hex_hash(&job->spec_digest));
+    put_reason(o, job->reason,
+               job->state == KEDGE_JOB_FAILED || job->reason == KEDGE_E_SITES ? job->fault : "");
+    if (kedge_host_job_view(h, job, &view)) {
+        json_object_set_new(o, "state", json_string(kedge_job_state_name(view.state)));
+        json_object_set_new(o, "round", json_integer(view.round));
+        json_object_set_new(o, "round_open", json_boolean(view.round_open));
+        json_object_set_new(o, "tenants_joined", json_integer(view.joined_count));
+        json_object_set_new(o, "sites_online", json_integer(view.online_count));
+        json_object_set_new(o, "selected", json_integer(view.selected_count));
+        json_object_set_new(o, "accepted", json_integer(view.accepted_count));
+        json_object_set_new(o, "refused", json_integer(view.refused_count));
+    }
+    return o;
+}
+
+static json_t *summary_of_ended(const struct kedge_ended_job *job)
+{
+    const struct kedge_job_record *r = &job->record;
+    json_t *o =
+        json_pack("{s:s,s:s,s:i,s:i,s:I,s:o}", "job", r->job.s, "state", kedge_job_state_name(r->state),
+                  "round", (int)job->round, "rounds", (int)job->spec->rounds, "created_ms",
+                  (json_int_t)r->created_ms, "spec", hex_hash(&r->spec));
+    if (job->ended_ms) {
+        json_object_set_new(o, "ended_ms", json_integer((json_int_t)job->ended_ms));
+    }
+    put_reason(o, r->reason, job->reason);
+    if (!r->reason && job->reason[0]) { /* the record was not written any more, a full disk perhaps */
+        json_object_set_new(o, "reason_text", json_string(job->reason));
+    }
+    return o;
+}
+
+/* Learnt from the job's sites. */
+static void put_classes(json_t *o, const struct kedge_job_spec *spec, const char *names)
+{
+    json_t *list = spec->learns_classes ? json_array() : NULL;
+    for (const char *name = names; list && *name != '\0'; name += strlen(name) + 1) {
+        json_array_append_new(list, json_string(name));
+    }
+    if (list) {
+        json_object_set_new(o, "classes", list);
+    }
+}
+
+/* Where the job's metric is the loss nothing is said of accuracy, which it has not. */
+static json_t *group_row(const struct kedge_job_spec *spec, const struct kedge_round_history *row, uint32_t g)
+{
+    const struct kedge_group_metric *m = &row->metrics[g];
+    json_t *o = json_pack("{s:i,s:i,s:I,s:I}", "group", (int)g, "sites", (int)row->members[g], "test_samples",
+                          (json_int_t)m->samples, "test_correct", (json_int_t)m->correct);
+    if (m->samples > 0) {
+        json_object_set_new(o, "loss", kedgei_json_number(kedge_history_loss(m)));
+    }
+    if (m->samples > 0 && !spec->shows_loss) {
+        json_object_set_new(o, "accuracy", kedgei_json_number((double)m->correct / (double)m->samples));
+    }
+    if (m->personal_samples > 0 && !spec->shows_loss) {
+        json_object_set_new(o, "personal_accuracy",
+                            kedgei_json_number((double)m->personal_correct / (double)m->personal_samples));
+    }
+    return o;
+}
+
+static json_t *round_row(const struct kedge_job_spec *spec, const struct kedge_round_history *row)
+{
+    json_t *groups = json_array();
+    uint64_t samples = 0, correct = 0;
+    double loss = 0;
+    uint32_t count = row->groups < KEDGE_GROUPS_MAX ? row->groups : KEDGE_GROUPS_MAX;
+    for (uint32_t g = 0; g < count; g++) {
+        json_array_append_new(groups, group_row(spec, row, g));
+        samples += row->metrics[g].samples;
+        correct += row->metrics[g].correct;
+        loss += row->metrics[g].samples > 0
+                    ? kedge_history_loss(&row->metrics[g]) * (double)row->metrics[g].samples
+                    : 0;
+    }
+    json_t *o =
+        json_pack("{s:i,s:i,s:i,s:i,s:I,s:I,s:o}", "round", (int)row->round, "selected", (int)row->selected,
+                  "accepted", (int)row->accepted, "refused", (int)row->refused, "statements",
+                  (json_int_t)row->statements, "main_size", (json_int_t)row->main_size, "groups", groups);
+    if (samples > 0) {
+        json_object_set_new(o, "loss", kedgei_json_number(loss / (double)samples));
+    }
+    if (samples > 0 && !spec->shows_loss) {
+        json_object_set_new(o, "accuracy", kedgei_json_number((double)correct / (double)samples));
+    }
+    if (row->opened_ms && row->closed_ms >= row->opened_ms) {
+        json_object_set_new(o, "seconds",
+                            kedgei_json_number((double)(row->closed_ms - row->opened_ms) / 1000.0));
+    }
+    return o;
+}
+
+static void put_spec(json_t *o, const struct kedge_job_spec *spec)
+{
+    json_object_set_new(o, "strategy", json_string(spec->strategy->name));
+    json_object_set_new(o, "metric", json_string(spec->shows_loss ? "loss" : "accuracy"));
+    json_object_set_new(o, "rule", json_string(spec->rule->name));
+    json_object_set_new(o, "server", json_string(kedge_job_spec_server_name(spec)));
+}
+
+static void answer_not_found(struct kedge_net_request *req, const char *name)
+{
+    struct kedge_diag d;
+    (void)kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no job \"%.63s\"", name ? name : "");
+    kedge_admin_error(req, KEDGE_E_NOT_FOUND, &d);
+}
+
+/* ---- jobs that run ---- */
+
+static void show_running(struct kedge_host *h, struct kedge_net_request *req, struct kedge_job *job,
+                         uint32_t from)
+{
+    json_t *o = kedge_admin_job_summary(h, job), *rounds = json_array(), *waiting = json_array(),
+           *models = json_array();
+    uint32_t shown = 0, most = kedge_history_page_rounds(kedge_job_spec_groups_most(&job->spec)), r = from;
+    uint32_t kept = job->round < KEDGE_HISTORY_MAX ? 0 : job->round - KEDGE_HISTORY_MAX + 1;
+    for (r = r < kept ? kept : r; r <= job->round && shown < most; r++) {
+        const struct kedge_round_history *row = kedge_job_history(job, r, false);
+        if (row && row->main_size > 0) {
+            json_array_append_new(rounds, round_row(&job->spec, row));
+            shown++;
+        }
+    }
+    for (uint32_t i = 0; i < job->params.tenant_count; i++) {
+        if (!job->joined[job->params.tenants[i]]) {
+            json_array_append_new(waiting, json_string(h->tenants[job->params.tenants[i]].id.s));
+        }
+    }
+    struct kedge_coord_job_view view;
+    bool known = kedge_host_job_view(h, job, &view);
+    for (uint32_t g = 0; known && g < view.model_count; g++) {
+        struct kedge_hash digest;
+        memcpy(digest.b, view.models[g].b, KEDGE_HASH_LEN);
+        json_array_append_new(models, hex_hash(&digest));
+    }
+    json_object_set_new(o, "history", rounds);
+    if (r <= job->round) {
+        json_object_set_new(o, "next_round", json_integer(r));
+    }
+    json_object_set_new(o, "tenants_missing", waiting);
+    put_spec(o, &job->spec);
+    put_classes(o, &job->spec, job->classes);
+    json_object_set_new(o, "models", models);
+    kedge_host_troubles_put(h, job, kedge_admin_sees_texts(h, req), o);
+    kedge_admin_ok(req, o);
+}
+
+/* Puts the evidence of a released model into its row; what is not released has none. An ended job's models
+ * are handed out when they are final. */
+static int put_release(struct kedge_host *h, const struct kedge_id *job, uint32_t group, json_t *row,
+                       struct kedge_diag *d)
+{
+    uint64_t index;
+    int err = kedge_host_release_find(h, job, group, &index, d);
+    if (err == KEDGE_E_NOT_FOUND) {
+        return KEDGE_OK;
+    }
+    return err ? err : kedge_host_main_tell(h, index, row, "release", "proof", d);
+}
+
+/* Steals `o`, which gets those of the models that are here, with their releases. */
+static void answer_models(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *job,
+                          const struct kedge_hash *models, uint32_t count, json_t *o)
+{
+    json_t *files = json_array();
+    char path[KEDGE_PATH_MAX];
+    struct kedge_diag d = {.text = ""};
+    bool is_released = false;
+    int err = KEDGE_OK;
+    for (uint32_t g = 0; !err && g < count; g++) {
+        if (kedge_blobs_path(h->main.blobs, &models[g], path) == KEDGE_OK) {
+            json_t *row =
+                json_pack("{s:i,s:o,s:s}", "group", (int)g, "digest", hex_hash(&models[g]), "path", path);
+            err = put_release(h, job, g, row, &d);
+            is_released = is_released || json_object_get(row, "release");
+            json_array_append_new(files, row);
+        }
+    }
+    json_object_set_new(o, "models", files);
+    err = err || !is_released ? err : kedge_host_opened_tell(h, job, o, &d);
+    if (err) {
+        json_decref(o);
+        kedge_admin_error(req, err, &d);
+        return;
+    }
+    kedge_admin_ok(req, o);
+}
+
+/* What is in use. */
+static void model_of_running(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_job *job)
+{
+    struct kedge_coord_job_view view;
+    struct kedge_hash models[KEDGE_GROUPS_MAX];
+    uint32_t count = job->model_count;
+    memcpy(models, job->models, sizeof models);
+    if (kedge_host_job_view(h, job, &view)) {
+        count = view.model_count > count ? view.model_count : count;
+        memcpy(models, view.models, view.model_count * sizeof models[0]);
+    }
+    json_t *o = kedge_admin_job_summary(h, job);
+    put_classes(o, &job->spec, job->classes);
+    answer_models(h, req, &job->spec.name, models, count, o);
+}
+
+/* ---- jobs that have ended ---- */
+
+struct view_work {
+    struct kedge_work work;
+    struct kedge_net_request *req;
+    struct kedge_id job;
+    uint32_t from;    /* job.show */
+    bool only_models; /* job.model */
+    json_t *o;        /* the answer */
+    uint32_t model_count;
+    struct kedge_hash models[KEDGE_GROUPS_MAX];
+    struct kedge_history_log *logs; /* of all tenants; then the job's come first */
+    uint32_t log_count;
+    int err;
+    struct kedge_diag diag;
+};
+
+/* Puts the logs of the job's tenants in front, in the spec's order. A tenant that is not here can be none of
+ * a job that was taken. */
+static uint32_t choose_logs(struct view_work *w, const struct kedge_job_spec *spec)
+{
+    uint32_t chosen = 0;
+    for (uint32_t t = 0; t < spec->tenant_count; t++) {
+        for (uint32_t i = chosen; i < w->log_count; i++) {
+            if (kedge_id_eq(&w->logs[i].tenant, &spec->tenants[t])) {
+                struct kedge_history_log other = w->logs[chosen];
+                w->logs[chosen++] = w->logs[i];
+                w->logs[i] = other;
+                break;
+            }
+        }
+    }
+    return chosen;
+}
+
+static json_t *tenants_missing(const struct view_work *w, uint32_t count)
+{
+    json_t *missing = json_array();
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index;
+    snprintf(key, sizeof key, "job-joined/%s", w->job.s);
+    for (uint32_t i = 0; i < count; i++) {
+        if (kedge_ledger_find(w->logs[i].ledger, kedge_view_str(key), &index) == KEDGE_E_NOT_FOUND) {
+            json_array_append_new(missing, json_string(w->logs[i].tenant.s));
+        }
+    }
+    return missing;
+}
+
+static int put_history(struct kedge_host *h, struct view_work *w, const struct kedge_ended_job *job)
+{
+    uint32_t count = choose_logs(w, job->spec);
+    struct kedge_history_source source = {
+        .spec = job->spec, .main = h->main.ledger, .tenants = w->logs, .tenant_count = count};
+    struct kedge_history_page page = {.most =
+                                          kedge_history_page_rounds(kedge_job_spec_groups_most(job->spec))};
+    page.rows = kedge_mem_new(page.most, sizeof *page.rows);
+    int err = page.rows ? kedge_history_read(&source, w->from, job->round, &page, &w->diag) : KEDGE_E_NOMEM;
+    json_t *rounds = json_array(), *models = json_array();
+    for (uint32_t i = 0; i < page.count && !err; i++) {
+        json_array_append_new(rounds, round_row(job->spec, &page.rows[i]));
+    }
+    for (uint32_t g = 0; g < w->model_count; g++) {
+        json_array_append_new(models, hex_hash(&w->models[g]));
+    }
+    json_object_set_new(w->o, "history", rounds);
+    if (page.next != KEDGE_HISTORY_END) {
+        json_object_set_new(w->o, "next_round", json_integer(page.next));
+    }
+    json_object_set_new(w->o, "tenants_missing", tenants_missing(w, count));
+    put_spec(w->o, job->spec);
+    json_object_set_new(w->o, "models", models);
+    kedge_mem_free(page.rows);
+    return err;
+}
+
+static void view_run(struct kedge_host *h, struct kedge_work *work)
+{
+    struct view_work *w = (struct view_work *)work;
+    struct kedge_ended_job job;
+    char classes[KEDGE_CLASS_NAMES_ROOM] = "";
+    w->err = kedge_ended_job_find(h, &w->job, &job, &w->diag);
+    if (w->err) {
+        return;
+    }
+    w->o = summary_of_ended(&job);
+    w->err = kedge_ended_job_models(h, &job, w->models, &w->model_count, &w->diag);
+    if (!w->err && job.spec->learns_classes) {
+        w->err = kedge_learnt_classes(h, &w->job, classes, &w->diag);
+    }
+    put_classes(w->o, job.spec, classes);
+    if (!w->err && !w->only_models) {
+        w->err = put_history(h, w, &job);
+    }
+    kedge_ended_job_deinit(&job);
+    if (w->err == KEDGE_E_NOT_FOUND) { /* the job is there: something that it names is not */
+        w->err = KEDGE_E_CORRUPT;
+    }
+}
+
+static void view_done(struct kedge_host *h, struct kedge_item *item)
+{
+    struct view_work *w = (struct view_work *)item;
+    if (w->err) {
+        json_decref(w->o);
+        if (w->err == KEDGE_E_NOT_FOUND) {
+            answer_not_found(w->req, w->job.s);
+        } else {
+            kedge_admin_error(w->req, w->err, &w->diag);
+        }
+    } else if (w->only_models) {
+        answer_models(h, w->req, &w->job, w->models, w->model_count, w->o);
+    } else {
+        kedge_admin_ok(w->req, w->o);
+    }
+    kedge_mem_free(w->logs);
+    kedge_mem_free(w);
+}
+
+static void view_ended(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *job,
+                       uint32_t from, bool only_models)
+{
+    struct view_work *w = kedge_mem_new(1, sizeof *w);
+    struct kedge_history_log *logs = kedge_mem_new(h->tenant_count + 1, sizeof *logs);
+    if (!w || !logs) {
+        kedge_mem_free(w);
+        kedge_mem_free(logs);
+        kedge_admin_error(req, KEDGE_E_NOMEM, NULL);
+        return;
+    }
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        const struct kedge_tenant *t = &h->tenants[i];
+        logs[i] = (struct kedge_history_log){t->id, t->salted, t->log.ledger, t->log.blobs};
+    }
+    *w = (struct view_work){.work = {{view_done}, view_run},
+                            .req = req,
+                            .job = *job,
+                            .from = from,
+                            .only_models = only_models,
+                            .logs = logs,
+                            .log_count = h->tenant_count};
+    kedge_host_work(h, &w->work);
+}
+
+/* ---- the verbs ---- */
+
+void kedge_admin_job_show(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d;
+    struct kedge_id id;
+    uint32_t from;
+    const char *name = json_string_value(json_object_get(args, "job"));
+    int err = kedge_admin_from_round(args, &from, &d);
+    if (err) {
+        kedge_admin_error(req, err, &d);
+        return;
+    }
+    if (!name || kedge_id_from(kedge_view_str(name), &id) != KEDGE_OK) {
+        answer_not_found(req, name);
+        return;
+    }
+    struct kedge_job *job = kedge_host_job_find(h, &id, false);
+    if (job) {
+        show_running(h, req, job, from);
+    } else {
+        view_ended(h, req, &id, from, false);
+    }
+}
+
+void kedge_admin_job_model(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_id id;
+    const char *name = json_string_value(json_object_get(args, "job"));
+    if (!name || kedge_id_from(kedge_view_str(name), &id) != KEDGE_OK) {
+        answer_not_found(req, name);
+        return;
+    }
+    struct kedge_job *job = kedge_host_job_find(h, &id, false);
+    if (job) {
+        model_of_running(h, req, job);
+    } else {
+        view_ended(h, req, &id, 0, true);
+    }
+}
+
+struct list_work {
+    struct kedge_work work;
+    struct kedge_net_request *req;
+    struct kedge_id from;
+    json_t *running; /* by name */
+    json_t *answer;
+    int err;
+    struct kedge_diag diag;
+};
+
+/* The job's row: as it ran when the list was asked for, else as the record tells it. NULL: it came later. */
+static json_t *list_row(struct kedge_host *h, struct list_work *w, const struct kedge_job_record *record)
+{
+    json_t *row = json_object_get(w->running, record->job.s);
+    struct kedge_ended_job job;
+    if (row) {
+        return json_incref(row);
+    }
+    int err = kedge_ended_job_read(h, record, &job, &w->diag);
+    if (err) {
+        w->err = err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
+        return NULL;
+    }
+    row = summary_of_ended(&job);
+    kedge_ended_job_deinit(&job);
+    return row;
+}
+
+static void list_run(struct kedge_host *h, struct kedge_work *work)
+{
+    struct list_work *w = (struct list_work *)work;
+    struct kedge_job_record *records = kedge_mem_new(LIST_PAGE_MAX + 1, sizeof *records);
+    json_t *list = json_array();
+    size_t count = 0;
+    bool more = false;
+    w->err = records ? kedge_job_records_page(h, &w->from, LIST_PAGE_MAX, records, &count, &more, &w->diag)
+                     : KEDGE_E_NOMEM;
+    for (size_t i = 0; i < count && !w->err; i++) {
+        json_t *row = list_row(h, w, &records[i]);
+        if (row) {
+            json_array_append_new(list, row);
+        }
+    }
+    w->answer = json_pack("{s:o}", "jobs", list);
+    if (more && !w->err) {
+        json_object_set_new(w->answer, "next", json_string(records[count].job.s));
+    }
+    kedge_mem_free(records);
+}
+
+static void list_done(struct kedge_host *h, struct kedge_item *item)
+{
+    struct list_work *w = (struct list_work *)item;
+    (void)h;
+    if (w->err) {
+        json_decref(w->answer);
+        kedge_admin_error(w->req, w->err, &w->diag);
+    } else {
+        kedge_admin_ok(w->req, w->answer);
+    }
+    json_decref(w->running);
+    kedge_mem_free(w);
+}
+
+void kedge_admin_job_list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d;
+    struct kedge_id from;
+    int err = kedge_admin_list_from(args, &from, &d);
+    struct list_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
+    if (!w) {
+        kedge_admin_error(req, err ? err : KEDGE_E_NOMEM, err ? &d : NULL);
+        return;
+    }
+    *w = (struct list_work){
+        .work = {{list_done}, list_run}, .req = req, .from = from, .running = json_object()};
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
+        if (h->jobs[i].used && !kedge_host_job_has_ended(&h->jobs[i])) {
+            json_object_set_new(w->running, h->jobs[i].spec.name.s, kedge_admin_job_summary(h, &h->jobs[i]));
+        }
+    }
+    kedge_host_work(h, &w->work);
+}

@@ -1,0 +1,354 @@
+/* Jobs: submitted, halted, resumed, cancelled. One submit token is one job. */
+#include "coordinator/daemon/admin/admin.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/admin/admin_args.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/restore/ended_job.h"
+#include "coordinator/daemon/rounds/first_models.h"
+#include "round/compute.h"
+
+static json_t *hex_hash(const struct kedge_hash *h)
+{
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_hash_hex(h, hex);
+    return json_string(hex);
+}
+
+/* ---- submit ---- */
+
+struct submit_work {
+    struct kedge_work work;
+    struct kedge_net_request *req;
+    struct kedge_job *job;
+    char *spec_text;
+    char *initial_path; /* NULL: from the spec */
+    int err;
+    struct kedge_diag diag;
+};
+
+static int sink_to_blob(void *arg, struct kedge_view bytes)
+{
+    return kedge_blob_writer_write(arg, bytes, NULL);
+}
+
+static int put_initial(struct kedge_host *h, struct submit_work *w)
+{
+    struct kedge_job *job = w->job;
+    struct kedge_blob_writer *writer;
+    struct kedge_map map;
+    if (!w->initial_path && job->spec.has_initial_model) {
+        int err = kedge_blobs_find(h->main.blobs, &job->spec.initial_model, NULL);
+        job->initial_model = job->spec.initial_model;
+        return err ? kedge_diag_set(&w->diag, err,
+                                    "job spec: \"initial_model\" is not here; submit it with the job")
+                   : KEDGE_OK;
+    }
+    int err = kedge_blob_writer_open(h->main.blobs, job->model_len, &writer, &w->diag);
+    if (err) {
+        return err;
+    }
+    if (w->initial_path) {
+        err = kedge_compute_check_model(&job->layout, w->initial_path, &w->diag);
+        err = err ? err : kedge_map_open(w->initial_path, &map, &w->diag);
+        if (!err) {
+            err = kedge_blob_writer_write(writer, kedge_view_of(map.ptr, map.len), &w->diag);
+            kedge_map_close(&map);
+        }
+    } else {
+        err = kedge_compute_initial(&job->spec, (struct kedge_sink){sink_to_blob, writer}, &w->diag);
+    }
+    if (err) {
+        kedge_blob_writer_abort(writer);
+        return err;
+    }
+    err = kedge_blob_writer_finish(writer, &job->initial_model, NULL, &w->diag);
+    if (!err && job->spec.has_initial_model
+        && !kedge_hash_eq(&job->initial_model, &job->spec.initial_model)) {
+        err = kedge_diag_set(&w->diag, KEDGE_E_BLOB_DIGEST,
+                             "%s: not the file that the spec's \"initial_model\" names", w->initial_path);
+    } else if (!err && w->initial_path && !job->spec.has_initial_model) {
+        err = kedge_diag_set(&w->diag, KEDGE_E_FORMAT,
+                             "job spec: \"initial_model\" is missing: it must name the file by its SHA-256");
+    }
+    return err;
+}
+
+static void submit_run(struct kedge_host *h, struct kedge_work *work)
+{
+    struct submit_work *w = (struct submit_work *)work;
+    struct kedge_view text = kedge_view_str(w->spec_text);
+    struct kedge_hash digest;
+    w->err = put_initial(h, w);
+    w->err = w->err ? w->err : kedge_first_models_make(h, w->job, &w->diag);
+    w->err = w->err ? w->err : kedge_blobs_put(h->main.blobs, &text, 1, &digest, &w->diag);
+}
+
+static void answer_job(struct kedge_net_request *req, const struct kedge_id *name, enum kedge_job_state state,
+                       const struct kedge_hash *spec)
+{
+    kedge_admin_ok(req, json_pack("{s:s,s:s,s:o}", "job", name->s, "state", kedge_job_state_name(state),
+                                  "spec", hex_hash(spec)));
+}
+
+static void submit_done(struct kedge_host *h, struct kedge_item *item)
+{
+    struct submit_work *w = (struct submit_work *)item;
+    struct kedge_job *job = w->job;
+    int err = w->err;
+    if (!err) {
+        job->state = KEDGE_JOB_QUEUED;
+        err = kedge_host_job_store(h, job, &w->diag);
+    }
+    if (err) {
+        kedge_admin_error(w->req, err, &w->diag);
+        kedge_host_job_free(job);
+    } else {
+        answer_job(w->req, &job->spec.name, job->state, &job->spec_digest);
+        struct kedge_digest models[KEDGE_GROUPS_MAX];
+        struct kedge_coord_event ev = {.type = KEDGE_EV_JOB_SUBMIT, .job = job->slot, .params = &job->params};
+        kedge_first_models_begin(job);
+        kedge_first_models_tell(job, models, &ev);
+        kedge_host_step(h, &ev);
+        if (job->cancelled_early) {
+            ev = (struct kedge_coord_event){.type = KEDGE_EV_JOB_CANCEL, .job = job->slot};
+            kedge_host_step(h, &ev);
+        }
+    }
+    kedge_mem_free(w->spec_text);
+    kedge_mem_free(w->initial_path);
+    kedge_mem_free(w);
+}
+
+/* The job that the token submitted, running or ended; an empty name: none. */
+static int job_of_token(struct kedge_host *h, const char *token_hash, struct kedge_id *ret,
+                        struct kedge_diag *d)
+{
+    struct kedge_kv_tx *tx;
+    struct kedge_buf key;
+    struct kedge_view name;
+    *ret = (struct kedge_id){.s = ""};
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) { /* one that is being submitted has no record yet */
+        if (h->jobs[i].used && strcmp(h->jobs[i].token_hash, token_hash) == 0) {
+            *ret = h->jobs[i].spec.name;
+            return KEDGE_OK;
+        }
+    }
+    int err = kedge_kv_begin(h->kv, false, &tx, d);
+    if (err) {
+        return err;
+    }
+    kedge_buf_init(&key, KEDGE_RECORD_KEY_MAX);
+    kedge_job_token_key(token_hash, &key);
+    err = key.err ? key.err : kedge_kv_peek(tx, KEDGE_KV_STATE, kedge_buf_view(&key), &name);
+    err = err ? err : kedge_job_token_decode(kedge_buf_view(&key), name, ret, d);
+    kedge_kv_abort(tx);
+    kedge_buf_deinit(&key);
+    return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
+}
+
+/* Answers a submission that came before: with its job as it is now. */
+static int answer_again(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *name,
+                        const struct kedge_hash *digest, struct kedge_diag *d)
+{
+    const struct kedge_job *job = kedge_host_job_find(h, name, true);
+    struct kedge_job_record r;
+    int err = job ? KEDGE_OK : kedge_job_record_get(h, name, &r, d);
+    if (err) {
+        return err;
+    }
+    if (!kedge_hash_eq(job ? &job->spec_digest : &r.spec, digest)) {
+        return kedge_diag_set(d, KEDGE_E_EXISTS, "the submit token belongs to job \"%s\" with another spec",
+                              name->s);
+    }
+    answer_job(req, name, job ? job->state : r.state, digest);
+    return KEDGE_OK;
+}
+
+/* True when the request is answered: the token or the name is known already. */
+static bool answer_known(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *name,
+                         const struct kedge_hash *digest, const char *token_hash)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_id submitted = {.s = ""};
+    struct kedge_job_record record;
+    uint64_t index;
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    int err = token_hash[0] ? job_of_token(h, token_hash, &submitted, &d) : KEDGE_OK;
+    snprintf(key, sizeof key, "job-opened/%s", name->s);
+    if (!err && submitted.s[0]) {
+        err = answer_again(h, req, &submitted, digest, &d);
+        if (!err) {
+            return true;
+        }
+    } else if (!err
+               && (kedge_host_job_find(h, name, true)
+                   || kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK
+                   || kedge_job_record_get(h, name, &record, &d) == KEDGE_OK)) {
+        err = kedge_diag_set(&d, KEDGE_E_EXISTS, "there is a job \"%s\" already; names are not reused",
+                             name->s);
+    }
+    if (err) {
+        kedge_admin_error(req, err, &d);
+    }
+    return err != KEDGE_OK;
+}
+
+static void job_submit(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_submit a = {.spec = NULL};
+    char token_hash[KEDGE_HASH_HEX_LEN + 1] = "";
+    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
+    struct kedge_hash digest;
+    struct kedge_job *job;
+    int err = spec ? KEDGE_OK : KEDGE_E_NOMEM;
+    err = err ? err : kedge_admin_submit_args(args, &a, &d);
+    if (!err && a.initial && kedge_net_request_peer(req)->kind != KEDGE_NET_IPC) {
+        err = kedge_diag_set(&d, KEDGE_E_DENIED,
+                             "an initial model by path needs a command on the coordinator's machine");
+    }
+    err = err ? err : kedge_job_spec_parse(kedge_view_str(a.spec), spec, &d);
+    err = err ? err : kedge_job_spec_check_read(kedge_view_str(a.spec), spec, &d);
+    if (!err) {
+        kedge_sha256(kedge_view_str(a.spec), &digest);
+        if (a.token) { /* kept as a hash: a token may be a secret of the submitter's */
+            struct kedge_hash t;
+            kedge_sha256(kedge_view_str(a.token), &t);
+            kedge_hash_hex(&t, token_hash);
+        }
+        if (answer_known(h, req, &spec->name, &digest, token_hash)) {
+            kedge_mem_free(spec);
+            return;
+        }
+        err = kedge_host_job_make(h, kedge_view_str(a.spec), &job, &d);
+    }
+    kedge_mem_free(spec);
+    struct submit_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
+    if (!w) {
+        kedge_admin_error(req, err ? err : KEDGE_E_NOMEM, &d);
+        return;
+    }
+    snprintf(job->token_hash, sizeof job->token_hash, "%s", token_hash);
+    if (job->params.has_root
+        && kedge_host_site_find(h, job->params.root_tenant, &job->params.root_site) == KEDGE_COORD_NONE) {
+        kedge_log(KEDGE_LOG_WARN, "job",
+                  "job=%s root site %s/%s is not signed in; no round opens before it is", job->spec.name.s,
+                  job->spec.tenants[job->spec.root_tenant].s, job->params.root_site.s);
+    }
+    *w = (struct submit_work){.work = {{submit_done}, submit_run},
+                              .req = req,
+                              .job = job,
+                              .spec_text = kedge_mem_strdup(a.spec),
+                              .initial_path = a.initial ? kedge_mem_strdup(a.initial) : NULL};
+    KEDGE_ASSERT(w->spec_text);
+    kedge_host_work(h, &w->work);
+}
+
+/* ---- halt, resume, cancel ---- */
+
+static struct kedge_job *get_job(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d;
+    struct kedge_id id;
+    const char *name = json_string_value(json_object_get(args, "job"));
+    struct kedge_job *job = name && kedge_id_from(kedge_view_str(name), &id) == KEDGE_OK
+                                ? kedge_host_job_find(h, &id, true)
+                                : NULL;
+    if (job) {
+        return job;
+    }
+    bool ended =
+        name && kedge_id_from(kedge_view_str(name), &id) == KEDGE_OK && kedge_ended_job_is_known(h, &id);
+    int err = ended ? kedge_diag_set(&d, KEDGE_E_STATE, "job \"%s\" has ended", id.s)
+                    : kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no job \"%.63s\"", name ? name : "");
+    kedge_admin_error(req, err, &d);
+    return NULL;
+}
+
+static void job_event(struct kedge_host *h, struct kedge_net_request *req, const json_t *args,
+                      enum kedge_coord_event_type type)
+{
+    struct kedge_job *job = get_job(h, req, args);
+    struct kedge_coord_job_view view;
+    struct kedge_diag d;
+    if (!job) {
+        return;
+    }
+    bool is_coming = job->state == KEDGE_JOB_PENDING; /* its first model is being made */
+    if (is_coming && type == KEDGE_EV_JOB_CANCEL) {
+        job->cancelled_early = true;
+        kedge_admin_ok(req, kedge_admin_job_summary(h, job));
+        return;
+    }
+    if (is_coming) {
+        (void)kedge_diag_set(&d, KEDGE_E_BUSY, "job \"%s\" is being submitted; try again when it is",
+                             job->spec.name.s);
+        kedge_admin_error(req, KEDGE_E_BUSY, &d);
+        return;
+    }
+    if (!kedge_host_job_view(h, job, &view)) {
+        (void)kedge_diag_set(&d, KEDGE_E_STATE, "job \"%s\" has ended", job->spec.name.s);
+        kedge_admin_error(req, KEDGE_E_STATE, &d);
+        return;
+    }
+    uint32_t unable = type == KEDGE_EV_JOB_RESUME ? kedge_host_troubles_unable(h, job) : 0;
+    struct kedge_coord_event ev = {.type = type, .job = job->slot};
+    kedge_host_step(h, &ev);
+    json_t *o = kedge_admin_job_summary(h, job);
+    if (unable > 0) {
+        json_object_set_new(o, "asked_again", json_integer(unable));
+    }
+    kedge_admin_ok(req, o);
+}
+
+static void job_halt(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    job_event(h, req, args, KEDGE_EV_JOB_HALT);
+}
+
+static void job_resume(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    job_event(h, req, args, KEDGE_EV_JOB_RESUME);
+}
+
+static void job_cancel(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    job_event(h, req, args, KEDGE_EV_JOB_CANCEL);
+}
+
+void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                      const json_t *args)
+{
+    static const struct {
+        const char *verb;
+        void (*run)(struct kedge_host *h, struct kedge_net_request *req, const json_t *args);
+    } verbs[] = {
+        {"job.submit", job_submit},
+        {"job.list", kedge_admin_job_list},
+        {"job.show", kedge_admin_job_show},
+        {"job.model", kedge_admin_job_model},
+        {"job.halt", job_halt},
+        {"job.resume", job_resume},
+        {"job.cancel", job_cancel},
+        {"job.groups", kedge_admin_job_groups},
+    };
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(verbs[i].verb, verb) == 0) {
+            verbs[i].run(h, req, args);
+            return;
+        }
+    }
+    struct kedge_diag d;
+    (void)kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "unknown verb \"%.40s\"", verb);
+    kedge_admin_error(req, KEDGE_E_NOT_FOUND, &d);
+}

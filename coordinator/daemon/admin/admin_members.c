@@ -1,0 +1,321 @@
+/* Tenants and sites: added, signed in and out by statements of the tenants' admins. The coordinator only
+ * checks and appends what they signed. */
+#include "coordinator/daemon/admin/admin.h"
+#include <inttypes.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/admin/admin_append.h"
+#include "coordinator/daemon/admin/admin_args.h"
+#include "coordinator/daemon/heap.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/members.h"
+#include "coordinator/daemon/rounds/troubles.h"
+
+static json_t *hex_key(const struct kedge_public_key *key)
+{
+    char hex[2 * KEDGE_KEY_LEN + 1];
+    kedge_hex_encode(key->b, KEDGE_KEY_LEN, hex);
+    return json_string(hex);
+}
+
+/* ---- tenants ---- */
+
+/* Appends the admin's self-signed key as the ledger's first entry, before anything else runs on that ledger.
+ */
+static int start_ledger(struct kedge_host *h, const struct kedge_admin_signed *a, struct kedge_diag *d)
+{
+    struct kedge_state_log log;
+    int err = kedge_state_log_open(h->state, &a->tenant, KEDGE_STATE_WRITE, &log, d);
+    if (err) {
+        return err;
+    }
+    struct kedge_ledger_append item = {.entry = a->envelope, .idem_key = kedge_view_str("key/admin")};
+    err = kedge_ledger_append(log.ledger, &item, 1, NULL, NULL, d);
+    kedge_state_log_close(&log);
+    return err;
+}
+
+/* Folders, first entry, and the tenant served from then on. */
+static int make_tenant(struct kedge_host *h, const struct kedge_admin_signed *a, struct kedge_diag *d)
+{
+    kedge_heap_map_begin();
+    int err = kedge_state_tenant_create(h->state, &a->tenant, d);
+    err = err == KEDGE_E_EXISTS ? KEDGE_OK : err; /* a creation that a crash interrupted goes on */
+    err = err ? err : start_ledger(h, a, d);
+    err = err ? err : kedge_host_tenant_load(h, &a->tenant, d);
+    kedge_heap_map_end();
+    return err;
+}
+
+static void tenant_add(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_signed a;
+    int err = kedge_admin_signed_args(args, &a, &d);
+    err = err ? err : kedge_admin_check_key(&a, &h->main.key.public, &d);
+    if (!err && kedge_host_tenant_find(h, &a.tenant) != KEDGE_COORD_NONE) {
+        err = kedge_diag_set(&d, KEDGE_E_EXISTS, "tenant %s exists already", a.tenant.s);
+    }
+    err = err ? err : kedge_host_tenant_room(h, &d);
+    err = err ? err : make_tenant(h, &a, &d);
+    if (err) {
+        kedge_admin_error(req, err, &d);
+        return;
+    }
+    json_t *o = json_object();
+    json_object_set_new(o, "tenant", json_string(a.tenant.s));
+    json_object_set_new(o, "origin", json_string(h->tenants[h->tenant_count - 1].log.origin));
+    kedge_admin_ok(req, o);
+}
+
+static void tenant_list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    json_t *list = json_array();
+    (void)args;
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        json_t *o = json_object();
+        uint32_t sites = 0;
+        for (uint32_t s = 0; s < h->site_count; s++) {
+            sites += h->sites[s].tenant == i && h->sites[s].active;
+        }
+        json_object_set_new(o, "tenant", json_string(h->tenants[i].id.s));
+        json_object_set_new(o, "sites", json_integer(sites));
+        json_object_set_new(o, "ledger_size",
+                            json_integer((json_int_t)kedge_ledger_size(h->tenants[i].log.ledger)));
+        json_object_set_new(o, "origin", json_string(h->tenants[i].log.origin));
+        json_object_set_new(o, "admin_key", hex_key(&h->tenants[i].admin_key));
+        json_array_append_new(list, o);
+    }
+    kedge_admin_ok(req, json_pack("{s:o}", "tenants", list));
+}
+
+/* ---- sites ---- */
+
+static void not_enrolled(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    (void)a;
+    h->sites_coming--;
+}
+
+static void enrolled(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    uint32_t site;
+    h->sites_coming--;
+    const struct kedge_st_site_enrolled *st = &a->st->u.site_enrolled;
+    if (kedge_host_site_find(h, a->tenant, &st->site) == KEDGE_COORD_NONE) {
+        int err = kedge_host_site_add(h, a->tenant, st, &site);
+        kedge_log(KEDGE_LOG_INFO, "site enrolled", "tenant=%s site=%s%s%s", st->tenant.s, st->site.s,
+                  err ? ": " : "", err ? kedge_strerror(err) : "");
+    }
+}
+
+static void site_enroll(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_append *a = kedge_admin_append_new(req);
+    int err = kedge_admin_append_open(h, args, KEDGE_ST_SITE_ENROLLED, a, &d);
+    const struct kedge_st_site_enrolled *st = err ? NULL : &a->st->u.site_enrolled;
+    if (st && !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id)) {
+        err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement is about another tenant");
+    } else if (st && kedge_host_site_find(h, a->tenant, &st->site) == KEDGE_COORD_NONE
+               && (kedge_host_site_by_key(h, &st->tls_key) != KEDGE_COORD_NONE
+                   || kedge_host_witness_by_key(h, &st->tls_key) != KEDGE_COORD_NONE
+                   || !kedge_public_key_is_valid(&st->tls_key)
+                   || !kedge_public_key_is_valid(&st->statement_key))) {
+        err = kedge_diag_set(&d, KEDGE_E_EXISTS, "a key of this site is invalid or belongs to another site");
+    } else if (st && kedge_host_site_find(h, a->tenant, &st->site) == KEDGE_COORD_NONE
+               && h->site_count + h->sites_coming >= KEDGE_SITES_MAX) {
+        err = kedge_diag_set(&d, KEDGE_E_FULL, "no room for more than %d sites", KEDGE_SITES_MAX);
+    }
+    if (err) {
+        kedge_admin_append_fail(a, err, &d);
+        return;
+    }
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    snprintf(key, sizeof key, "site-enrolled/%s", st->site.s);
+    a->then = enrolled;
+    a->undo = not_enrolled;
+    h->sites_coming++;
+    kedge_admin_append_submit(h, a, args, key);
+}
+
+static void revoked(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    uint32_t site = kedge_host_site_find(h, a->tenant, &a->st->u.site_revoked.site);
+    unsigned closed = kedge_net_server_drop_key(h->server, &h->sites[site].tls_key);
+    kedge_log(KEDGE_LOG_INFO, "site revoked", "tenant=%s site=%s connections=%u", h->tenants[a->tenant].id.s,
+              h->sites[site].id.s, closed);
+}
+
+static void site_revoke(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_append *a = kedge_admin_append_new(req);
+    int err = kedge_admin_append_open(h, args, KEDGE_ST_SITE_REVOKED, a, &d);
+    const struct kedge_st_site_revoked *st = err ? NULL : &a->st->u.site_revoked;
+    uint32_t site = st ? kedge_host_site_find(h, a->tenant, &st->site) : KEDGE_COORD_NONE;
+    if (st
+        && (site == KEDGE_COORD_NONE || !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id)
+            || !kedge_public_key_eq(&st->statement_key, &h->sites[site].statement_key))) {
+        err =
+            kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no site \"%s\" with that key in this tenant", st->site.s);
+    }
+    if (err) {
+        kedge_admin_append_fail(a, err, &d);
+        return;
+    }
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    snprintf(key, sizeof key, "site-revoked/%s", st->site.s);
+    kedge_host_site_revoke(
+        h, site); /* at once, before the statement is durable: from here on nothing of it is taken */
+    a->then = revoked;
+    kedge_admin_append_submit(h, a, args, key);
+}
+
+static void site_list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_admin_filter wanted = {.tenant = NULL};
+    struct kedge_diag d;
+    struct kedge_id id;
+    int err = kedge_admin_filter_args(args, &wanted, &d);
+    const char *tenant = wanted.tenant;
+    if (!err && tenant
+        && (kedge_id_from(kedge_view_str(tenant), &id) != KEDGE_OK
+            || kedge_host_tenant_find(h, &id) == KEDGE_COORD_NONE)) {
+        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%.63s\" here", tenant);
+    }
+    if (err) {
+        kedge_admin_error(req, err, &d);
+        return;
+    }
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < h->site_count; i++) {
+        const struct kedge_site_entry *s = &h->sites[i];
+        if (tenant && strcmp(tenant, h->tenants[s->tenant].id.s) != 0) {
+            continue;
+        }
+        json_t *o = json_object();
+        json_object_set_new(o, "tenant", json_string(h->tenants[s->tenant].id.s));
+        json_object_set_new(o, "site", json_string(s->id.s));
+        json_object_set_new(o, "state", json_string(s->active ? "active" : "revoked"));
+        json_object_set_new(o, "last_seen_ms", json_integer((json_int_t)s->last_seen_ms));
+        if (s->refuses_since_ms > 0) {
+            json_object_set_new(o, "refuses_main_since_ms", json_integer((json_int_t)s->refuses_since_ms));
+        }
+        json_object_set_new(o, "online", json_boolean(kedge_coord_is_online(h->coord, i)));
+        json_object_set_new(o, "troubles", kedge_host_troubles_of(h, i, kedge_admin_sees_texts(h, req)));
+        json_object_set_new(o, "tls_key", hex_key(&s->tls_key));
+        json_object_set_new(o, "statement_key", hex_key(&s->statement_key));
+        json_array_append_new(list, o);
+    }
+    kedge_admin_ok(req, json_pack("{s:o}", "sites", list));
+}
+
+/* ---- jobs that a tenant joins ---- */
+
+static void joined(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    struct kedge_job *job = kedge_host_job_find(h, &a->st->u.job_joined.job, false);
+    if (job) {
+        job->joined[a->tenant] = true;
+        struct kedge_coord_event ev = {.type = KEDGE_EV_JOB_JOINED, .job = job->slot, .tenant = a->tenant};
+        kedge_host_step(h, &ev);
+    }
+}
+
+static void tenant_join(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_append *a = kedge_admin_append_new(req);
+    int err = kedge_admin_append_open(h, args, KEDGE_ST_JOB_JOINED, a, &d);
+    struct kedge_job *job = err ? NULL : kedge_host_job_find(h, &a->st->u.job_joined.job, false);
+    bool member = false;
+    for (uint32_t i = 0; job && i < job->params.tenant_count; i++) {
+        member = member || job->params.tenants[i] == a->tenant;
+    }
+    if (!err && !job) {
+        err = kedge_diag_set(&d, KEDGE_E_NO_JOB, "no running job \"%s\"", a->st->u.job_joined.job.s);
+    } else if (!err && (!member || !kedge_id_eq(&a->st->u.job_joined.tenant, &h->tenants[a->tenant].id))) {
+        err = kedge_diag_set(&d, KEDGE_E_DENIED, "the job's spec does not name this tenant");
+    } else if (!err && !kedge_hash_eq(&a->st->subject, &job->spec_digest)) {
+        err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement joins another spec of job \"%s\"",
+                             job->spec.name.s);
+    }
+    if (err) {
+        kedge_admin_append_fail(a, err, &d);
+        return;
+    }
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    snprintf(key, sizeof key, "job-joined/%s", job->spec.name.s);
+    a->then = joined;
+    kedge_admin_append_submit(h, a, args, key);
+}
+
+/* ---- who answers for whom ---- */
+
+static void contact_noted(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    const struct kedge_st_contact *st = &a->st->u.contact;
+    kedge_log(KEDGE_LOG_INFO, "contact", "tenant=%s about=%s entry=%" PRIu64, h->tenants[a->tenant].id.s,
+              st->about.s, a->index);
+}
+
+static void contact_set(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_append *a = kedge_admin_append_new(req);
+    int err = kedge_admin_append_open(h, args, KEDGE_ST_CONTACT, a, &d);
+    const struct kedge_st_contact *st = err ? NULL : &a->st->u.contact;
+    if (st && !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id)) {
+        err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement is about another tenant");
+    } else if (st && st->about.s[0] && kedge_host_site_find(h, a->tenant, &st->about) == KEDGE_COORD_NONE) {
+        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no site \"%s\" in this tenant", st->about.s);
+    }
+    if (err) {
+        kedge_admin_append_fail(a, err, &d);
+        return;
+    }
+    char key[KEDGE_IDEM_KEY_MAX + 1], hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_hash_hex(&st->commitment, hex);
+    snprintf(key, sizeof key, "contact/%s", hex);
+    a->then = contact_noted;
+    kedge_admin_append_submit(h, a, args, key);
+}
+
+void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                         const json_t *args)
+{
+    static const struct {
+        const char *verb;
+        void (*run)(struct kedge_host *h, struct kedge_net_request *req, const json_t *args);
+    } verbs[] = {
+        {"tenant.add", tenant_add},
+        {"tenant.list", tenant_list},
+        {"tenant.join", tenant_join},
+        {"site.token", kedge_admin_site_token},
+        {"site.pending", kedge_admin_site_pending},
+        {"site.enroll", site_enroll},
+        {"site.revoke", site_revoke},
+        {"site.list", site_list},
+        {"contact.set", contact_set},
+    };
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(verbs[i].verb, verb) == 0) {
+            verbs[i].run(h, req, args);
+            return;
+        }
+    }
+    if (kedge_admin_keys(h, req, verb, args) || kedge_admin_roles(h, req, verb, args)) {
+        return;
+    }
+    struct kedge_diag d;
+    (void)kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "unknown verb \"%.40s\"", verb);
+    kedge_admin_error(req, KEDGE_E_NOT_FOUND, &d);
+}

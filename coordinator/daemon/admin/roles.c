@@ -1,0 +1,47 @@
+#include "coordinator/daemon/admin/roles.h"
+
+#include <string.h>
+
+#include "coordinator/daemon/host.h"
+
+static bool is_in(const char *verb, const char *const *verbs)
+{
+    while (*verbs && strcmp(*verbs, verb) != 0) {
+        verbs++;
+    }
+    return *verbs != NULL;
+}
+
+bool kedge_host_has_role(const struct kedge_host *h, const struct kedge_public_key *key,
+                         enum kedge_chain_role role)
+{
+    const struct kedge_main_role *has = kedge_mainbook_role(&h->authority.book, key);
+    return has && has->role == role;
+}
+
+static bool is_configured(const struct kedge_host *h, const struct kedge_public_key *key)
+{
+    bool yes = false;
+    for (unsigned i = 0; i < h->config.operator_count; i++) {
+        yes = yes || kedge_public_key_eq(&h->config.operators[i], key);
+    }
+    return yes;
+}
+
+bool kedge_host_may_ask(const struct kedge_host *h, const struct kedge_net_peer *peer, const char *verb)
+{
+    static const char *const owner[] = {"role.grant",  "role.revoke", "role.quorum",
+                                        "role.rotate", "role.submit", NULL};
+    static const char *const reading[] = {
+        "status",     "trust",           "tenant.list",    "site.list",       "key.list",
+        "job.list",   "job.show",        "role.list",      "witness.list",    "ledger.updates",
+        "job.groups", "ledger.position", "ledger.receipt", "ledger.refusals", NULL};
+    if (peer->kind == KEDGE_NET_IPC) {
+        return true; /* the socket is 0600: whoever opens it owns the state folder */
+    }
+    if (!peer->has_key || peer->kind != KEDGE_NET_TLS || is_in(verb, owner)) {
+        return false;
+    }
+    return is_configured(h, &peer->key) || kedge_host_has_role(h, &peer->key, KEDGE_CHAIN_OPERATOR)
+           || (is_in(verb, reading) && kedge_host_has_role(h, &peer->key, KEDGE_CHAIN_AUDITOR));
+}

@@ -1,0 +1,218 @@
+#include "coordinator/daemon/restore/ended_job.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/restore/restore_walk.h"
+
+/* ---- records ---- */
+
+struct record_page {
+    struct kedge_job_record *ret;
+    size_t most, count;
+    struct kedge_diag *d;
+};
+enum { STOP = 1 }; /* ends a scan */
+
+static int take_record(void *arg, struct kedge_view key, struct kedge_view value)
+{
+    struct record_page *p = arg;
+    int err = kedge_job_record_decode(key, value, &p->ret[p->count], p->d);
+    if (err) {
+        return err;
+    }
+    return p->count++ < p->most ? KEDGE_OK : STOP;
+}
+
+int kedge_job_records_page(struct kedge_host *h, const struct kedge_id *from, size_t most,
+                           struct kedge_job_record *ret, size_t *ret_count, bool *ret_more,
+                           struct kedge_diag *d)
+{
+    struct record_page page = {.ret = ret, .most = most, .d = d};
+    struct kedge_kv_tx *tx;
+    int err = kedge_kv_begin(h->kv, false, &tx, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_kv_scan(tx, KEDGE_KV_JOB, (struct kedge_view){NULL, 0}, kedge_view_str(from->s), take_record,
+                        &page);
+    kedge_kv_abort(tx);
+    if (err && err != STOP) {
+        return d->text[0] ? err
+                          : kedge_diag_set(d, err, "coordinator.lmdb: cannot read the jobs: %s",
+                                           kedge_strerror(err));
+    }
+    *ret_more = err == STOP;
+    *ret_count = page.count - (err == STOP);
+    return KEDGE_OK;
+}
+
+int kedge_job_record_get(struct kedge_host *h, const struct kedge_id *name, struct kedge_job_record *ret,
+                         struct kedge_diag *d)
+{
+    struct kedge_view key = kedge_view_str(name->s), text;
+    struct kedge_kv_tx *tx;
+    int err = kedge_kv_begin(h->kv, false, &tx, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_kv_peek(tx, KEDGE_KV_JOB, key, &text);
+    err = err ? err : kedge_job_record_decode(key, text, ret, d);
+    kedge_kv_abort(tx);
+    return err;
+}
+
+/* ---- what the main chain says ---- */
+
+static int find_closed(struct kedge_host *h, const struct kedge_id *name, uint64_t *ret_index)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    snprintf(key, sizeof key, "job-closed/%s", name->s);
+    return kedge_ledger_find(h->main.ledger, kedge_view_str(key), ret_index);
+}
+
+bool kedge_ended_job_is_opened(struct kedge_host *h, const struct kedge_id *name)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index;
+    snprintf(key, sizeof key, "job-opened/%s", name->s);
+    return kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK;
+}
+
+bool kedge_ended_job_is_known(struct kedge_host *h, const struct kedge_id *name)
+{
+    struct kedge_job_record r;
+    struct kedge_diag d;
+    return kedge_ended_job_is_closed(h, name)
+           || (kedge_job_record_get(h, name, &r, &d) == KEDGE_OK && r.state >= KEDGE_JOB_COMPLETED);
+}
+
+bool kedge_ended_job_is_closed(struct kedge_host *h, const struct kedge_id *name)
+{
+    uint64_t index;
+    return find_closed(h, name, &index) == KEDGE_OK;
+}
+
+static int read_spec(struct kedge_host *h, const struct kedge_job_record *record, struct kedge_job_spec **ret,
+                     struct kedge_diag *d)
+{
+    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
+    struct kedge_buf text;
+    kedge_buf_init(&text, KEDGE_SPEC_MAX);
+    int err = spec ? kedge_blobs_read(h->main.blobs, &record->spec, &text, d) : KEDGE_E_NOMEM;
+    err = err ? err : kedge_job_spec_parse(kedge_buf_view(&text), spec, d);
+    kedge_buf_deinit(&text);
+    if (!err && !kedge_id_eq(&record->job, &spec->name)) {
+        err = kedge_diag_set(d, KEDGE_E_CORRUPT,
+                             "coordinator.lmdb: table job, key \"%s\": its spec is that of job \"%s\"",
+                             record->job.s, spec->name.s);
+    }
+    if (err) {
+        kedge_mem_free(spec);
+        return err == KEDGE_E_NOT_FOUND ? KEDGE_E_CORRUPT : err;
+    }
+    *ret = spec;
+    return KEDGE_OK;
+}
+
+int kedge_ended_job_read(struct kedge_host *h, const struct kedge_job_record *record,
+                         struct kedge_ended_job *ret, struct kedge_diag *d)
+{
+    uint64_t index;
+    int err = find_closed(h, &record->job, &index);
+    bool closed = !err;
+    if (err == KEDGE_E_NOT_FOUND && record->state >= KEDGE_JOB_COMPLETED) { /* it was never opened */
+        err = KEDGE_OK;
+    }
+    if (err) {
+        return err;
+    }
+    struct kedge_ended_job job = {.record = *record};
+    struct kedge_walk w = {.h = h, .d = d, .st = kedge_mem_new(1, sizeof *w.st)};
+    err = w.st ? KEDGE_OK : KEDGE_E_NOMEM;
+    err = err || !closed ? err : kedge_walk_read(&w, h->main.ledger, index, KEDGE_ST_JOB_CLOSED);
+    if (!err && closed) {
+        const struct kedge_st_job_closed *c = &w.st->u.job_closed;
+        job.round = c->rounds;
+        job.ended_ms = c->time_ms;
+        job.record.state = c->outcome == KEDGE_OUTCOME_COMPLETED   ? KEDGE_JOB_COMPLETED
+                           : c->outcome == KEDGE_OUTCOME_CANCELLED ? KEDGE_JOB_CANCELLED
+                                                                   : KEDGE_JOB_FAILED;
+        memcpy(job.reason, c->reason, sizeof job.reason);
+    }
+    kedge_mem_free(w.st);
+    err = err ? err : read_spec(h, record, &job.spec, d);
+    if (!err) {
+        *ret = job;
+    }
+    return err;
+}
+
+int kedge_ended_job_find(struct kedge_host *h, const struct kedge_id *name, struct kedge_ended_job *ret,
+                         struct kedge_diag *d)
+{
+    struct kedge_job_record record;
+    int err = kedge_job_record_get(h, name, &record, d);
+    return err ? err : kedge_ended_job_read(h, &record, ret, d);
+}
+
+void kedge_ended_job_deinit(struct kedge_ended_job *job)
+{
+    kedge_mem_free(job->spec);
+    job->spec = NULL;
+}
+
+/* ---- models ---- */
+
+/* Of the step of that round. KEDGE_E_NOT_FOUND. */
+static int models_of_step(struct kedge_walk *w, const struct kedge_id *job, uint32_t round,
+                          struct kedge_hash *ret, uint32_t *ret_count)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index;
+    snprintf(key, sizeof key, "step/%s/%08" PRIu32, job->s, round);
+    int err = kedge_ledger_find(w->h->main.ledger, kedge_view_str(key), &index);
+    err = err ? err : kedge_walk_read(w, w->h->main.ledger, index, KEDGE_ST_STEP);
+    for (uint32_t g = 0; !err && g < w->st->u.step.group_count; g++) {
+        ret[g] = w->st->u.step.groups[g].after;
+    }
+    *ret_count = err ? 0 : w->st->u.step.group_count;
+    return err;
+}
+
+static int models_at_start(struct kedge_walk *w, const struct kedge_ended_job *job, struct kedge_hash *ret,
+                           uint32_t *ret_count)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index;
+    snprintf(key, sizeof key, "job-opened/%s", job->record.job.s);
+    int err = kedge_ledger_find(w->h->main.ledger, kedge_view_str(key), &index);
+    if (err == KEDGE_E_NOT_FOUND) { /* it was cancelled before it was opened */
+        *ret_count = 0;
+        return KEDGE_OK;
+    }
+    err = err ? err : kedge_walk_read(w, w->h->main.ledger, index, KEDGE_ST_JOB_OPENED);
+    const struct kedge_st_job_opened *o = &w->st->u.job_opened;
+    uint32_t count = kedge_job_spec_models(job->spec);
+    for (uint32_t g = 0; !err && g < count; g++) {
+        ret[g] = g > 0 && g - 1 < o->first_model_count ? o->first_models[g - 1].model : o->initial_model;
+    }
+    *ret_count = err ? 0 : count;
+    return err;
+}
+
+int kedge_ended_job_models(struct kedge_host *h, const struct kedge_ended_job *job, struct kedge_hash *ret,
+                           uint32_t *ret_count, struct kedge_diag *d)
+{
+    struct kedge_walk w = {.h = h, .d = d, .st = kedge_mem_new(1, sizeof *w.st)};
+    int err = w.st ? models_of_step(&w, &job->record.job, job->round, ret, ret_count) : KEDGE_E_NOMEM;
+    if (err == KEDGE_E_NOT_FOUND && job->round > 0) { /* it ended while this round was open */
+        err = models_of_step(&w, &job->record.job, job->round - 1, ret, ret_count);
+    }
+    err = err == KEDGE_E_NOT_FOUND ? models_at_start(&w, job, ret, ret_count) : err;
+    kedge_mem_free(w.st);
+    return err;
+}

@@ -1,0 +1,81 @@
+/* A job's rounds as its statements tell them. What `job show` says of a round is computed from statements
+ * alone, by the same functions while the job runs, after a restart and when it has ended: so it is the same
+ * each time. */
+#ifndef KEDGE_COORDINATOR_DAEMON_RESTORE_HISTORY_H
+#define KEDGE_COORDINATOR_DAEMON_RESTORE_HISTORY_H
+
+#include "chain/statement/statement.h"
+#include "chain/store/blob/blobs.h"
+#include "chain/store/ledger.h"
+#include "common/base/diag.h"
+#include "job/job_spec.h"
+
+__extension__ typedef __int128 kedge_int128;
+
+struct kedge_group_metric {
+    uint64_t samples, correct;
+    kedge_int128 loss_sum; /* of loss · samples in units of 2^-KEDGE_LOSS_BITS: the same in any order */
+    uint64_t personal_samples, personal_correct; /* of sites' own models, where they keep any */
+};
+enum { KEDGE_LOSS_BITS = 24 };
+
+struct kedge_round_history {
+    uint32_t round;
+    uint32_t groups; /* 0: there is no such row */
+    uint32_t selected, accepted, refused;
+    uint32_t members[KEDGE_GROUPS_MAX]; /* accepted inputs per group */
+    uint64_t opened_ms, closed_ms;      /* as its statements say; 0: they do not */
+    uint64_t main_size;                 /* entries of the main chain up to its step; 0: it is not closed */
+    uint64_t
+        statements; /* main_size, and what the checkpoints up to there say of the job's tenants' ledgers */
+    struct kedge_group_metric metrics[KEDGE_GROUPS_MAX]; /* of the models that the round gave */
+};
+
+/* An empty row of that round. */
+void kedge_history_begin(struct kedge_round_history *ret, const struct kedge_job_spec *spec, uint32_t round);
+void kedge_history_add_aggregate(struct kedge_round_history *row, const struct kedge_st_aggregate *a);
+void kedge_history_add_evaluation(struct kedge_round_history *row, const struct kedge_st_evaluation *e);
+/* Over all test samples of the group; samples must not be 0. */
+double kedge_history_loss(const struct kedge_group_metric *m);
+
+/* Where a job's statements are. Ledgers and blobs may be read by any thread. */
+struct kedge_history_log {
+    struct kedge_id tenant;
+    struct kedge_hash salted;
+    struct kedge_ledger *ledger;
+    struct kedge_blobs *blobs;
+};
+struct kedge_history_source {
+    const struct kedge_job_spec *spec;
+    struct kedge_ledger *main;
+    const struct kedge_history_log *tenants; /* of this job */
+    uint32_t tenant_count;
+};
+
+/* What one page of rounds may take. */
+enum {
+    KEDGE_HISTORY_PAGE_MAX = 512,      /* rounds */
+    KEDGE_HISTORY_STATEMENTS = 100000, /* statements read; a page that has a round ends after that round */
+};
+/* Rounds whose JSON is sure to fit into one answer, for so many groups. */
+uint32_t kedge_history_page_rounds(uint32_t groups);
+
+struct kedge_history_page {
+    struct kedge_round_history *rows; /* room for `most` */
+    uint32_t most, count;
+    bool without_evaluations; /* metrics stay zero */
+    uint32_t next;            /* round to go on with; KEDGE_HISTORY_END: there are no more */
+};
+#define KEDGE_HISTORY_END UINT32_MAX
+
+/* Reads the closed rounds from …to `last`, at most page->most of them. KEDGE_E_CORRUPT names the entry. */
+KEDGE_NODISCARD int kedge_history_read(const struct kedge_history_source *source, uint32_t from,
+                                       uint32_t last, struct kedge_history_page *page,
+                                       struct kedge_diag *reterr);
+/* What a round-opened says: sites selected (of a job with a buffer also those still at work, from its lists),
+ * time. */
+KEDGE_NODISCARD int kedge_history_take_opened(const struct kedge_history_source *source,
+                                              const struct kedge_st_round_opened *o,
+                                              struct kedge_round_history *row, struct kedge_diag *reterr);
+
+#endif

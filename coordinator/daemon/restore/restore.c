@@ -1,0 +1,494 @@
+/* Restart: everything is read from what was durable and told to the core before START. There is no other
+ * recovery. */
+#include "coordinator/daemon/restore/restore.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/statement/input_list.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/members.h"
+#include "coordinator/daemon/records.h"
+#include "coordinator/daemon/restore/ended_job.h"
+#include "coordinator/daemon/restore/restore_buffer.h"
+#include "coordinator/daemon/restore/restore_edges.h"
+#include "coordinator/daemon/restore/restore_groups.h"
+#include "coordinator/daemon/restore/restore_trained.h"
+#include "coordinator/daemon/restore/restore_walk.h"
+#include "coordinator/daemon/restore/tenant_folders.h"
+#include "coordinator/daemon/restore/torn_copy.h"
+#include "coordinator/daemon/rounds/classes.h"
+#include "coordinator/daemon/rounds/first_models.h"
+#include "coordinator/daemon/rounds/rounds.h"
+#include "coordinator/daemon/sites/blobs.h"
+#include "coordinator/daemon/sites/refusals.h"
+
+enum { RECORDS_AT_ONCE = 256 }; /* of all jobs that the coordinator ever had */
+
+/* ---- members ---- */
+
+static int load_site(struct kedge_walk *w, uint64_t index)
+{
+    uint32_t site;
+    (void)index;
+    int err = kedge_host_site_add(w->h, w->tenant, &w->st->u.site_enrolled, &site);
+    if (err == KEDGE_E_FULL
+        || err == KEDGE_E_EXISTS) { /* two admins at once; neither may keep us from starting */
+        kedge_log(KEDGE_LOG_ERROR, "site left out", "tenant=%s site=%s: %s", w->st->u.site_enrolled.tenant.s,
+                  w->st->u.site_enrolled.site.s, kedge_strerror(err));
+        return KEDGE_OK;
+    }
+    return err ? kedge_diag_set(w->d, err, "site %s of tenant %s: %s", w->st->u.site_enrolled.site.s,
+                                w->st->u.site_enrolled.tenant.s, kedge_strerror(err))
+               : KEDGE_OK;
+}
+
+static int load_revoked(struct kedge_walk *w, uint64_t index)
+{
+    (void)index;
+    uint32_t site = kedge_host_site_find(w->h, w->tenant, &w->st->u.site_revoked.site);
+    if (site != KEDGE_COORD_NONE) {
+        kedge_host_site_revoke(w->h, site);
+    }
+    return KEDGE_OK;
+}
+
+/* What the ledger says of a witness that was signed out since needs no place; one for which there is none, or
+ * whose key somebody else has by now, is said and left out: what a tenant's admin signed must not keep us
+ * from starting. */
+static int load_witness(struct kedge_walk *w, uint64_t index)
+{
+    (void)index;
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    const struct kedge_st_witness_enrolled *st = &w->st->u.witness_enrolled;
+    snprintf(key, sizeof key, "witness-revoked/%s", st->witness.s);
+    if (kedge_ledger_find(w->ledger, kedge_view_str(key), NULL) == KEDGE_OK) {
+        return KEDGE_OK;
+    }
+    int err = kedge_host_witness_add(w->h, w->tenant, st);
+    if (err) {
+        kedge_log(KEDGE_LOG_ERROR, "witness left out", "tenant=%s witness=%s: %s", st->tenant.s,
+                  st->witness.s, kedge_strerror(err));
+    }
+    return KEDGE_OK;
+}
+
+static int load_tenant(struct kedge_walk *w, const struct kedge_id *id)
+{
+    struct kedge_host *h = w->h;
+    int err = kedge_host_tenant_load(h, id, w->d);
+    if (err == KEDGE_E_NOT_FOUND) { /* a crash within tenant.add; the next tenant.add goes on with it */
+        kedge_log(KEDGE_LOG_WARN, "tenant is not whole yet", "tenant=%s", id->s);
+        return KEDGE_OK;
+    }
+    if (err) {
+        return err;
+    }
+    w->tenant = h->tenant_count - 1;
+    struct kedge_tenant *t = &h->tenants[w->tenant];
+    err = kedge_walk_last(w, h->main.ledger, "checkpoint", id->s);
+    if (!err && w->found) {
+        struct kedge_view digits = kedge_view_str(w->last_key + strlen("checkpoint/") + strlen(id->s) + 1);
+        while (digits.len > 1 && digits.ptr[0] == '0') {
+            digits.ptr++;
+            digits.len--;
+        }
+        err = kedge_decimal_decode(digits, INT64_MAX, &t->anchored_size);
+        err = err ? err : kedge_torn_check_anchored(w, t);
+    }
+    err = err ? err : kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_ENROLLED, "", KEDGE_WALK_ALL, load_site);
+    err =
+        err ? err : kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_REVOKED, "", KEDGE_WALK_ALL, load_revoked);
+    return err ? err
+               : kedge_walk_all(w, t->log.ledger, KEDGE_ST_WITNESS_ENROLLED, "", KEDGE_WALK_ALL,
+                                load_witness);
+}
+
+/* ---- jobs ---- */
+
+static int envelope_hash(struct kedge_walk *w, uint64_t index, struct kedge_digest *ret)
+{
+    struct kedge_buf entry;
+    struct kedge_hash hash;
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    int err = kedge_ledger_get(w->ledger, index, &entry);
+    kedge_sha256(kedge_buf_view(&entry), &hash);
+    kedge_buf_deinit(&entry);
+    memcpy(ret->b, hash.b, sizeof ret->b);
+    return err;
+}
+
+static int load_evaluation(struct kedge_walk *w, uint64_t index)
+{
+    const struct kedge_st_evaluation *e = &w->st->u.evaluation;
+    uint32_t site = kedge_host_site_find(w->h, w->tenant, &e->site);
+    kedge_job_metric_add(w->job, e);
+    struct kedge_coord_job_view view;
+    if (site != KEDGE_COORD_NONE && kedge_coord_job(w->h->coord, w->job->slot, &view)) {
+        struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_EVALUATED,
+                                       .job = w->job->slot,
+                                       .site = site,
+                                       .round = e->round,
+                                       .leaf = index};
+        int err = envelope_hash(w, index, &ev.envelope);
+        if (err) {
+            return err;
+        }
+        kedge_host_step(w->h, &ev);
+    }
+    return KEDGE_OK;
+}
+
+static int load_accepted(struct kedge_walk *w, uint64_t index)
+{
+    const struct kedge_st_update *u = &w->st->u.update;
+    uint32_t site = kedge_host_site_find(w->h, w->tenant, &u->site);
+    if (site == KEDGE_COORD_NONE) {
+        return KEDGE_OK;
+    }
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ACCEPTED,
+                                   .job = w->job->slot,
+                                   .site = site,
+                                   .round = u->round,
+                                   .group = u->group,
+                                   .leaf = index,
+                                   .weight = u->samples,
+                                   .kind = u->update_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN
+                                                                                  : KEDGE_TASK_TRAIN};
+    int err = envelope_hash(w, index, &ev.envelope);
+    if (err) {
+        return err;
+    }
+    memcpy(ev.update.b, w->st->subject.b, sizeof ev.update.b);
+    memcpy(ev.base.b, u->base.b, sizeof ev.base.b);
+    if (ev.kind == KEDGE_TASK_PRETRAIN) {
+        w->job->pretrain[site] = w->st->subject;
+    } else if (w->job->trained) {
+        w->job->trained[site] = (struct kedge_trained){.update = w->st->subject, .base = u->base};
+    }
+    kedge_host_step(w->h, &ev);
+    return KEDGE_OK;
+}
+
+static int row_opened(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row)
+{
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROW,
+                                   .job = w->job->slot,
+                                   .site = site,
+                                   .round = row->round > 0 ? row->round : w->job->round,
+                                   .selected = row->use != KEDGE_USE_CANDIDATE};
+    kedge_host_step(w->h, &ev);
+    return KEDGE_OK;
+}
+
+/* Where the job's statements are; ret_logs: KEDGE_SPEC_TENANTS_MAX. */
+static struct kedge_history_source source_of(const struct kedge_host *h, const struct kedge_job *job,
+                                             struct kedge_history_log *ret_logs)
+{
+    for (uint32_t i = 0; i < job->params.tenant_count; i++) {
+        const struct kedge_tenant *t = &h->tenants[job->params.tenants[i]];
+        ret_logs[i] = (struct kedge_history_log){t->id, t->salted, t->log.ledger, t->log.blobs};
+    }
+    return (struct kedge_history_source){.spec = &job->spec,
+                                         .main = h->main.ledger,
+                                         .tenants = ret_logs,
+                                         .tenant_count = job->params.tenant_count};
+}
+
+/* The rows of the closed rounds that `job show` can tell of; what evaluations add comes with load_evaluation.
+ */
+static int load_history(struct kedge_walk *w)
+{
+    struct kedge_job *job = w->job;
+    struct kedge_history_log *logs = kedge_mem_new(KEDGE_SPEC_TENANTS_MAX, sizeof *logs);
+    struct kedge_history_page page = {.most = KEDGE_HISTORY_PAGE_MAX, .without_evaluations = true};
+    page.next = job->round < KEDGE_HISTORY_MAX ? 0 : job->round - KEDGE_HISTORY_MAX + 1;
+    page.rows = kedge_mem_new(page.most, sizeof *page.rows);
+    int err = logs && page.rows ? KEDGE_OK : KEDGE_E_NOMEM;
+    while (!err && page.next != KEDGE_HISTORY_END) {
+        const struct kedge_history_source source = source_of(w->h, job, logs);
+        err = kedge_history_read(&source, page.next, job->round, &page, w->d);
+        for (uint32_t i = 0; i < page.count && !err; i++) {
+            *kedge_job_history(job, page.rows[i].round, true) = page.rows[i];
+        }
+    }
+    kedge_mem_free(page.rows);
+    kedge_mem_free(logs);
+    return err;
+}
+
+static int load_opened_row(struct kedge_walk *w, const struct kedge_st_round_opened *o)
+{
+    struct kedge_history_log *logs = kedge_mem_new(KEDGE_SPEC_TENANTS_MAX, sizeof *logs);
+    if (!logs) {
+        return KEDGE_E_NOMEM;
+    }
+    const struct kedge_history_source source = source_of(w->h, w->job, logs);
+    int err = kedge_history_take_opened(&source, o, kedge_job_history(w->job, o->round, true), w->d);
+    kedge_mem_free(logs);
+    return err;
+}
+
+static int kind_of_round(struct kedge_walk *w, uint32_t round, enum kedge_task_kind *ret)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index;
+    snprintf(key, sizeof key, "round-opened/%s/%08u", w->job->spec.name.s, round);
+    int err = kedge_ledger_find(w->h->main.ledger, kedge_view_str(key), &index);
+    err = err == KEDGE_E_NOT_FOUND ? kedge_diag_set(w->d, KEDGE_E_CORRUPT, "the main chain has no %s", key)
+                                   : err;
+    err = err ? err : kedge_walk_read(w, w->h->main.ledger, index, KEDGE_ST_ROUND_OPENED);
+    if (!err) {
+        *ret =
+            w->st->u.round_opened.round_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
+    }
+    return err;
+}
+
+static int load_closed_round(struct kedge_walk *w)
+{
+    struct kedge_job *job = w->job;
+    struct kedge_digest models[KEDGE_GROUPS_MAX];
+    int err = kedge_walk_last(w, w->h->main.ledger, "step", job->spec.name.s);
+    if (err || !w->found) {
+        return err;
+    }
+    err = kedge_walk_read(w, w->h->main.ledger, w->last_index, KEDGE_ST_STEP);
+    if (err) {
+        return err;
+    }
+    const struct kedge_st_step *step = &w->st->u.step;
+    for (uint32_t g = 0; g < step->group_count; g++) {
+        memcpy(models[g].b, step->groups[g].after.b, sizeof models[g].b);
+        job->directions[g] = step->groups[g].direction;
+        job->made[g] = step->groups[g].made;
+        job->split_of[g] = step->groups[g].split_of;
+        job->merged_into[g] = step->groups[g].merged_into;
+        job->states[g] = step->groups[g].state_after;
+        job->models[g] = step->groups[g].after;
+    }
+    job->model_count = step->group_count;
+    job->kept = strcmp(step->rule, KEDGE_RULE_KEPT) == 0;
+    if (kedge_job_spec_asks_classes(&job->spec, step->round)) {
+        memcpy(job->classes, step->classes, sizeof job->classes);
+    }
+    kedge_close_merged_directions(job->directions, job->merged_into);
+    job->round = step->round;
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND,
+                                   .job = job->slot,
+                                   .round = job->round,
+                                   .closed = true,
+                                   .regroup = kedge_job_spec_drifted(step->drift),
+                                   .model_count = job->model_count,
+                                   .models = models};
+    err = kind_of_round(w, job->round, &ev.kind); /* `step` is overwritten */
+    if (!err && job->spec.learns_classes && job->round > KEDGE_CLASSES_ROUND) {
+        err = kedge_learnt_classes(w->h, &job->spec.name, job->classes, w->d);
+    }
+    err = err ? err : kedge_restore_models(w, job->round);
+    if (err) {
+        return err;
+    }
+    kedge_host_step(w->h, &ev);
+    err = kedge_restore_edges(w);
+    err = err ? err : kedge_restore_trained(w);
+    return err ? err : kedge_restore_groups(w, ev.kind);
+}
+
+static int load_open_round(struct kedge_walk *w)
+{
+    struct kedge_job *job = w->job;
+    int err = kedge_walk_last(w, w->h->main.ledger, "round-opened", job->spec.name.s);
+    if (err || !w->found) {
+        return err;
+    }
+    err = kedge_walk_read(w, w->h->main.ledger, w->last_index, KEDGE_ST_ROUND_OPENED);
+    if (err) {
+        return err;
+    }
+    char step_key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t step_index;
+    struct kedge_st_round_opened o = w->st->u.round_opened;
+    snprintf(step_key, sizeof step_key, "step/%s/%08u", job->spec.name.s, o.round);
+    if (kedge_ledger_find(w->h->main.ledger, kedge_view_str(step_key), &step_index) == KEDGE_OK) {
+        return job->params.buffer > 0 ? kedge_restore_at_work(w, &o) : KEDGE_OK;
+    }
+    job->round = o.round;
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND,
+                                   .job = job->slot,
+                                   .round = o.round,
+                                   .draw = o.draw,
+                                   .closed = false,
+                                   .kind = o.round_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN
+                                                                                : KEDGE_TASK_TRAIN};
+    kedge_host_step(w->h, &ev);
+    err = load_opened_row(w, &o);
+    for (uint32_t i = 0; i < o.tenant_count && !err; i++) {
+        err = kedge_restore_rows(w, &o.tenants[i].id, &o.tenants[i].list, row_opened);
+    }
+    err = err ? err : kedge_host_refusals_load(w->h, job, w->d);
+    return err ? err : kedge_restore_updates(w, o.round, load_accepted);
+}
+
+/* Tells the core of the job (JOB_SUBMIT: the main chain does not know it yet) and of the tenants that joined.
+ */
+/* By the wall clock: the time for which nothing ran counts, too. */
+static uint64_t waited_ns(const struct kedge_job *job)
+{
+    uint64_t now_ms = kedge_os_unix_ms();
+    return now_ms > job->created_ms ? (now_ms - job->created_ms) * 1000000u : 0;
+}
+
+static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coord_event_type type)
+{
+    struct kedge_digest models[KEDGE_GROUPS_MAX];
+    bool halted = job->state == KEDGE_JOB_HALTED && job->reason == KEDGE_OK;
+    struct kedge_coord_event ev = {.type = type,
+                                   .job = job->slot,
+                                   .params = &job->params,
+                                   .waited_ns = waited_ns(job),
+                                   .state = halted ? KEDGE_JOB_HALTED : KEDGE_JOB_ENROLLING};
+    kedge_first_models_tell(job, models, &ev);
+    kedge_host_step(h, &ev);
+    for (uint32_t i = 0; i < job->params.tenant_count; i++) {
+        char key[KEDGE_IDEM_KEY_MAX + 1];
+        uint64_t index;
+        uint32_t tenant = job->params.tenants[i];
+        snprintf(key, sizeof key, "job-joined/%s", job->spec.name.s);
+        if (kedge_ledger_find(h->tenants[tenant].log.ledger, kedge_view_str(key), &index) == KEDGE_OK) {
+            job->joined[tenant] = true;
+            struct kedge_coord_event joined = {
+                .type = KEDGE_EV_JOB_JOINED, .job = job->slot, .tenant = tenant};
+            kedge_host_step(h, &joined);
+        }
+    }
+}
+
+static int load_live_job(struct kedge_walk *w)
+{
+    tell_job(w->h, w->job, KEDGE_EV_LOAD_JOB);
+    int err = load_closed_round(w);
+    bool none_closed = w->job->round == 0; /* groups by last models are stated from round 1 on */
+    err = err || !w->job->trained || !none_closed ? err : kedge_restore_stated(w);
+    err = err ? err : load_open_round(w);
+    return err ? err : kedge_torn_check_rounds(w);
+}
+
+/* As job-opened says, or made again where it is still to come. */
+static int load_first_models(struct kedge_walk *w, const uint64_t *opened)
+{
+    int err = opened ? kedge_walk_read(w, w->h->main.ledger, *opened, KEDGE_ST_JOB_OPENED)
+                     : kedge_first_models_make(w->h, w->job, w->d);
+    if (!err && opened) {
+        kedge_first_models_take(w->job, &w->st->u.job_opened);
+    }
+    kedge_first_models_begin(w->job);
+    return err;
+}
+
+/* One that has not ended. */
+static int load_job(struct kedge_walk *w, const struct kedge_job_record *record)
+{
+    struct kedge_host *h = w->h;
+    struct kedge_buf text;
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index;
+    kedge_buf_init(&text, KEDGE_SPEC_MAX);
+    int err = kedge_blobs_read(h->main.blobs, &record->spec, &text, w->d);
+    err = err ? err : kedge_host_job_make(h, kedge_buf_view(&text), &w->job, w->d);
+    kedge_buf_deinit(&text);
+    if (err) {
+        return kedge_diag_wrap(w->d, err, "coordinator.lmdb: table job, key \"%s\"", record->job.s);
+    }
+    struct kedge_job *job = w->job;
+    if (!kedge_id_eq(&record->job, &job->spec.name)) {
+        return kedge_diag_set(w->d, KEDGE_E_CORRUPT,
+                              "coordinator.lmdb: table job, key \"%s\": its spec is that of job \"%s\"",
+                              record->job.s, job->spec.name.s);
+    }
+    job->initial_model = record->initial_model;
+    job->state = record->state;
+    job->stored_state = (int)record->state;
+    job->reason = record->reason;
+    job->created_ms = record->created_ms;
+    memcpy(job->token_hash, record->token, sizeof job->token_hash);
+    snprintf(key, sizeof key, "job-opened/%s", job->spec.name.s);
+    bool opened = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK;
+    err = load_first_models(w, opened ? &index : NULL);
+    err = !err && opened ? load_live_job(w) : err;
+    job->unopened = !opened;
+    err = err ? err : load_history(w);
+    return err ? err : kedge_walk_tenants(w, KEDGE_ST_EVALUATION, KEDGE_WALK_ALL, load_evaluation);
+}
+
+/* Ended jobs stay where they are: in the record. The job's own record says what the main chain does not; both
+ * must agree on whether it has ended, but for one that was never opened, of which the main chain says
+ * nothing. */
+static int load_record(struct kedge_walk *w, const struct kedge_job_record *r)
+{
+    if (kedge_ended_job_is_closed(w->h, &r->job)) {
+        return KEDGE_OK;
+    }
+    if (r->state < KEDGE_JOB_COMPLETED) {
+        return load_job(w, r);
+    }
+    return kedge_ended_job_is_opened(w->h, &r->job) ? kedge_diag_set(
+               w->d, KEDGE_E_CORRUPT,
+               "coordinator.lmdb: table job, key \"%s\": it says %s, the main chain has no job-closed",
+               r->job.s, kedge_job_state_name(r->state))
+                                                    : KEDGE_OK;
+}
+
+static int load_jobs(struct kedge_walk *w)
+{
+    struct kedge_job_record *records = kedge_mem_new(RECORDS_AT_ONCE + 1, sizeof *records);
+    struct kedge_id from = {.s = ""};
+    bool more = true;
+    int err = records ? KEDGE_OK : KEDGE_E_NOMEM;
+    while (!err && more) {
+        size_t count;
+        err = kedge_job_records_page(w->h, &from, RECORDS_AT_ONCE, records, &count, &more, w->d);
+        for (size_t i = 0; !err && i < count; i++) {
+            err = load_record(w, &records[i]);
+        }
+        from = !err && more ? records[count].job : from;
+    }
+    kedge_mem_free(records);
+    return err;
+}
+
+int kedge_host_restore(struct kedge_host *h, struct kedge_diag *d)
+{
+    struct kedge_id *ids = NULL;
+    size_t count = 0;
+    struct kedge_walk w = {.h = h, .d = d, .st = kedge_mem_new(1, sizeof *w.st)};
+    int err = w.st ? kedge_host_tenant_folders(h, &ids, &count, d) : KEDGE_E_NOMEM;
+    for (size_t i = 0; i < count && !err; i++) {
+        err = load_tenant(&w, &ids[i]);
+    }
+    err = err ? err : kedge_host_seen_load(h, d);
+    err = err ? err : load_jobs(&w);
+    err = err ? err : kedge_host_refusals_sweep(h, d);
+    err = err ? err : kedge_host_sweep(h, d);
+    kedge_mem_free(ids);
+    kedge_mem_free(w.st);
+    return err;
+}
+
+void kedge_host_begin(struct kedge_host *h)
+{
+    struct kedge_coord_event ev = {.type = KEDGE_EV_START};
+    kedge_host_step(h, &ev);
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
+        if (h->jobs[i].used && h->jobs[i].unopened) {
+            h->jobs[i].unopened = false;
+            tell_job(h, &h->jobs[i], KEDGE_EV_JOB_SUBMIT);
+        }
+    }
+}

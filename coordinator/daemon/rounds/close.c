@@ -1,0 +1,271 @@
+/* Closing a round: from the accepted inputs to models, aggregates and input lists. Runs over a snapshot, on
+ * two workers: one computes the models (round/close), one writes the lists. Groups that must be found
+ * first, and weights that follow from statements or files, are found by the one, which then does both. */
+#include "coordinator/daemon/rounds/close.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/host.h"
+
+static uint32_t place_of(const struct kedge_job *job, uint32_t tenant)
+{
+    uint32_t place = 0;
+    while (place < job->params.tenant_count && job->params.tenants[place] != tenant) {
+        place++;
+    }
+    return place;
+}
+
+/* Models of two rounds ago have been fetched by all who will: the new ones may have their pages. */
+static void cool_former(struct kedge_host *h, const struct close_work *w)
+{
+    for (uint32_t i = 0; i < w->former_count; i++) {
+        bool current = false;
+        for (uint32_t g = 0; g < w->close.result->groups; g++) {
+            current = current || kedge_hash_eq(&w->former[i], &w->close.result->before[g]);
+        }
+        if (!current) {
+            kedge_blobs_cool(h->main.blobs, &w->former[i]);
+        }
+    }
+}
+
+/* Keeps which updates groups rest on: where groups were cut that of this round, where they stay though new
+ * ones were due that of the site's last group. */
+static void note_inputs(struct kedge_job *job, const struct kedge_close *c)
+{
+    for (size_t i = 0; i < c->input_count; i++) {
+        struct kedge_hash *by = &job->pretrain[c->inputs[i].site];
+        if (c->inputs[i].to > 0) {
+            memcpy(by->b, c->inputs[i].in.update.b, KEDGE_HASH_LEN);
+        } else if (c->result->kept) {
+            *by = job->grouped_by[c->inputs[i].site];
+        }
+    }
+    if (c->result->kept) {
+        kedge_log(KEDGE_LOG_WARN, "round",
+                  "job=%s round=%u groups are kept: %zu sites pre-trained in time, too few to make new ones",
+                  job->spec.name.s, c->result->round, c->input_count);
+    }
+}
+
+static void models_run(struct kedge_host *h, struct kedge_work *work)
+{
+    struct close_part *part = (struct close_part *)work;
+    struct close_work *w = part->close;
+    cool_former(h, w);
+    if (w->close.result->kind == KEDGE_TASK_PRETRAIN) {
+        if (w->close.result->kept) {
+            kedge_close_keep(&w->close);
+        } else {
+            part->err = kedge_close_pretrain(&w->close);
+        }
+        part->err = part->err ? part->err : kedgei_close_lists(h, w, &part->diag);
+        return;
+    }
+    bool weighed = kedge_close_is_light(&w->job->spec);
+    part->err = kedgei_close_classes(h, w, &part->diag);
+    part->err = part->err || weighed ? part->err : kedge_close_weigh(&w->close);
+    part->err = part->err ? part->err : kedge_close_train(&w->close);
+    if (!weighed) {
+        part->err = part->err ? part->err : kedgei_close_lists(h, w, &part->diag);
+    }
+}
+
+static void lists_run(struct kedge_host *h, struct kedge_work *work)
+{
+    struct close_part *part = (struct close_part *)work;
+    part->err = kedgei_close_lists(h, part->close, &part->diag);
+}
+
+static void finish(struct kedge_host *h, struct close_work *w)
+{
+    struct kedge_job *job = w->job;
+    struct kedge_round_result *r = w->close.result;
+    const struct close_part *failed = w->models.err ? &w->models : &w->lists;
+    struct kedge_coord_event ev = {
+        .type = KEDGE_EV_ROUND_COMPUTED, .job = job->slot, .round = r->round, .err = failed->err};
+    if (failed->err) {
+        kedge_log(KEDGE_LOG_WARN, "round", "job=%s round=%u can not be computed: %s", job->spec.name.s,
+                  r->round, failed->diag.text[0] ? failed->diag.text : kedge_strerror(failed->err));
+        kedge_host_job_fault(job, "the close of a round", "round %u: %s", r->round, failed->diag.text);
+        kedge_round_result_free(r);
+    } else {
+        kedge_round_result_free(job->result);
+        job->result = r;
+        if (kedge_job_spec_asks_classes(&job->spec, r->round)) {
+            memcpy(job->classes, w->classes, sizeof job->classes);
+            memcpy(job->classes_fault, w->classes_fault, sizeof job->classes_fault);
+        }
+        memcpy(job->directions, r->directions, sizeof job->directions);
+        memcpy(job->made, r->made, sizeof job->made);
+        memcpy(job->split_of, r->split_of, sizeof job->split_of);
+        memcpy(job->merged_into, r->merged_into, sizeof job->merged_into);
+        kedge_close_merged_directions(job->directions, job->merged_into);
+        note_inputs(job, &w->close);
+        ev.regroup = kedge_job_spec_drifted(r->drift);
+        for (uint32_t g = 0; g < r->groups; g++) {
+            memcpy(w->digests[g].b, r->after[g].b, KEDGE_HASH_LEN);
+        }
+        ev.model_count = r->groups;
+        ev.models = w->digests;
+        ev.assigned_count = r->assigned_count;
+        ev.assigned_sites = r->assigned_sites;
+        ev.assigned_groups = r->assigned_groups;
+    }
+    kedge_host_step(h, &ev);
+    kedge_mem_free(w->close.inputs);
+    kedge_mem_free(w->close.others);
+    kedge_mem_free(w->rows);
+    kedge_mem_free(w);
+}
+
+static void part_done(struct kedge_host *h, struct kedge_item *item)
+{
+    struct close_work *w = ((struct close_part *)item)->close;
+    if (--w->parts_left == 0) {
+        finish(h, w);
+    }
+}
+
+static void start(struct kedge_host *h, struct close_work *w)
+{
+    w->models = (struct close_part){.work = {{part_done}, models_run}, .close = w};
+    w->lists = (struct close_part){.work = {{part_done}, lists_run}, .close = w};
+    bool both = w->close.result->kind != KEDGE_TASK_PRETRAIN && kedge_close_is_light(&w->job->spec);
+    int err = both ? kedge_close_weigh(&w->close) : KEDGE_OK;
+    w->models.err = err;
+    w->parts_left = !err && both ? 2 : 1;
+    if (err) {
+        kedge_host_post(h, &w->models.work.item);
+        return;
+    }
+    kedge_host_work(h, &w->models.work);
+    if (both) {
+        kedge_host_work(h, &w->lists.work);
+    }
+}
+
+/* ---- snapshot on the loop ---- */
+
+/* Of the site's task: in an asynchronous job this one or an earlier one. */
+static uint32_t round_of(const struct kedge_host *h, const struct close_work *w, uint32_t site)
+{
+    const struct kedge_coord_row *row = kedge_coord_row(h->coord, w->job->slot, site);
+    return w->job->params.buffer > 0 && row->selected ? row->task_round : w->close.result->round;
+}
+
+static int snapshot_input(struct kedge_host *h, struct close_work *w, uint32_t site, uint32_t group,
+                          uint32_t former, const struct kedge_coord_input *in)
+{
+    struct kedge_close_input *c = &w->close.inputs[w->close.input_count++];
+    struct kedge_hash digest;
+    *c = (struct kedge_close_input){
+        .site = site, .tenant = h->sites[site].tenant, .group = group, .former = former, .in = *in};
+    c->place = place_of(w->job, c->tenant);
+    c->is_root = kedge_job_spec_is_root(&w->job->spec, c->place, &h->sites[site].id);
+    c->round = round_of(h, w, site);
+    memcpy(digest.b, in->update.b, KEDGE_HASH_LEN);
+    return kedge_blobs_at(h->tenants[c->tenant].log.blobs, &digest, c->path, &c->file);
+}
+
+/* A pre-training in a round of training, which gave its site this group, or an input that was refused. */
+static void snapshot_row(struct kedge_host *h, struct close_work *w, uint32_t site, uint32_t group,
+                         const struct kedge_coord_input *in)
+{
+    bool at_door = in->progress == KEDGE_INPUT_REFUSED;
+    bool refused = at_door || in->group == KEDGE_COORD_NONE; /* accepted, but it fits no group */
+    struct close_row *c = &w->rows[w->row_count++];
+    c->tenant = h->sites[site].tenant;
+    c->row = (struct kedge_input_row){.site = h->sites[site].id,
+                                      .use = refused ? KEDGE_USE_REFUSED : KEDGE_USE_GROUPED,
+                                      .group = group == KEDGE_COORD_NONE ? 0 : group,
+                                      .leaf = at_door ? 0 : in->leaf,
+                                      .weight = refused ? 0 : 1};
+    uint32_t round = round_of(h, w, site);
+    c->row.round = round == w->close.result->round ? 0 : round;
+    memcpy(c->row.update.b, in->update.b, KEDGE_HASH_LEN);
+    if (refused) {
+        snprintf(c->row.reason, sizeof c->row.reason, "%s",
+                 kedge_err_code(at_door ? in->reason : KEDGE_E_ARG));
+    }
+}
+
+static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t site)
+{
+    const struct kedge_coord_row *row = kedge_coord_row(h->coord, w->job->slot, site);
+    bool cold = w->close.result->kind == KEDGE_TASK_PRETRAIN;
+    if (!row) {
+        return KEDGE_OK;
+    }
+    const struct kedge_coord_input *main_in = cold ? &row->pretrain : &row->train;
+    int err = KEDGE_OK;
+    if (main_in->progress == KEDGE_INPUT_ACCEPTED) {
+        err = snapshot_input(h, w, site, cold ? 0 : main_in->group, row->group, main_in);
+    } else if (main_in->progress == KEDGE_INPUT_REFUSED) {
+        snapshot_row(h, w, site, row->group, main_in);
+    }
+    bool any = !cold && kedge_job_spec_refreshes(&w->job->spec, w->close.result->round);
+    if (row->group != KEDGE_COORD_NONE && (any || (cold && main_in->progress != KEDGE_INPUT_ACCEPTED))) {
+        w->close.others[w->close.other_count++] = (struct kedge_close_other){
+            site, row->group, place_of(w->job, h->sites[site].tenant), w->job->pretrain[site]};
+    }
+    bool both_refused =
+        main_in->progress == KEDGE_INPUT_REFUSED && row->pretrain.progress == KEDGE_INPUT_REFUSED;
+    if (!cold && !both_refused
+        && (row->pretrain.progress == KEDGE_INPUT_ACCEPTED
+            || row->pretrain.progress == KEDGE_INPUT_REFUSED)) {
+        bool is_taken = row->pretrain.progress == KEDGE_INPUT_ACCEPTED;
+        snapshot_row(h, w, site, is_taken ? row->pretrain.group : row->group, &row->pretrain);
+    }
+    return err;
+}
+
+void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx)
+{
+    uint32_t n;
+    const uint32_t *order = kedge_coord_site_order(h->coord, &n);
+    struct kedge_coord_job_view view;
+    bool known = kedge_coord_job(h->coord, job->slot, &view);
+    struct close_work *w = kedge_mem_new(1, sizeof *w);
+    KEDGE_ASSERT(known && w);
+    w->job = job;
+    w->close = (struct kedge_close){.host = kedge_host_close_files(h),
+                                    .spec = &job->spec,
+                                    .layout = &job->layout,
+                                    .limit = job->limit,
+                                    .initial = job->initial_model,
+                                    .d = &w->models.diag};
+    w->close.result = kedge_mem_new(1, sizeof *w->close.result);
+    w->close.inputs = kedge_mem_new(n, sizeof *w->close.inputs);
+    w->close.others = kedge_mem_new(n, sizeof *w->close.others);
+    w->rows = kedge_mem_new((size_t)n * 2, sizeof *w->rows);
+    KEDGE_ASSERT(w->close.result && w->close.inputs && w->close.others && w->rows);
+    w->close.result->round = fx->round;
+    w->close.result->kind = fx->kind;
+    w->close.result->kept = fx->keeps;
+    w->close.result->groups = view.model_count;
+    for (uint32_t g = 0; g < view.model_count; g++) {
+        memcpy(w->close.result->before[g].b, view.models[g].b, KEDGE_HASH_LEN);
+    }
+    memcpy(w->close.result->directions, job->directions, sizeof job->directions);
+    if (fx->kind != KEDGE_TASK_PRETRAIN || fx->keeps) {
+        memcpy(w->close.result->made, job->made, sizeof job->made);
+        memcpy(w->close.result->merged_into, job->merged_into, sizeof job->merged_into);
+    }
+    memcpy(w->close.result->since, job->since, sizeof job->since);
+    memcpy(w->close.result->state_before, job->states, sizeof job->states);
+    w->former_count = job->result ? job->result->groups : 0;
+    if (job->result) {
+        memcpy(w->former, job->result->before, sizeof w->former);
+    }
+    int err = KEDGE_OK;
+    for (uint32_t i = 0; i < n && !err; i++) {
+        err = snapshot_site(h, w, order[i]);
+    }
+    KEDGE_ASSERT(!err); /* paths of blobs fit: they did when the updates came */
+    start(h, w);
+}

@@ -1,0 +1,84 @@
+/* Where the functions of round/close find and leave this coordinator's files: models, directions and
+ * states among the blobs of the main chain, updates among those of their tenants. */
+#include "common/base/mem.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/rounds/close.h"
+
+static int path_of(void *arg, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX])
+{
+    struct kedge_host *h = arg;
+    return kedge_blobs_path(h->main.blobs, digest, ret);
+}
+
+static int update_of(void *arg, uint32_t site, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX],
+                     struct kedge_blob_at *ret_at)
+{
+    struct kedge_host *h = arg;
+    const struct kedge_blobs *blobs = h->tenants[h->sites[site].tenant].log.blobs;
+    bool is_gone = kedge_blobs_find(blobs, digest, NULL) == KEDGE_E_NOT_FOUND;
+    return is_gone ? KEDGE_E_NOT_FOUND : kedge_blobs_at(blobs, digest, ret, ret_at);
+}
+
+int kedgei_close_update(struct kedge_host *h, const struct kedge_close_input *in, struct kedge_statement *st,
+                        struct kedge_diag *d)
+{
+    struct kedge_buf entry, payload;
+    struct kedge_dsse_entry dsse;
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
+    int err = kedge_ledger_get(h->tenants[in->tenant].log.ledger, in->in.leaf, &entry);
+    err = err ? err : kedge_dsse_decode(kedge_buf_view(&entry), &payload, &dsse);
+    err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), st, d);
+    if (!err && st->kind != KEDGE_ST_UPDATE) {
+        err = KEDGE_E_CORRUPT;
+    }
+    kedge_buf_deinit(&entry);
+    kedge_buf_deinit(&payload);
+    return err;
+}
+
+static int facts_of(void *arg, const struct kedge_close_input *in, struct kedge_strategy_input *facts,
+                    struct kedge_diag *d)
+{
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    int err = st ? kedgei_close_update(arg, in, st, d) : KEDGE_E_NOMEM;
+    if (!err) {
+        facts->steps = st->u.update.steps;
+        facts->loss = st->u.update.loss;
+        facts->rate = st->u.update.learning_rate;
+    }
+    kedge_mem_free(st);
+    return err;
+}
+
+static int sink_to_blob(void *arg, struct kedge_view bytes)
+{
+    return kedge_blob_writer_write(arg, bytes, NULL);
+}
+
+static int begin(void *arg, uint64_t len, struct kedge_close_file *ret, struct kedge_diag *d)
+{
+    struct kedge_host *h = arg;
+    struct kedge_blob_writer *writer;
+    int err = kedge_blob_writer_open(h->main.blobs, len, &writer, d);
+    if (!err) {
+        *ret = (struct kedge_close_file){writer, {sink_to_blob, writer}};
+    }
+    return err;
+}
+
+static int end(void *arg, struct kedge_close_file *file, int err, struct kedge_hash *ret,
+               struct kedge_diag *d)
+{
+    (void)arg;
+    if (err) {
+        kedge_blob_writer_abort(file->writer);
+        return err;
+    }
+    return kedge_blob_writer_finish(file->writer, ret, NULL, d);
+}
+
+struct kedge_close_host kedge_host_close_files(struct kedge_host *h)
+{
+    return (struct kedge_close_host){h, path_of, update_of, facts_of, begin, end};
+}

@@ -1,0 +1,271 @@
+/* Which group a newcomer or a site whose data have shifted belongs to, and the statement that gives a site
+ * its group. */
+#include "coordinator/daemon/rounds/rounds.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/statement/entry_index.h"
+#include "common/base/mem.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/loop.h"
+#include "round/compute.h"
+
+struct group_work {
+    struct kedge_work work;
+    struct kedge_job *job;
+    uint32_t site, group, round, groups;
+    bool assign; /* else append, for this reason */
+    enum kedge_group_how how;
+    struct kedge_hash update;
+    double cosine;
+    struct kedge_buf envelope, key;
+    struct group_work *next; /* among those that wait for the statement key */
+    int err;
+    struct kedge_diag diag;
+};
+
+/* Cosine of the site's pre-training update to the directions first … first + count - 1. */
+static int find_nearest(struct kedge_host *h, struct group_work *w, uint32_t first, uint32_t count,
+                        uint32_t *ret_group)
+{
+    char update[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
+    const char *directions[KEDGE_GROUPS_MAX];
+    struct kedge_blob_at at;
+    int err = kedge_blobs_at(h->tenants[h->sites[w->site].tenant].log.blobs, &w->update, update, &at);
+    for (uint32_t g = 0; g < count && !err; g++) {
+        directions[g] = paths[g];
+        err = kedge_blobs_path(h->main.blobs, &w->job->directions[first + g], paths[g]);
+    }
+    err =
+        err ? err
+            : kedge_compute_nearest(&w->job->layout, &at, directions, count, ret_group, &w->cosine, &w->diag);
+    bool is_gone = kedge_blobs_find(h->tenants[h->sites[w->site].tenant].log.blobs, &w->update, NULL)
+                   == KEDGE_E_NOT_FOUND;
+    bool of_close =
+        w->how == KEDGE_GROUP_RECLUSTER || w->how == KEDGE_GROUP_SPLIT || w->how == KEDGE_GROUP_MERGE;
+    if (err && is_gone && of_close && !w->assign) { /* erased: similar to nothing */
+        w->cosine = 0;
+        return KEDGE_OK;
+    }
+    if (err == KEDGE_E_NOT_FOUND) { /* a zero update points nowhere: group 0, docs/record.md */
+        *ret_group = 0;
+        w->cosine = 0;
+        err = KEDGE_OK;
+    }
+    return err;
+}
+
+static int sign_assigned(struct kedge_host *h, struct group_work *w)
+{
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    if (!st) {
+        return KEDGE_E_NOMEM;
+    }
+    const struct kedge_site_entry *s = &h->sites[w->site];
+    st->kind = KEDGE_ST_GROUP_ASSIGNED;
+    st->u.group_assigned = (struct kedge_st_group_assigned){.tenant = h->tenants[s->tenant].id,
+                                                            .site = s->id,
+                                                            .job = w->job->spec.name,
+                                                            .round = w->round,
+                                                            .group = w->group,
+                                                            .how = w->how,
+                                                            .similarity = w->cosine,
+                                                            .update = w->update};
+    kedge_statement_key(st->kind, &st->u, &w->key);
+    int err = w->key.err ? w->key.err : kedge_statement_sign(st, &h->statement_key, &w->envelope, &w->diag);
+    kedge_mem_free(st);
+    return err;
+}
+
+static void group_run(struct kedge_host *h, struct kedge_work *work)
+{
+    struct group_work *w = (struct group_work *)work;
+    uint32_t nearest;
+    if (kedge_job_spec_splits(&w->job->spec)) { /* a close has cut its group: there are no directions */
+        w->cosine = 0;
+        return;
+    }
+    if (w->job->trained) {
+        w->err = kedge_host_last_model(h, w->job, w->site, w->assign ? w->groups : 0, &w->group, &w->cosine,
+                                       &w->diag);
+        return;
+    }
+    if (w->assign) {
+        w->err = find_nearest(h, w, 0, w->groups, &w->group);
+        return;
+    }
+    w->err = find_nearest(h, w, w->group, 1, &nearest);
+}
+
+static void finish(struct kedge_host *h, struct group_work *w)
+{
+    struct kedge_coord_event ev = {.type = w->assign ? KEDGE_EV_ASSIGNED : KEDGE_EV_ASSIGN_APPENDED,
+                                   .tenant = h->sites[w->site].tenant,
+                                   .job = w->job->slot,
+                                   .site = w->site,
+                                   .round = w->round,
+                                   .group = w->group,
+                                   .err = w->err};
+    if (w->err) {
+        const char *why = w->diag.text[0] ? w->diag.text : kedge_strerror(w->err);
+        kedge_log(KEDGE_LOG_WARN, "group", "job=%s site=%s: %s", w->job->spec.name.s, h->sites[w->site].id.s,
+                  why);
+        kedge_host_job_fault(w->job, "the group of a site", "group of %s/%s in round %u: %s",
+                             h->tenants[ev.tenant].id.s, h->sites[w->site].id.s, w->round, why);
+    }
+    if (!w->err && !w->assign) {
+        w->job->grouped_by[w->site] = w->update;
+    }
+    if (w->err == KEDGE_E_IO || kedge_err_class(w->err) == KEDGE_CLASS_CORRUPT) {
+        kedge_host_fail(h, w->err, "a tenant's ledger");
+    }
+    kedge_buf_deinit(&w->envelope);
+    kedge_buf_deinit(&w->key);
+    kedge_mem_free(w);
+    if (!h->stop) {
+        kedge_host_step(h, &ev);
+    }
+}
+
+struct assigned_item {
+    struct kedge_item item;
+    struct kedge_host *h;
+    struct group_work *work;
+};
+
+static void assigned_handle(struct kedge_host *h, struct kedge_item *item)
+{
+    struct assigned_item *a = (struct assigned_item *)item;
+    struct group_work *w = a->work;
+    kedge_mem_free(a);
+    h->authority.assigning--;
+    finish(h, w);
+    kedge_host_authority_go_on(h);
+}
+
+static void assigned_done(void *arg, const struct kedge_commit_result *result)
+{
+    struct assigned_item *a = arg;
+    kedge_host_log_commit(result);
+    const struct kedge_site_entry *s = &a->h->sites[a->work->site];
+    if (result->diag) {
+        (void)kedge_diag_set(&a->work->diag, result->err, "%s", result->diag->text);
+    }
+    a->work->err = kedge_host_commit_err(a->h->tenants[s->tenant].log.ledger, result);
+    kedge_host_post(a->h, &a->item);
+}
+
+/* Signs and hands over, with the statement key that the main chain has in force. */
+static void append(struct kedge_host *h, struct group_work *w)
+{
+    w->err = sign_assigned(h, w);
+    if (w->err) {
+        finish(h, w);
+        return;
+    }
+    const struct kedge_site_entry *s = &h->sites[w->site];
+    struct assigned_item *a = kedge_mem_new(1, sizeof *a);
+    KEDGE_ASSERT(a);
+    *a = (struct assigned_item){{assigned_handle}, h, w};
+    struct kedge_ledger_append append = {.entry = kedge_buf_view(&w->envelope),
+                                         .idem_key = kedge_buf_view(&w->key),
+                                         .refs = &w->update,
+                                         .ref_count = !kedge_hash_is_zero(&w->update)};
+    h->authority.assigning++;
+    int err = kedge_committer_submit(h->tenants[s->tenant].committer, &append, 1, assigned_done, a);
+    if (err) { /* else `w` is the committer's, which may be done with it already */
+        w->err = err;
+        kedge_host_post(h, &a->item);
+    }
+}
+
+static void group_done(struct kedge_host *h, struct kedge_item *item)
+{
+    struct group_work *w = (struct group_work *)item;
+    if (w->assign || w->err) {
+        finish(h, w);
+    } else if (kedge_host_authority_holds(h)) {
+        w->next = h->authority.assigned;
+        h->authority.assigned = w;
+    } else {
+        append(h, w);
+    }
+}
+
+void kedge_host_assigned_go_on(struct kedge_host *h)
+{
+    struct group_work *w = h->authority.assigned;
+    h->authority.assigned = NULL;
+    while (w) { /* as many as there were */
+        struct group_work *next = w->next;
+        append(h, w);
+        w = next;
+    }
+}
+
+/* Why its last close gave sites groups: it cut some, it joined some, or it made all. */
+static enum kedge_group_how how_of_close(const struct kedge_job *job, uint32_t round)
+{
+    bool is_cut = false, is_joined = false;
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+        is_cut = is_cut || job->split_of[g];
+        is_joined = is_joined || job->merged_into[g];
+    }
+    return is_cut       ? KEDGE_GROUP_SPLIT
+           : is_joined  ? KEDGE_GROUP_MERGE
+           : round == 0 ? KEDGE_GROUP_COLD_START
+                        : KEDGE_GROUP_RECLUSTER;
+}
+
+static enum kedge_group_how how_of(const struct kedge_job *job, const struct kedge_coord_effect *fx)
+{
+    switch (fx->why) {
+    case KEDGE_WHY_NEWCOMER:
+        return KEDGE_GROUP_NEWCOMER;
+    case KEDGE_WHY_MIGRATION:
+        return KEDGE_GROUP_MIGRATION;
+    case KEDGE_WHY_NEAREST:
+        return KEDGE_GROUP_NEAREST;
+    case KEDGE_WHY_CLOSE:
+        break;
+    }
+    return how_of_close(job, fx->round);
+}
+
+static void start(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx,
+                  bool assign)
+{
+    struct kedge_coord_job_view view;
+    struct group_work *w = kedge_mem_new(1, sizeof *w);
+    bool known = kedge_coord_job(h->coord, job->slot, &view);
+    const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, fx->site);
+    KEDGE_ASSERT(w && known && row && view.model_count >= 1);
+    *w =
+        (struct group_work){.work = {{group_done}, group_run},
+                            .job = job,
+                            .site = fx->site,
+                            .group = !assign        ? fx->group
+                                     : job->trained ? row->group
+                                                    : KEDGE_COORD_NONE,
+                            .round = fx->round,
+                            .groups = view.model_count,
+                            .assign = assign,
+                            .how = how_of(job, fx),
+                            .update = job->trained ? job->trained[fx->site].update : job->pretrain[fx->site]};
+    kedge_buf_init(&w->envelope, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&w->key, KEDGE_IDEM_KEY_MAX);
+    kedge_host_work(h, &w->work);
+}
+
+void kedge_host_assign(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx)
+{
+    start(h, job, fx, true);
+}
+
+void kedge_host_append_assigned(struct kedge_host *h, struct kedge_job *job,
+                                const struct kedge_coord_effect *fx)
+{
+    start(h, job, fx, false);
+}

@@ -1,0 +1,91 @@
+#include "coordinator/daemon/rounds/release.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "chain/log/proof.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/rounds/classes.h"
+
+int kedge_host_release_find(struct kedge_host *h, const struct kedge_id *job, uint32_t group,
+                            uint64_t *ret_index, struct kedge_diag *d)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index = 0, final = kedge_host_final_size(h);
+    snprintf(key, sizeof key, "release/%s/%02u", job->s, group);
+    int err = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index);
+    if (err) {
+        return kedge_diag_set(d, err, "job \"%s\", group %u: %s", job->s, group, kedge_strerror(err));
+    }
+    *ret_index = index;
+    if (index < final) {
+        return KEDGE_OK;
+    }
+    struct kedge_buf who;
+    kedge_buf_init(&who, KEDGE_DIAG_TEXT_MAX / 2);
+    kedge_host_witness_tell(h, &who);
+    (void)kedge_diag_set(d, KEDGE_E_BUSY,
+                         "job \"%s\" is released by entry %" PRIu64
+                         " of the main chain, but its witnesses have cosigned %" PRIu64 " entries only: %.*s",
+                         job->s, index, final, (int)who.len, who.ptr ? (const char *)who.ptr : "");
+    kedge_buf_deinit(&who);
+    return KEDGE_E_BUSY;
+}
+
+/* The checkpoint up to which the main chain is final: cosigned where a quorum is demanded. */
+static int final_checkpoint(struct kedge_host *h, struct kedge_buf *note, uint64_t *ret_size)
+{
+    kedge_host_final_note(h, note);
+    if (note->len > 0) {
+        *ret_size = kedge_host_final_size(h);
+        return note->err;
+    }
+    return kedge_ledger_checkpoint(h->main.ledger, note, ret_size);
+}
+
+int kedge_host_main_tell(struct kedge_host *h, uint64_t index, json_t *o, const char *entry_name,
+                         const char *proof_name, struct kedge_diag *d)
+{
+    struct kedge_proof proof = {.index = index};
+    struct kedge_buf note, entry, text;
+    uint64_t size;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&text, KEDGE_PROOF_TEXT_MAX);
+    int err = final_checkpoint(h, &note, &size);
+    err = err ? err : kedge_ledger_inclusion(h->main.ledger, index, size, &proof.path);
+    err = err ? err : kedge_ledger_get(h->main.ledger, index, &entry);
+    if (!err) {
+        proof.note = kedge_buf_view(&note);
+        kedge_proof_encode(&proof, &text);
+        err = text.err;
+    }
+    if (err) {
+        (void)kedge_diag_set(d, err, "evidence from the main chain: %s", kedge_strerror(err));
+    } else {
+        json_object_set_new(o, entry_name, json_stringn((const char *)entry.ptr, entry.len));
+        json_object_set_new(o, proof_name, json_stringn((const char *)text.ptr, text.len));
+    }
+    kedge_buf_deinit(&note);
+    kedge_buf_deinit(&entry);
+    kedge_buf_deinit(&text);
+    return err;
+}
+
+int kedge_host_opened_tell(struct kedge_host *h, const struct kedge_id *job, json_t *o, struct kedge_diag *d)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index;
+    snprintf(key, sizeof key, "job-opened/%s", job->s);
+    int err = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index);
+    err = err ? err : kedge_host_main_tell(h, index, o, "opened", "opened_proof", d);
+    char names[KEDGE_CLASS_NAMES_ROOM] = "";
+    err = err ? err : kedge_learnt_classes(h, job, names, d);
+    if (err || names[0] == '\0') {
+        return err;
+    }
+    snprintf(key, sizeof key, "step/%s/%08d", job->s, KEDGE_CLASSES_ROUND);
+    err = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index);
+    return err ? err : kedge_host_main_tell(h, index, o, "named", "named_proof", d);
+}

@@ -1,0 +1,444 @@
+/* What the main chain records of a job: opened, round opened, round closed, job closed. A batch
+ * is made once, signed when it is handed over, and kept until it is durable, so that asking again can not
+ * make a second truth. */
+#include "coordinator/daemon/rounds/rounds.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/statement/input_list.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/rounds/first_models.h"
+#include "coordinator/daemon/rounds/main_batch.h"
+#include "strategy/server.h"
+
+static void main_failed(struct kedge_host *h, struct kedge_job *job, int err, const struct kedge_diag *d)
+{
+    kedge_log(KEDGE_LOG_WARN, "main chain", "job=%s: %s", job->spec.name.s,
+              d->text[0] ? d->text : kedge_strerror(err));
+    kedge_host_job_fault(job, job->classes_fault[0] ? job->classes_fault : "a statement for the main chain",
+                         "%s", d->text);
+    kedge_main_batch_free(job->batch);
+    job->batch = NULL;
+    struct kedge_coord_event ev = {.type = KEDGE_EV_MAIN_APPENDED, .job = job->slot, .err = err};
+    kedge_host_post_event(h, &ev);
+}
+
+void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_statement *st = NULL;
+    int err = KEDGE_OK;
+    if (!job->batch) {
+        st = kedge_mem_new(1, sizeof *st);
+        err = st ? kedge_main_batch_new(&job->batch) : KEDGE_E_NOMEM;
+    }
+    if (st && !err) {
+        struct kedge_st_job_opened *o = &st->u.job_opened;
+        struct kedge_hash refs[1 + KEDGE_GROUPS_MAX] = {job->spec_digest, job->initial_model};
+        size_t ref_count = 2;
+        st->kind = KEDGE_ST_JOB_OPENED;
+        st->subject = job->spec_digest;
+        o->job = job->spec.name;
+        o->parameters = job->layout.values_count;
+        o->initial_model = job->initial_model;
+        o->time_ms = kedge_os_unix_ms();
+        o->tenant_count = job->params.tenant_count;
+        for (uint32_t i = 0; i < o->tenant_count; i++) {
+            o->tenants[i] = h->tenants[job->params.tenants[i]].salted;
+        }
+        kedge_first_models_state(job, o, refs, &ref_count);
+        kedge_statement_sort(st);
+        err = kedge_main_batch_statement(job->batch, st, refs, ref_count, &d, "job-opened/%s",
+                                         job->spec.name.s);
+    }
+    kedge_mem_free(st);
+    if (err) {
+        main_failed(h, job, err, &d);
+    } else {
+        kedge_main_batch_submit(h, job);
+    }
+}
+
+/* ---- round opened ---- */
+
+struct opened_row {
+    uint32_t tenant;
+    struct kedge_input_row row;
+};
+struct opened_work {
+    struct kedge_work work;
+    struct kedge_job *job;
+    uint32_t round, draw;
+    enum kedge_task_kind kind;
+    uint64_t time_ms;
+    struct opened_row *rows;
+    size_t count;
+    struct kedge_main_batch *batch;
+    int err;
+    struct kedge_diag diag;
+};
+
+/* The list of one tenant's candidates as a blob; *ret has counts and digest. */
+static int put_candidates(struct kedge_host *h, const struct opened_work *w, uint32_t tenant,
+                          struct kedge_st_round_tenant *ret, struct kedge_diag *d)
+{
+    struct kedge_input_row *rows = kedge_mem_new(w->count, sizeof *rows);
+    struct kedge_buf text;
+    size_t n = 0;
+    kedge_buf_init(&text, KEDGE_INPUT_LIST_MAX);
+    *ret = (struct kedge_st_round_tenant){.id = h->tenants[tenant].salted};
+    for (size_t i = 0; rows && i < w->count; i++) {
+        if (w->rows[i].tenant == tenant) {
+            rows[n++] = w->rows[i].row;
+            ret->selected += w->rows[i].row.use == KEDGE_USE_SELECTED;
+        }
+    }
+    ret->candidates = (uint32_t)n;
+    int err = rows ? KEDGE_OK : KEDGE_E_NOMEM;
+    if (!err && n > 0) {
+        kedge_input_rows_sort(rows, n);
+        err = kedge_input_list_encode(rows, n, &text);
+        struct kedge_view part = kedge_buf_view(&text);
+        err = err ? err : kedge_blobs_put(h->tenants[tenant].log.blobs, &part, 1, &ret->list, d);
+    }
+    kedge_buf_deinit(&text);
+    kedge_mem_free(rows);
+    return err;
+}
+
+static int build_opened(struct kedge_host *h, struct opened_work *w, struct kedge_statement *st)
+{
+    struct kedge_job *job = w->job;
+    struct kedge_st_round_opened *o = &st->u.round_opened;
+    struct kedge_hash refs[KEDGE_ST_TENANTS_MAX];
+    st->kind = KEDGE_ST_ROUND_OPENED;
+    st->subject = job->spec_digest;
+    o->job = job->spec.name;
+    o->round = w->round;
+    o->draw = w->draw;
+    o->round_kind = w->kind == KEDGE_TASK_PRETRAIN ? KEDGE_TRAIN_PRETRAIN : KEDGE_TRAIN_TRAIN;
+    o->seed = job->spec.seed;
+    o->time_ms = w->time_ms;
+    o->main_size = kedge_ledger_size(h->main.ledger);
+    int err = kedge_ledger_root(h->main.ledger, o->main_size, &o->main_root);
+    for (uint32_t i = 0; i < job->params.tenant_count && !err; i++) {
+        struct kedge_st_round_tenant *row = &o->tenants[o->tenant_count];
+        err = put_candidates(h, w, job->params.tenants[i], row, &w->diag);
+        if (!err && row->candidates > 0) {
+            refs[o->tenant_count++] = row->list;
+        }
+    }
+    if (!err) {
+        kedge_statement_sort(st);
+        err = kedge_main_batch_new(&w->batch);
+    }
+    if (err) {
+        return err;
+    }
+    char draw[16] = "";
+    if (w->draw > 0) {
+        snprintf(draw, sizeof draw, "/%02" PRIu32, w->draw);
+    }
+    return kedge_main_batch_statement(w->batch, st, refs, o->tenant_count, &w->diag, "round-opened/%s/%08u%s",
+                                      job->spec.name.s, w->round, draw);
+}
+
+static void opened_run(struct kedge_host *h, struct kedge_work *work)
+{
+    struct opened_work *w = (struct opened_work *)work;
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    w->err = st ? build_opened(h, w, st) : KEDGE_E_NOMEM;
+    kedge_mem_free(st);
+}
+
+static void opened_done(struct kedge_host *h, struct kedge_item *item)
+{
+    struct opened_work *w = (struct opened_work *)item;
+    w->job->batch = w->batch;
+    if (w->err) {
+        main_failed(h, w->job, w->err, &w->diag);
+    } else {
+        kedge_main_batch_submit(h, w->job);
+    }
+    kedge_mem_free(w->rows);
+    kedge_mem_free(w);
+}
+
+/* Once for each round-opened, however often it is tried. */
+static void note_opened(struct kedge_job *job, struct opened_work *w, uint32_t selected)
+{
+    struct kedge_round_history *history = kedge_job_history(job, w->round, true);
+    history->selected = selected;
+    if (w->draw > 0) {
+        kedge_log(KEDGE_LOG_INFO, "round drawn again",
+                  "job=%s round=%" PRIu32 " draw=%" PRIu32 " selected=%" PRIu32, job->spec.name.s, w->round,
+                  w->draw, selected);
+        w->time_ms = kedge_os_unix_ms();
+        return;
+    }
+    if (!history->opened_ms) {
+        kedge_log(KEDGE_LOG_INFO, "round opened", "job=%s round=%" PRIu32 " kind=%s selected=%" PRIu32,
+                  job->spec.name.s, w->round, w->kind == KEDGE_TASK_PRETRAIN ? "pretrain" : "train",
+                  selected);
+    }
+    history->opened_ms = w->time_ms = history->opened_ms ? history->opened_ms : kedge_os_unix_ms();
+}
+
+void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx)
+{
+    uint32_t round = fx->round;
+    uint32_t n;
+    const uint32_t *order = kedge_coord_site_order(h->coord, &n);
+    struct opened_work *w = NULL;
+    if (job->batch) {
+        kedge_main_batch_submit(h, job);
+        return;
+    }
+    w = kedge_mem_new(1, sizeof *w);
+    struct opened_row *rows = kedge_mem_new(n, sizeof *rows);
+    KEDGE_ASSERT(w && rows);
+    *w = (struct opened_work){.work = {{opened_done}, opened_run},
+                              .job = job,
+                              .round = round,
+                              .draw = fx->draw,
+                              .kind = fx->kind,
+                              .rows = rows};
+    uint32_t selected = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, order[i]);
+        if (row && (row->candidate || row->selected)) {
+            struct opened_row *r = &rows[w->count++];
+            bool goes_on = row->selected && row->task_round != round;
+            r->tenant = h->sites[order[i]].tenant;
+            r->row = (struct kedge_input_row){.site = h->sites[order[i]].id,
+                                              .use = !row->selected ? KEDGE_USE_CANDIDATE
+                                                     : !goes_on     ? KEDGE_USE_SELECTED
+                                                     : row->away    ? KEDGE_USE_AWAY
+                                                                    : KEDGE_USE_WORKING,
+                                              .group = row->group == KEDGE_COORD_NONE ? 0 : row->group,
+                                              .weight = row->draw,
+                                              .round = goes_on ? row->task_round : 0};
+            selected += row->selected;
+        }
+    }
+    note_opened(job, w, selected);
+    job->round = round;
+    kedge_host_work(h, &w->work);
+}
+
+/* ---- round closed ---- */
+
+static int add_step(struct kedge_job *job, uint64_t time_ms, struct kedge_statement *st, struct kedge_diag *d)
+{
+    const struct kedge_round_result *r = job->result;
+    struct kedge_st_step *step = &st->u.step;
+    struct kedge_hash refs[6 * KEDGE_GROUPS_MAX];
+    size_t ref_count = 0;
+    memset(st, 0, sizeof *st);
+    st->kind = KEDGE_ST_STEP;
+    step->job = job->spec.name;
+    step->round = r->round;
+    bool cold = r->kind == KEDGE_TASK_PRETRAIN;
+    struct kedge_rule_name rule = r->met ? kedge_job_spec_meeting_rule(&job->spec)
+                                         : kedge_job_spec_step_rule(&job->spec, cold, r->mixed);
+    snprintf(step->rule, sizeof step->rule, "%s",
+             r->kept                ? KEDGE_RULE_KEPT
+             : cold && r->round > 0 ? KEDGE_RULE_RECLUSTER
+                                    : rule.s);
+    step->eta = r->mixed ? job->spec.mixing : 0;
+    step->drift = r->drift;
+    step->time_ms = time_ms;
+    if (kedge_job_spec_asks_classes(&job->spec, r->round)) {
+        memcpy(step->classes, job->classes, sizeof step->classes);
+    }
+    step->group_count = r->groups;
+    for (uint32_t g = 0; g < r->groups; g++) {
+        step->groups[g] = (struct kedge_st_step_group){.group = g,
+                                                       .before = r->before[g],
+                                                       .aggregate = r->aggregate[g],
+                                                       .after = r->after[g],
+                                                       .direction = r->directions[g],
+                                                       .made = r->made[g],
+                                                       .whole = r->whole[g],
+                                                       .split_of = r->split_of[g],
+                                                       .merged_into = r->merged_into[g],
+                                                       .state_before = r->state_before[g],
+                                                       .state_after = r->state_after[g]};
+        refs[ref_count++] = r->aggregate[g];
+        refs[ref_count++] = r->after[g];
+        if ((r->mixed || r->met || r->joined[g]) && r->trained[g]
+            && kedge_server_states(job->spec.server) > 0) {
+            step->groups[g].stepped = r->stepped[g];
+            refs[ref_count++] = r->stepped[g];
+        }
+        if (!kedge_hash_is_zero(&r->state_after[g])) {
+            refs[ref_count++] = r->state_after[g];
+        }
+        if (!kedge_hash_is_zero(&r->directions[g])) {
+            refs[ref_count++] = r->directions[g];
+        }
+        if (!kedge_hash_is_zero(&r->whole[g])) {
+            refs[ref_count++] = r->whole[g];
+        }
+    }
+    return kedge_main_batch_statement(job->batch, st, refs, ref_count, d, "step/%s/%08u", job->spec.name.s,
+                                      r->round);
+}
+
+static int add_aggregate(struct kedge_job *job, const struct kedge_st_aggregate *a,
+                         struct kedge_statement *st, struct kedge_diag *d)
+{
+    struct kedge_hash refs[KEDGE_ST_TENANTS_MAX];
+    memset(st, 0, sizeof *st);
+    st->kind = KEDGE_ST_AGGREGATE;
+    st->subject = job->result->aggregate[a->group];
+    st->u.aggregate = *a;
+    kedge_statement_sort(st);
+    for (uint32_t i = 0; i < a->tenant_count; i++) {
+        refs[i] = a->tenants[i].list;
+    }
+    return kedge_main_batch_statement(job->batch, st, refs, a->tenant_count, d, "aggregate/%s/%08u/%02u",
+                                      job->spec.name.s, a->round, a->group);
+}
+
+static int add_checkpoints(struct kedge_job *job)
+{
+    int err = KEDGE_OK;
+    for (uint32_t i = 0; i < job->params.tenant_count && !err; i++) {
+        err = kedge_main_batch_checkpoint(job->batch, job->params.tenants[i]);
+    }
+    return err;
+}
+
+/* What the round's statements say of it. Made anew with each batch that is made: the row is that of the
+ * statements. */
+static struct kedge_round_history *note_history(struct kedge_job *job)
+{
+    const struct kedge_round_result *r = job->result;
+    struct kedge_round_history *row = kedge_job_history(job, r->round, true);
+    row->accepted = row->refused = 0;
+    memset(row->members, 0, sizeof row->members);
+    for (uint32_t i = 0; i < r->aggregate_count; i++) {
+        kedge_history_add_aggregate(row, &r->aggregates[i]);
+    }
+    row->groups = r->groups > row->groups ? r->groups : row->groups;
+    row->closed_ms = kedge_os_unix_ms();
+    return row;
+}
+
+static void take_models(struct kedge_job *job)
+{
+    const struct kedge_round_result *r = job->result;
+    memcpy(job->models, r->after, sizeof job->models);
+    memcpy(job->states, r->state_after, sizeof job->states);
+    memcpy(job->since, r->since, sizeof job->since);
+    job->model_count = r->groups;
+}
+
+void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32_t round)
+{
+    struct kedge_diag d = {.text = ""};
+    int err = KEDGE_OK;
+    KEDGE_ASSERT(job->result && job->result->round == round);
+    if (job->classes_fault[0]) { /* coord.h: the job ends */
+        err = kedge_diag_set(&d, KEDGE_E_ARG, "%s", job->classes_fault);
+    } else if (!job->batch) {
+        struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+        err = st ? kedge_main_batch_new(&job->batch) : KEDGE_E_NOMEM;
+        err = err ? err : add_checkpoints(job);
+        for (uint32_t i = 0; i < job->result->aggregate_count && !err; i++) {
+            err = add_aggregate(job, &job->result->aggregates[i], st, &d);
+        }
+        err = err ? err : add_step(job, note_history(job)->closed_ms, st, &d);
+        kedge_mem_free(st);
+    }
+    if (err) {
+        main_failed(h, job, err, &d);
+        return;
+    }
+    take_models(job);
+    kedge_main_batch_submit(h, job);
+}
+
+/* ---- job closed ---- */
+
+static int add_releases(struct kedge_job *job, const struct kedge_coord_job_view *view,
+                        struct kedge_statement *st, struct kedge_diag *d)
+{
+    int err = KEDGE_OK;
+    for (uint32_t g = 0; g < view->model_count && !err; g++) {
+        memset(st, 0, sizeof *st);
+        st->kind = KEDGE_ST_RELEASE;
+        memcpy(st->subject.b, view->models[g].b, KEDGE_HASH_LEN);
+        st->u.release = (struct kedge_st_release){.job = job->spec.name, .round = view->round, .group = g};
+        snprintf(st->u.release.file, sizeof st->u.release.file, "%s-g%u.safetensors", job->spec.name.s, g);
+        err = kedge_main_batch_statement(job->batch, st, &st->subject, 1, d, "release/%s/%02u",
+                                         job->spec.name.s, g);
+    }
+    return err;
+}
+
+/* Every tenant of the job may read it: what failed, but nothing of whose. */
+static void put_reason(const struct kedge_job *job, int err, char ret[KEDGE_ST_REASON_MAX + 1])
+{
+    snprintf(ret, KEDGE_ST_REASON_MAX + 1, "%s%s%s", job->fault_of ? job->fault_of : "",
+             job->fault_of ? ": " : "", kedge_strerror(err));
+}
+
+static int build_job_closed(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state outcome,
+                            int reason, struct kedge_diag *d)
+{
+    struct kedge_coord_job_view view;
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    int err = st ? kedge_main_batch_new(&job->batch) : KEDGE_E_NOMEM;
+    bool known = kedge_coord_job(h->coord, job->slot, &view);
+    if (reason == KEDGE_E_SITES) {
+        kedge_host_troubles_tell(h, job);
+    }
+    KEDGE_ASSERT(known);
+    err = err ? err : add_checkpoints(job);
+    if (!err && outcome == KEDGE_JOB_COMPLETED) {
+        err = add_releases(job, &view, st, d);
+    }
+    if (!err) {
+        memset(st, 0, sizeof *st);
+        st->kind = KEDGE_ST_JOB_CLOSED;
+        st->subject = job->spec_digest;
+        st->u.job_closed =
+            (struct kedge_st_job_closed){.job = job->spec.name,
+                                         .time_ms = kedge_os_unix_ms(),
+                                         .rounds = view.round,
+                                         .outcome = outcome == KEDGE_JOB_COMPLETED ? KEDGE_OUTCOME_COMPLETED
+                                                    : outcome == KEDGE_JOB_FAILED  ? KEDGE_OUTCOME_FAILED
+                                                                                   : KEDGE_OUTCOME_CANCELLED};
+        if (outcome == KEDGE_JOB_FAILED) {
+            put_reason(job, reason, st->u.job_closed.reason);
+        }
+        job->batch->closes_job = true;
+        err = kedge_main_batch_statement(job->batch, st, NULL, 0, d, "job-closed/%s", job->spec.name.s);
+    }
+    kedge_mem_free(st);
+    return err;
+}
+
+void kedge_host_job_closed(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state outcome,
+                           int reason)
+{
+    struct kedge_diag d = {.text = ""};
+    if (job->batch && !job->batch->closes_job) { /* of a round that the job gives up */
+        kedge_main_batch_give_up(h, job);
+    }
+    int err = job->batch ? KEDGE_OK : build_job_closed(h, job, outcome, reason, &d);
+    if (err) {
+        main_failed(h, job, err, &d);
+    } else {
+        kedge_main_batch_submit(h, job);
+    }
+}

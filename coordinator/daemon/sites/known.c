@@ -1,0 +1,136 @@
+#include "coordinator/daemon/sites/known.h"
+
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "coordinator/daemon/host.h"
+
+/* Twice what there can be, so that a look at the table ends soon. */
+enum {
+    ADMINS_MAX = KEDGE_TENANTS_MAX * KEDGE_ADMIN_KEYS_MAX,
+    KEYS_MAX = KEDGE_SITES_MAX + KEDGE_HOST_WITNESSES_MAX + KEDGE_CONFIG_OPERATORS_MAX + KEDGE_ROLES_MAX
+               + ADMINS_MAX,
+    PLACES = 32768
+};
+_Static_assert(2 * KEYS_MAX <= PLACES, "half of the places stay free");
+
+struct table {
+    bool used[PLACES];
+    struct kedge_public_key keys[PLACES];
+};
+
+struct kedge_known {
+    pthread_mutex_t mutex;
+    struct table *shown; /* under the mutex */
+    struct table *next;  /* the loop's own: the former one, to be written anew */
+};
+
+/* Open addressing: keys are uniform, their first bytes are a hash already. An attacker's would have to be
+ * enrolled first. */
+static uint32_t place_of(const struct table *t, const struct kedge_public_key *key)
+{
+    uint32_t at;
+    memcpy(&at, key->b, sizeof at);
+    for (at %= PLACES; t->used[at] && !kedge_public_key_eq(&t->keys[at], key); at = (at + 1) % PLACES) {
+    }
+    return at;
+}
+
+static void put(struct table *t, const struct kedge_public_key *key)
+{
+    uint32_t at = place_of(t, key);
+    t->used[at] = true;
+    t->keys[at] = *key;
+}
+
+static void put_admins(struct table *t, const struct kedge_tenant *tenant)
+{
+    for (uint32_t at = tenant->keys.last_admin; at > 0; at = tenant->keys.keys[at - 1].earlier) {
+        const struct kedge_book_key *key = &tenant->keys.keys[at - 1];
+        if (key->role == KEDGE_ROLE_ADMIN && kedge_book_key_in_force(key)) {
+            put(t, &key->key);
+        }
+    }
+}
+
+static void write_down(const struct kedge_host *h, struct table *t)
+{
+    const struct kedge_mainbook *book = &h->authority.book;
+    memset(t->used, 0, sizeof t->used);
+    for (uint32_t i = 0; i < h->site_count; i++) {
+        if (h->sites[i].active) {
+            put(t, &h->sites[i].tls_key);
+        }
+    }
+    for (uint32_t i = 0; i < kedge_host_witness_count(h); i++) {
+        if (kedge_host_witness_is_active(h, i)) {
+            put(t, kedge_host_witness_tls_key(h, i));
+        }
+    }
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        put_admins(t, &h->tenants[i]);
+    }
+    for (unsigned i = 0; i < h->config.operator_count; i++) {
+        put(t, &h->config.operators[i]);
+    }
+    for (uint32_t i = 0; i < book->role_count; i++) {
+        const struct kedge_public_key *key = &book->roles[i].key;
+        if (kedge_host_has_role(h, key, KEDGE_CHAIN_OPERATOR)
+            || kedge_host_has_role(h, key, KEDGE_CHAIN_AUDITOR)) {
+            put(t, key);
+        }
+    }
+}
+
+int kedge_host_known_open(struct kedge_host *h, struct kedge_diag *d)
+{
+    struct kedge_known *k = kedge_mem_new(1, sizeof *k);
+    if (k) {
+        k->shown = kedge_mem_new(1, sizeof *k->shown);
+        k->next = kedge_mem_new(1, sizeof *k->next);
+    }
+    if (!k || !k->shown || !k->next) {
+        kedge_mem_free(k ? k->shown : NULL);
+        kedge_mem_free(k ? k->next : NULL);
+        kedge_mem_free(k);
+        return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory at start");
+    }
+    pthread_mutex_init(&k->mutex, NULL);
+    h->known = k;
+    kedge_host_known_refresh(h);
+    return KEDGE_OK;
+}
+
+void kedge_host_known_close(struct kedge_host *h)
+{
+    if (h->known) {
+        pthread_mutex_destroy(&h->known->mutex);
+        kedge_mem_free(h->known->shown);
+        kedge_mem_free(h->known->next);
+        kedge_mem_free(h->known);
+        h->known = NULL;
+    }
+}
+
+void kedge_host_known_refresh(struct kedge_host *h)
+{
+    struct kedge_known *k = h->known;
+    if (!k) {
+        return;
+    }
+    write_down(h, k->next);
+    pthread_mutex_lock(&k->mutex);
+    struct table *former = k->shown;
+    k->shown = k->next;
+    k->next = former;
+    pthread_mutex_unlock(&k->mutex);
+}
+
+bool kedge_host_knows(void *h, const struct kedge_public_key *key)
+{
+    struct kedge_known *k = ((struct kedge_host *)h)->known;
+    pthread_mutex_lock(&k->mutex);
+    bool known = k->shown->used[place_of(k->shown, key)];
+    pthread_mutex_unlock(&k->mutex);
+    return known;
+}

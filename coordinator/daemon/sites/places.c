@@ -1,0 +1,56 @@
+#include "coordinator/daemon/sites/places.h"
+
+#include <sys/resource.h>
+
+#include "common/base/limits.h"
+#include "common/net/server.h"
+#include "common/net/web/http.h"
+
+enum {
+    OWN = 128,      /* stores, listeners, logs, what workers read and write */
+    PER_TENANT = 4, /* its ledger's store and folders */
+    COMING = 8,     /* this part of what is left is for tenants that come while the process runs */
+    LEAST = 8,
+};
+
+uint64_t kedge_places_raise(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
+        return 1024; /* what POSIX systems start with */
+    }
+    if (files.rlim_cur < files.rlim_max) {
+        const struct rlimit raised = {files.rlim_max, files.rlim_max};
+        files.rlim_cur = setrlimit(RLIMIT_NOFILE, &raised) == 0 ? files.rlim_max : files.rlim_cur;
+    }
+    return files.rlim_cur;
+}
+
+static unsigned at_least(uint64_t n)
+{
+    return n < LEAST ? LEAST : (unsigned)n;
+}
+
+static uint64_t less(uint64_t n, uint64_t by)
+{
+    return n > by ? n - by : 0;
+}
+
+void kedge_places_for(uint64_t files, uint32_t tenants, unsigned https_wanted, struct kedge_places *ret)
+{
+    uint64_t wanted = https_wanted ? https_wanted : KEDGE_HTTP_CONNECTIONS;
+    uint64_t https = wanted < files / 8 ? wanted : files / 8;
+    uint64_t left = less(files, OWN + KEDGE_NET_DOOR_MAX + (uint64_t)PER_TENANT * tenants + https);
+    uint64_t more = tenants < KEDGE_TENANTS_MAX ? KEDGE_TENANTS_MAX - tenants : 0;
+    more = more < left / COMING / PER_TENANT ? more : left / COMING / PER_TENANT;
+    uint64_t connections = (left - more * PER_TENANT) / 2; /* each may have an upload's file open */
+    uint64_t strangers =
+        connections / 4 < KEDGE_NET_STRANGERS_MAX ? connections / 4 : KEDGE_NET_STRANGERS_MAX;
+    uint64_t known = less(connections, strangers);
+    *ret = (struct kedge_places){.files = files,
+                                 .tenants = tenants + (uint32_t)more,
+                                 .known = at_least(known < KEDGE_NET_PEERS_MAX ? known : KEDGE_NET_PEERS_MAX),
+                                 .strangers = at_least(strangers),
+                                 .https = at_least(https),
+                                 .is_short = known < KEDGE_NET_PEERS_MAX || https < wanted};
+}

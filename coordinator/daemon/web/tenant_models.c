@@ -1,0 +1,262 @@
+/* Everything is told from the main chain: which spec the job has its job-opened says, which models are the
+ * job's last ones its releases say. Whether the tenant joined the job is asked first, and of the tenant's own
+ * ledger alone: so an answer about a job of others cannot differ, in its bytes or its time, from one about a
+ * job that does not exist. */
+#include "coordinator/daemon/web/tenant_models.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/statement/statement.h"
+#include "common/base/mem.h"
+#include "coordinator/daemon/admin/admin.h"
+#include "coordinator/daemon/admin/admin_args.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/restore/ended_job.h"
+#include "coordinator/daemon/rounds/release.h"
+#include "coordinator/daemon/rounds/troubles.h"
+#include "coordinator/daemon/sites/blobs.h"
+#include "coordinator/daemon/sites/requests.h"
+
+static const char not_joined[] = "no job of this name was joined by the tenant whose admin key this is";
+
+static bool is_admin_of(const struct kedge_tenant *t, const struct kedge_public_key *key)
+{
+    const struct kedge_book_key *found = kedge_keybook_find(&t->keys, key);
+    return found && found->role == KEDGE_ROLE_ADMIN && kedge_book_key_in_force(found);
+}
+
+bool kedge_host_is_admin(const struct kedge_host *h, const struct kedge_net_peer *peer)
+{
+    bool yes = false;
+    for (uint32_t i = 0; i < h->tenant_count && peer->has_key && peer->kind == KEDGE_NET_TLS && !yes; i++) {
+        yes = is_admin_of(&h->tenants[i], &peer->key);
+    }
+    return yes;
+}
+
+/* One key may be an admin's of several tenants. */
+static int check_joined(const struct kedge_host *h, const struct kedge_public_key *key,
+                        const struct kedge_id *job, struct kedge_diag *d)
+{
+    char name[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index;
+    snprintf(name, sizeof name, "job-joined/%s", job->s);
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        if (is_admin_of(&h->tenants[i], key)
+            && kedge_ledger_find(h->tenants[i].log.ledger, kedge_view_str(name), &index) == KEDGE_OK) {
+            return KEDGE_OK;
+        }
+    }
+    return kedge_diag_set(d, KEDGE_E_DENIED, "%s", not_joined);
+}
+
+/* ---- the main chain ---- */
+
+static int read_entry(const struct kedge_host *h, uint64_t index, struct kedge_statement *ret)
+{
+    struct kedge_signed_statement parts;
+    struct kedge_buf entry;
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    int err = kedge_ledger_get(h->main.ledger, index, &entry);
+    if (!err) {
+        err = kedge_statement_read(kedge_buf_view(&entry), ret, &parts, NULL);
+        kedge_buf_deinit(&parts.payload);
+    }
+    kedge_buf_deinit(&entry);
+    return err == KEDGE_E_NOMEM || !err ? err : KEDGE_E_CORRUPT;
+}
+
+/* What the entry of this kind says in its subject. */
+static int read_subject(const struct kedge_host *h, uint64_t index, struct kedge_hash *ret)
+{
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    int err = st ? read_entry(h, index, st) : KEDGE_E_NOMEM;
+    if (!err) {
+        *ret = st->subject;
+    }
+    kedge_mem_free(st);
+    return err;
+}
+
+/* The job's spec; KEDGE_E_STATE: it has not begun. */
+static int find_spec(struct kedge_host *h, const struct kedge_id *job, struct kedge_hash *ret,
+                     struct kedge_diag *d)
+{
+    char name[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index;
+    snprintf(name, sizeof name, "job-opened/%s", job->s);
+    int err = kedge_ledger_find(h->main.ledger, kedge_view_str(name), &index);
+    err = err ? err : read_subject(h, index, ret);
+    return err == KEDGE_E_NOT_FOUND
+               ? kedge_diag_set(d, KEDGE_E_STATE, "job \"%s\" has not begun: it has no models yet", job->s)
+               : err;
+}
+
+/* A group's released model. KEDGE_E_NOT_FOUND: there is none. KEDGE_E_BUSY: witnesses are still to cosign it;
+ * which ones is for the operator. */
+static int find_model(struct kedge_host *h, const struct kedge_id *job, uint32_t group, uint64_t *ret_index,
+                      struct kedge_hash *ret, struct kedge_diag *d)
+{
+    int err = kedge_host_release_find(h, job, group, ret_index, d);
+    if (err == KEDGE_E_BUSY) {
+        return kedge_diag_set(d, err, "job \"%s\" is released, and its witnesses are still to cosign that",
+                              job->s);
+    }
+    return err ? err : read_subject(h, *ret_index, ret);
+}
+
+/* ---- job.model ---- */
+
+static json_t *hex_hash(const struct kedge_hash *h)
+{
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_hash_hex(h, hex);
+    return json_string(hex);
+}
+
+static int put_model(struct kedge_host *h, uint64_t index, uint32_t group, const struct kedge_hash *digest,
+                     json_t *models, struct kedge_diag *d)
+{
+    json_t *row = json_pack("{s:i,s:o}", "group", (int)group, "digest", hex_hash(digest));
+    int err = kedge_host_main_tell(h, index, row, "release", "proof", d);
+    if (err) {
+        json_decref(row);
+        return err;
+    }
+    json_array_append_new(models, row);
+    return KEDGE_OK;
+}
+
+static int put_models(struct kedge_host *h, const struct kedge_id *job, json_t *models, struct kedge_diag *d)
+{
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+        uint64_t index;
+        struct kedge_hash digest;
+        int err = find_model(h, job, g, &index, &digest, d);
+        if (err == KEDGE_E_NOT_FOUND) {
+            break; /* the releases of a job are of its groups 0, 1, … without a gap */
+        }
+        err = err ? err : put_model(h, index, g, &digest, models, d);
+        if (err) {
+            return err;
+        }
+    }
+    if (json_array_size(models) > 0) {
+        return KEDGE_OK;
+    }
+    return kedge_ended_job_is_closed(h, job)
+               ? kedge_diag_set(d, KEDGE_E_STATE, "job \"%s\" has ended without releasing a model", job->s)
+               : kedge_diag_set(d, KEDGE_E_STATE, "job \"%s\" goes on: its models come when it is completed",
+                                job->s);
+}
+
+static int answer_job(struct kedge_host *h, const struct kedge_id *job, json_t *o, struct kedge_diag *d)
+{
+    struct kedge_hash spec;
+    json_t *models = json_array();
+    int err = find_spec(h, job, &spec, d);
+    err = err ? err : put_models(h, job, models, d);
+    err = err ? err : kedge_host_opened_tell(h, job, o, d);
+    if (err) {
+        json_decref(models);
+        return err;
+    }
+    json_object_set_new(o, "job", json_string(job->s));
+    json_object_set_new(o, "state", json_string("completed")); /* only such a job releases models */
+    json_object_set_new(o, "spec", hex_hash(&spec));
+    json_object_set_new(o, "models", models);
+    return KEDGE_OK;
+}
+
+/* ---- job.show ---- */
+
+/* Of a job that runs: what the admin's own sites said of it, texts and all; of nobody else's a word. */
+static int answer_show(struct kedge_host *h, const struct kedge_public_key *key, const struct kedge_id *id,
+                       json_t *o, struct kedge_diag *d)
+{
+    const struct kedge_job *job = kedge_host_job_find(h, id, false);
+    if (!job) {
+        return kedge_diag_set(d, KEDGE_E_DENIED,
+                              "job \"%s\" does not run: the admin of a tenant sees what its own sites say of "
+                              "jobs that run, and takes models of those that are completed",
+                              id->s);
+    }
+    json_t *list = json_array();
+    for (uint32_t t = 0; t < h->tenant_count; t++) {
+        if (is_admin_of(&h->tenants[t], key)) {
+            kedge_host_troubles_of_tenant(h, job, t, list);
+        }
+    }
+    json_object_set_new(o, "job", json_string(id->s));
+    json_object_set_new(o, "state", json_string(kedge_job_state_name(job->state)));
+    json_object_set_new(o, "round", json_integer(job->round));
+    json_object_set_new(o, "rounds", json_integer(job->spec.rounds));
+    json_object_set_new(o, "troubles_count", json_integer((json_int_t)json_array_size(list)));
+    json_object_set_new(o, "troubles", list);
+    return KEDGE_OK;
+}
+
+void kedge_host_tenant_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_id job = {.s = ""};
+    json_t *args = NULL, *o = json_object();
+    const char *verb = NULL;
+    int err = kedge_admin_open(json, &args, &verb, &d);
+    bool shows = !err && strcmp(verb, "job.show") == 0;
+    if (!err && !shows && strcmp(verb, "job.model") != 0) {
+        err =
+            kedge_diag_set(&d, KEDGE_E_DENIED,
+                           "not an operator of this coordinator: the admin of a tenant takes models of jobs "
+                           "that the tenant joined, and sees what its sites say of them, nothing else");
+    }
+    const char *name = err ? NULL : json_string_value(json_object_get(args, "job"));
+    if (!err && (!name || kedge_id_from(kedge_view_str(name), &job) != KEDGE_OK)) {
+        err = kedge_diag_set(&d, KEDGE_E_DENIED, "%s", not_joined);
+    }
+    err = err ? err : check_joined(h, &kedge_net_request_peer(req)->key, &job, &d);
+    if (!err) {
+        err = shows ? answer_show(h, &kedge_net_request_peer(req)->key, &job, o, &d)
+                    : answer_job(h, &job, o, &d);
+    }
+    json_decref(args);
+    if (err) {
+        json_decref(o);
+        kedge_admin_error(req, err, &d);
+        return;
+    }
+    kedge_admin_ok(req, o);
+}
+
+/* ---- pieces ---- */
+
+static int may_get(struct kedge_host *h, const struct kedge_public_key *key, const struct kedge_id *job,
+                   const struct kedge_hash *digest, struct kedge_diag *d)
+{
+    uint64_t index;
+    struct kedge_hash named;
+    int err = check_joined(h, key, job, d);
+    err = err ? err : find_spec(h, job, &named, d);
+    for (uint32_t g = 0; !err && !kedge_hash_eq(&named, digest) && g < KEDGE_GROUPS_MAX; g++) {
+        err = find_model(h, job, g, &index, &named, d);
+    }
+    return err ? err : kedge_hash_eq(&named, digest) ? KEDGE_OK : KEDGE_E_NOT_FOUND;
+}
+
+void kedge_host_tenant_model_get(struct kedge_host *h, struct kedge_net_request *req,
+                                 const struct kedge_msg_blob_get *get)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_hash digest;
+    memcpy(digest.b, get->digest, sizeof digest.b);
+    int err = may_get(h, &kedge_net_request_peer(req)->key, &get->job, &digest, &d);
+    if (!err) {
+        kedge_host_blob_send(h, req, &digest, get->offset, get->max);
+    } else if (err == KEDGE_E_BUSY || err == KEDGE_E_NOMEM || err == KEDGE_E_CORRUPT) {
+        kedge_host_reply_error(req, err, 0, d.text[0] ? d.text : kedge_strerror(err));
+    } else { /* nor is it said that it exists */
+        kedge_host_reply_error(req, KEDGE_E_NOT_FOUND, 0, "no such blob");
+    }
+}

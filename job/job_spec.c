@@ -1,0 +1,482 @@
+/* A table of keys drives the parser: one row per key with its kind, range and default, so that a new setting
+ * is one field and one row. Cross-field rules follow the table. */
+#include "job/job_spec.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregation/quantise.h"
+#include "aggregation/share_cap.h"
+#include "common/base/nearest.h"
+#include "common/json/json.h"
+#include "job/job_spec_impl.h"
+
+enum field_kind { FIELD_U32, FIELD_U64, FIELD_SEED, FIELD_REAL, FIELD_SHARE, FIELD_SPECIAL, FIELD_LATER };
+
+struct field_row {
+    const char *key;
+    enum field_kind kind;
+    bool required;
+    size_t offset;
+    double least, most, fallback;
+};
+
+#define ROW(key, kind, required, field, least, most, fallback)                              \
+    {                                                                                       \
+#key, kind, required, offsetof(struct kedge_job_spec, field), least, most, fallback \
+    }
+
+/* Read by job_spec_strategy.c and job_spec_batch.c. */
+#define LATER(word)                       \
+    {                                     \
+        .key = #word, .kind = FIELD_LATER \
+    }
+
+static const struct field_row rows[] = {
+    ROW(name, FIELD_SPECIAL, true, name, 0, 0, 0),
+    ROW(tenants, FIELD_SPECIAL, true, tenants, 0, 0, 0),
+    ROW(seed, FIELD_SEED, false, seed, 0, 0, 1),
+    ROW(model, FIELD_SPECIAL, true, model, 0, 0, 0),
+    ROW(external, FIELD_SPECIAL, false, external, 0, 0, 0),
+    ROW(initial_model, FIELD_SPECIAL, false, initial_model, 0, 0, 0),
+    ROW(data, FIELD_SPECIAL, true, data, 0, 0, 0),
+    ROW(rounds, FIELD_U32, true, rounds, 1, KEDGE_ROUNDS_MAX, 0),
+    ROW(sites_per_round, FIELD_U32, false, sites_per_round, 0, KEDGE_SITES_MAX, 0),
+    ROW(sites_min, FIELD_U32, false, sites_min, 1, KEDGE_SITES_MAX, 1),
+    ROW(quorum, FIELD_U32, false, quorum, 1, KEDGE_SITES_MAX, 1),
+    ROW(local_epochs, FIELD_U32, false, local_epochs, 1, 10000, 1),
+    LATER(batch),
+    LATER(batch_start),
+    LATER(batch_least),
+    LATER(batch_most),
+    LATER(learning_rate_rule),
+    ROW(learning_rate, FIELD_REAL, false, learning_rate, 1e-12, 1e6, 0.01),
+    ROW(l2, FIELD_REAL, false, l2, 0, 1e6, 0),
+    ROW(local_momentum, FIELD_REAL, false, local_momentum, 0, 0.999999, 0),
+    ROW(clip, FIELD_REAL, false, clip, 0, 1e6, 0),
+    ROW(precision, FIELD_SPECIAL, false, precision, 0, 0, 0),
+    ROW(grouping, FIELD_SPECIAL, false, grouping, 0, 0, 0),
+    ROW(groups, FIELD_U32, false, groups, 1, KEDGE_GROUPS_MAX, 1),
+    ROW(pretrain_steps, FIELD_U32, false, pretrain_steps, 1, 100000, 50),
+    ROW(pretrain_sites, FIELD_U32, false, pretrain_sites, 0, KEDGE_SITES_MAX, 0),
+    ROW(shift, FIELD_SPECIAL, false, shift, 0, 0, 0),
+    ROW(regroup_every, FIELD_U32, false, regroup_every, 0, KEDGE_ROUNDS_MAX, 0),
+    ROW(migration_pause, FIELD_U32, false, migration_pause, 1, KEDGE_ROUNDS_MAX, 1),
+    ROW(mixing, FIELD_REAL, false, mixing, 0, 1000, 0),
+    ROW(bound, FIELD_REAL, false, bound, 1e-6, 1e6, 64),
+    ROW(scale, FIELD_U32, false, scale, 1, 30, 20),
+    ROW(weight_max, FIELD_U64, false, weight_max, 1, 2147483647, 1000000),
+    ROW(tenant_share_max, FIELD_SHARE, false, tenant_share_max, 1, KEDGE_SHARE_ONE, KEDGE_SHARE_ONE),
+    ROW(evaluate_every, FIELD_U32, false, evaluate_every, 0, KEDGE_ROUNDS_MAX, 1),
+    ROW(round_timeout_s, FIELD_U32, false, round_timeout_s, 1, 604800, 3600),
+    ROW(enrol_within_s, FIELD_U32, false, enrol_within_s, 1, 31536000, 86400),
+    ROW(staleness_max, FIELD_U32, false, staleness_max, 0, KEDGE_STALENESS_MAX, KEDGEI_STALENESS_DEFAULT),
+    LATER(classes),
+    LATER(standardize),
+    LATER(metric),
+    LATER(choose),
+    LATER(compression),
+    LATER(strategy),
+    LATER(options),
+    LATER(server),
+    LATER(rule),
+    LATER(rule_fraction),
+    LATER(rule_bound),
+    LATER(root_site),
+    LATER(control_sites),
+    LATER(selection),
+};
+
+enum {
+    ROW_COUNT = sizeof rows / sizeof rows[0],
+    MODEL_TOKENS_MAX = 16 + KEDGE_LAYERS_MAX * 10,
+};
+
+static int bad(struct kedge_diag *d, const char *key, const char *expected)
+{
+    return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\": expected %s", key, expected);
+}
+
+static int read_whole(const struct field_row *row, const json_t *v, uint64_t *ret, struct kedge_diag *d)
+{
+    json_int_t n = json_integer_value(v);
+    if (!json_is_integer(v) || (double)n < row->least || (double)n > row->most) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"%s\": expected a whole number from %.0f to %.0f", row->key,
+                              row->least, row->most);
+    }
+    *ret = (uint64_t)n;
+    return KEDGE_OK;
+}
+
+static int read_real(const struct field_row *row, const json_t *v, double *ret, struct kedge_diag *d)
+{
+    double x = 0;
+    if (kedgei_json_real(v, &x) != KEDGE_OK || x < row->least || x > row->most) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\": expected a number from %g to %g, like %g",
+                              row->key, row->least, row->most, row->fallback);
+    }
+    *ret = x;
+    return KEDGE_OK;
+}
+
+/* The text of a share that is written as a number: with 6 decimal places, where it has no more than those. */
+static const char *share_text(const json_t *v, char out[KEDGE_REAL_MAX])
+{
+    double x = json_number_value(v);
+    if (!json_is_number(v) || !(x >= 0 && x <= 1)) {
+        return json_string_value(v);
+    }
+    double back;
+    snprintf(out, KEDGE_REAL_MAX, "%.6f", x);
+    return kedge_real_decode(kedge_view_str(out), &back) == KEDGE_OK && back == x ? out : NULL;
+}
+
+int kedgei_spec_share(const json_t *v, const char *key, uint64_t *ret, struct kedge_diag *d)
+{
+    char number[KEDGE_REAL_MAX];
+    const char *text = share_text(v, number);
+    size_t len = text == number ? strlen(number) : text ? json_string_length(v) : 0, digits = 0;
+    uint64_t share = 0;
+    bool fine = len >= 1 && len <= 8 && text[len - 1] != '.' && (text[0] == '0' || text[0] == '1');
+    for (size_t i = 0; fine && i < len; i++) {
+        fine = i == 1 ? text[i] == '.' : text[i] >= '0' && text[i] <= '9';
+        if (fine && i != 1) {
+            share = share * 10 + (uint64_t)(text[i] - '0');
+            digits++;
+        }
+    }
+    for (; fine && digits < 7; digits++) {
+        share *= 10;
+    }
+    if (!fine || share < 1 || share > KEDGE_SHARE_ONE) {
+        return bad(d, key, "a share above 0, at most 1, with at most 6 decimal places, like 0.5");
+    }
+    *ret = share;
+    return KEDGE_OK;
+}
+
+/* Numbers from 2^63 on are only in quotes: JSON's readers round them. */
+static int read_seed(const json_t *v, const char *key, uint64_t *ret, struct kedge_diag *d)
+{
+    const char *text = json_string_value(v);
+    if (json_is_integer(v) && json_integer_value(v) >= 0) {
+        *ret = (uint64_t)json_integer_value(v);
+        return KEDGE_OK;
+    }
+    if (!text || kedge_decimal_decode(kedge_view_of(text, json_string_length(v)), UINT64_MAX, ret)) {
+        return bad(d, key, "a whole number below 2^64, from 2^63 on in quotes");
+    }
+    return KEDGE_OK;
+}
+
+static int read_plain(const struct field_row *row, const json_t *v, struct kedge_job_spec *s,
+                      struct kedge_diag *d)
+{
+    void *field = (char *)s + row->offset;
+    uint64_t whole = (uint64_t)row->fallback;
+    double real = row->fallback;
+    int err = KEDGE_OK;
+    if (v && row->kind == FIELD_REAL) {
+        err = read_real(row, v, &real, d);
+    } else if (v && row->kind == FIELD_SEED) {
+        err = read_seed(v, row->key, &whole, d);
+    } else if (v && row->kind == FIELD_SHARE) {
+        err = kedgei_spec_share(v, row->key, &whole, d);
+    } else if (v) {
+        err = read_whole(row, v, &whole, d);
+    }
+    if (err) {
+        return err;
+    }
+    if (row->kind == FIELD_REAL) {
+        *(double *)field = real;
+    } else if (row->kind == FIELD_U32 || row->kind == FIELD_SHARE) {
+        *(uint32_t *)field = (uint32_t)whole;
+    } else {
+        *(uint64_t *)field = whole;
+    }
+    return KEDGE_OK;
+}
+
+static int read_id(const json_t *v, const char *key, struct kedge_id *ret, struct kedge_diag *d)
+{
+    const char *text = json_string_value(v);
+    if (!text || kedge_id_from(kedge_view_of(text, json_string_length(v)), ret) != KEDGE_OK) {
+        return bad(d, key,
+                   "a name of a-z, 0-9, '.', '_', '-', at most 63 characters, a letter or digit first");
+    }
+    return KEDGE_OK;
+}
+
+/* The place of a name among ascending ones; *ret_is_there when it is among them already. */
+static size_t tenant_place(const struct kedge_job_spec *s, const struct kedge_id *name, size_t count,
+                           bool *ret_is_there)
+{
+    size_t at = count;
+    while (at > 0 && kedge_id_cmp(&s->tenants[at - 1], name) > 0) {
+        at--;
+    }
+    *ret_is_there = at > 0 && kedge_id_cmp(&s->tenants[at - 1], name) == 0;
+    return at;
+}
+
+/* Tenants stand in the spec in any order and count in the ascending one, which is that of the record. */
+static int read_tenants(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    size_t n = json_array_size(v);
+    if (n < 1 || n > KEDGE_SPEC_TENANTS_MAX) {
+        return bad(d, "tenants", "a list of 1 to 128 tenant names");
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct kedge_id name;
+        bool is_there = false;
+        int err = read_id(json_array_get(v, i), "tenants", &name, d);
+        if (err) {
+            return err;
+        }
+        size_t at = tenant_place(s, &name, i, &is_there);
+        if (is_there) {
+            return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"tenants\": \"%s\" is there twice", name.s);
+        }
+        memmove(&s->tenants[at + 1], &s->tenants[at], (i - at) * sizeof name);
+        s->tenants[at] = name;
+    }
+    s->tenant_count = (uint32_t)n;
+    return KEDGE_OK;
+}
+
+static int read_model(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    const char *word = json_string_value(v);
+    s->is_external = word && strcmp(word, "external") == 0;
+    if (s->is_external) {
+        return KEDGE_OK;
+    }
+    char *text = json_is_object(v) ? json_dumps(v, JSON_COMPACT) : NULL;
+    if (!text) {
+        return bad(d, "model", "an object with \"preset\" or \"layers\", or \"external\"");
+    }
+    struct kedge_json_token tokens[MODEL_TOKENS_MAX];
+    struct kedge_json doc;
+    int err = kedge_json_parse(kedge_view_str(text), tokens, MODEL_TOKENS_MAX, &doc, d);
+    if (!err) {
+        err = kedge_model_from_json(&doc, 0, &s->model, d);
+    }
+    free(text);
+    return err ? kedge_diag_wrap(d, err, "job spec: \"model\"") : KEDGE_OK;
+}
+
+static int read_shift(const char *text, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    static const char *const words[] = {"none", "labels", "counts", "update"};
+    for (size_t i = 0; text && i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            s->shift = (enum kedge_shift_test)i;
+            return KEDGE_OK;
+        }
+    }
+    return bad(d, "shift", "\"labels\", \"counts\", \"update\" or \"none\"");
+}
+
+static const char *const precisions[] = {"f32", "tf32", "bf16"};
+
+const char *kedge_precision_name(enum kedge_precision precision)
+{
+    return precisions[precision];
+}
+
+int kedge_precision_parse(const char *word, enum kedge_precision *ret)
+{
+    for (size_t i = 0; word && i < sizeof precisions / sizeof precisions[0]; i++) {
+        if (strcmp(word, precisions[i]) == 0) {
+            *ret = (enum kedge_precision)i;
+            return KEDGE_OK;
+        }
+    }
+    return KEDGE_E_FORMAT;
+}
+
+static int read_special(const struct field_row *row, const json_t *v, struct kedge_job_spec *s,
+                        struct kedge_diag *d)
+{
+    const char *text = json_string_value(v);
+    if (strcmp(row->key, "name") == 0) {
+        return read_id(v, "name", &s->name, d);
+    }
+    if (strcmp(row->key, "tenants") == 0) {
+        return read_tenants(v, s, d);
+    }
+    if (strcmp(row->key, "model") == 0) {
+        return read_model(v, s, d);
+    }
+    if (strcmp(row->key, "external") == 0) {
+        return kedgei_spec_read_external(v, s, d);
+    }
+    if (strcmp(row->key, "data") == 0) {
+        struct kedge_id name;
+        int err = read_id(v, "data", &name, d);
+        if (!err) {
+            memcpy(s->data, name.s, sizeof s->data);
+        }
+        return err;
+    }
+    if (strcmp(row->key, "initial_model") == 0) {
+        if (!text || kedge_hex_decode(kedge_view_of(text, json_string_length(v)), s->initial_model.b, 32)) {
+            return bad(d, "initial_model", "the SHA-256 of a safetensors file, 64 lower-case hex digits");
+        }
+        s->has_initial_model = true;
+        return KEDGE_OK;
+    }
+    if (strcmp(row->key, "shift") == 0) {
+        return read_shift(text, s, d);
+    }
+    if (strcmp(row->key, "precision") == 0) {
+        return kedge_precision_parse(text, &s->precision) == KEDGE_OK
+                   ? KEDGE_OK
+                   : bad(d, "precision", "\"f32\", \"tf32\" or \"bf16\"");
+    }
+    KEDGE_ASSERT(strcmp(row->key, "grouping") == 0);
+    if (text && strcmp(text, "flexcfl") == 0) {
+        s->grouping = KEDGE_GROUPING_FLEXCFL;
+    } else if (!text || strcmp(text, "none") != 0) {
+        return bad(d, "grouping", "\"none\" or \"flexcfl\"");
+    }
+    return KEDGE_OK;
+}
+
+/* Rules between fields. */
+static int check_together(struct kedge_job_spec *s, const json_t *root, struct kedge_diag *d)
+{
+    bool flexcfl = s->grouping == KEDGE_GROUPING_FLEXCFL;
+    int err = kedgei_spec_check_groups(s, root, d);
+    if (err) {
+        return err;
+    }
+    if (flexcfl && s->groups < 2) {
+        return bad(d, "groups", "2 to 16 groups with \"grouping\":\"flexcfl\"");
+    }
+    if (!flexcfl && s->groups != 1 && kedge_job_spec_models(s) == 1) {
+        return bad(d, "groups", "no other value than 1 without \"grouping\":\"flexcfl\"");
+    }
+    if (s->regroup_every == 1 || (!flexcfl && s->regroup_every > 0)) {
+        return bad(d, "regroup_every", "0, or with \"grouping\":\"flexcfl\" 2 rounds or more");
+    }
+    if (!flexcfl && s->shift != KEDGE_SHIFT_TEST_NONE) {
+        return bad(d, "shift", "no other value than \"none\" without \"grouping\":\"flexcfl\"");
+    }
+    if (flexcfl && !json_object_get(root, "shift")) {
+        s->shift = KEDGE_SHIFT_TEST_LABELS;
+    }
+    if (s->shift == KEDGE_SHIFT_TEST_UPDATE && !json_object_get(root, "migration_pause")) {
+        s->migration_pause = 10; /* so often every site pre-trains again */
+    }
+    if (flexcfl && !json_object_get(root, "pretrain_sites")) {
+        s->pretrain_sites = 20 * s->groups; /* α = 20, FlexCFL's released setting */
+    }
+    if (s->quorum > s->sites_min && s->sites_per_round != 0 && s->quorum > s->sites_per_round) {
+        return bad(d, "quorum", "at most sites_per_round");
+    }
+    if ((uint64_t)s->tenant_share_max * s->tenant_count < KEDGE_SHARE_ONE) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"tenant_share_max\": %" PRIu32
+                              " tenants with at most %.6f each do not make a whole; raise it",
+                              s->tenant_count, (double)s->tenant_share_max / KEDGE_SHARE_ONE);
+    }
+    err = kedgei_spec_check_buffer(s, d);
+    if (err) {
+        return err;
+    }
+    uint64_t sites = kedgei_spec_updates_most(s);
+    bool by_samples = kedge_job_spec_weighs_samples(s) && s->rule->kind == KEDGE_RULE_MEAN;
+    uint64_t weight = by_samples || s->weight_max > KEDGE_WEIGHT_ONE ? s->weight_max : KEDGE_WEIGHT_ONE;
+    err = kedge_scale_check(s->bound, s->scale, weight * sites);
+    if (err) {
+        return kedge_diag_set(d, err,
+                              "job spec: \"bound\" %g, \"scale\" %u, \"weight_max\" %" PRIu64
+                              ": bound·2^scale must stay"
+                              " below 2^31 and sites·weight_max·bound·2^scale below 2^62; lower one of them",
+                              s->bound, s->scale, s->weight_max);
+    }
+    return KEDGE_OK;
+}
+
+static int check_keys(const json_t *root, struct kedge_diag *d)
+{
+    const char *keys[ROW_COUNT];
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        keys[i] = rows[i].key;
+    }
+    void *it;
+    for (it = json_object_iter((json_t *)(uintptr_t)root); it;
+         it = json_object_iter_next((json_t *)(uintptr_t)root, it)) {
+        bool known = false;
+        for (size_t i = 0; i < ROW_COUNT && !known; i++) {
+            known = strcmp(rows[i].key, json_object_iter_key(it)) == 0;
+        }
+        if (!known) {
+            (void)kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: unknown key \"%.60s\"",
+                                 json_object_iter_key(it));
+            kedge_nearest_hint(d, json_object_iter_key(it), keys, ROW_COUNT,
+                               "docs/job-spec.md lists the keys");
+            return KEDGE_E_FORMAT;
+        }
+    }
+    return KEDGE_OK;
+}
+
+static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        const json_t *v = json_object_get(root, rows[i].key);
+        int err = KEDGE_OK;
+        if (!v && rows[i].required) {
+            err = kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\" is missing", rows[i].key);
+        } else if (rows[i].kind != FIELD_SPECIAL && rows[i].kind != FIELD_LATER) {
+            err = read_plain(&rows[i], v, s, d);
+        } else if (v && rows[i].kind == FIELD_SPECIAL) {
+            err = read_special(&rows[i], v, s, d);
+        }
+        if (err) {
+            return err;
+        }
+    }
+    int err = kedgei_spec_read_data(root, s, d);
+    err = err ? err : kedgei_spec_read_batch(root, s, d);
+    err = err ? err : kedgei_spec_read_strategy(root, s, d);
+    err = err ? err : kedgei_spec_read_selection(root, s, d);
+    err = err ? err : check_together(s, root, d);
+    err = err ? err : kedgei_spec_check_external(s, root, d);
+    err = err ? err : kedgei_spec_check_strategy(s, d);
+    err = err ? err : kedgei_spec_check_data(s, d);
+    return err ? err : kedgei_spec_check_batch(s, d);
+}
+
+int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret, struct kedge_diag *reterr)
+{
+    if (text.len > KEDGE_SPEC_MAX) {
+        return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "job spec: longer than %d bytes", KEDGE_SPEC_MAX);
+    }
+    if (text.len == 0) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "job spec: empty, expected a JSON object");
+    }
+    json_t *root = NULL;
+    int err = kedgei_json_load(text, KEDGE_SPEC_MAX, "job spec", &root, reterr);
+    if (err) {
+        return err;
+    }
+    struct kedge_job_spec s = {.tenant_count = 0};
+    err = check_keys(root, reterr);
+    if (!err) {
+        err = read_rows(root, &s, reterr);
+    }
+    json_decref(root);
+    if (!err) {
+        *ret = s;
+    }
+    return err;
+}

@@ -1,0 +1,116 @@
+/* How many groups a job has, and what chooses the number. */
+#include <jansson.h>
+#include <string.h>
+
+#include "job/job_spec_impl.h"
+
+static bool is_oneshot(const struct kedge_job_spec *s)
+{
+    return s->strategy->grouping == KEDGE_GROUPING_KIND_ONESHOT;
+}
+
+int kedgei_spec_read_choose(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    static const char *const words[] = {
+        [KEDGE_CHOOSE_FIXED] = "fixed", [KEDGE_CHOOSE_SILHOUETTE] = "silhouette", [KEDGE_CHOOSE_GAP] = "gap"};
+    const json_t *v = json_object_get(root, "choose");
+    const char *word = json_string_value(v);
+    s->choose = s->strategy->choose;
+    if (is_oneshot(s) && !json_object_get(root, "groups")) {
+        s->groups = KEDGE_GROUPS_MAX;
+    }
+    if (kedgei_spec_lives(s) && !json_object_get(root, "regroup_every")) {
+        s->regroup_every = (uint32_t)s->options.regroup;
+    }
+    if (!v) {
+        return KEDGE_OK;
+    }
+    if (s->grouping != KEDGE_GROUPING_FLEXCFL || is_oneshot(s)) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"choose\": strategy \"%s\" leaves no number of groups to choose; "
+                              "leave it out",
+                              s->strategy->name);
+    }
+    for (size_t i = 0; word && i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(word, words[i]) != 0) {
+            continue;
+        }
+        s->choose = (enum kedge_choose)i;
+        return s->choose == KEDGE_CHOOSE_GAP && s->strategy->edc == KEDGE_EDC_MADC
+                   ? kedge_diag_set(d, KEDGE_E_FORMAT,
+                                    "job spec: \"choose\": \"gap\" has no meaning for the distances of "
+                                    "strategy \"%s\"; expected \"silhouette\" or \"fixed\"",
+                                    s->strategy->name)
+                   : KEDGE_OK;
+    }
+    return kedge_diag_set(d, KEDGE_E_FORMAT,
+                          "job spec: \"choose\": expected \"fixed\", \"silhouette\" or \"gap\"");
+}
+
+void kedge_job_spec_groups(const struct kedge_job_spec *spec, uint32_t *ret_least, uint32_t *ret_most)
+{
+    uint32_t most = (uint32_t)spec->options.most;
+    *ret_least = *ret_most = spec->groups;
+    if (kedge_job_spec_splits(spec)) {
+        *ret_most = KEDGE_GROUPS_MAX;
+    } else if (is_oneshot(spec)) {
+        *ret_least = 1;
+    } else if (spec->choose != KEDGE_CHOOSE_FIXED || spec->options.silhouette < 1) {
+        *ret_least = spec->groups < most ? spec->groups : most;
+        *ret_most = spec->groups < most ? most : spec->groups;
+    }
+}
+
+uint64_t kedge_job_spec_sign_first(const struct kedge_job_spec *spec, const struct kedge_layout *layout)
+{
+    if (!is_oneshot(spec)) {
+        return 0;
+    }
+    const struct kedge_layer *last = &spec->model.layers[spec->model.count - 1]; /* its kernel and biases */
+    return layout->values_count - ((uint64_t)last->in + 1) * last->out;
+}
+
+uint32_t kedge_job_spec_groups_most(const struct kedge_job_spec *spec)
+{
+    uint32_t least, most;
+    kedge_job_spec_groups(spec, &least, &most);
+    return most;
+}
+
+bool kedgei_spec_lives(const struct kedge_job_spec *s)
+{
+    return s->grouping == KEDGE_GROUPING_FLEXCFL && !is_oneshot(s);
+}
+
+bool kedge_job_spec_refreshes(const struct kedge_job_spec *spec, uint32_t round)
+{
+    const uint32_t every = (uint32_t)spec->options.refresh;
+    return kedgei_spec_lives(spec) && every > 0 && round > 0 && round % every == 0 && round < spec->rounds;
+}
+
+bool kedge_job_spec_drifted(double drift)
+{
+    return kedge_strategy_drifted(drift);
+}
+
+int kedgei_spec_check_refresh(const struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    const double whole = (double)(uint32_t)s->options.refresh;
+    if (s->options.refresh < whole || s->options.refresh > whole) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"options\": \"refresh\": expected a whole number of rounds");
+    }
+    if (kedgei_spec_lives(s) && whole < 1 && (s->options.merge < 1 || s->options.silhouette < 1)) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"options\": groups are cut and joined when their directions are estimated "
+            "again: expected \"refresh\" from 1, or neither \"merge\" nor \"silhouette\"");
+    }
+    if (s->options.merge < 1 && s->mixing > 0) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"mixing\": groups that may become one (\"merge\") are not mixed; leave out "
+            "one of the two");
+    }
+    return KEDGE_OK;
+}

@@ -1,0 +1,107 @@
+/* Jobs whose sites and server keep control variates (strategy "scaffold"): the key "control_sites", and what
+ * such a job cannot be besides. */
+#include <jansson.h>
+#include <stdio.h>
+
+#include "aggregation/share_cap.h"
+#include "job/job_spec_impl.h"
+
+bool kedge_job_spec_has_control(const struct kedge_job_spec *spec)
+{
+    return spec->strategy->local == KEDGE_LOCAL_SCAFFOLD;
+}
+
+static int add_all(struct kedge_layout *ret, const char *prefix, const struct kedge_layout *layout,
+                   struct kedge_diag *reterr)
+{
+    int err = KEDGE_OK;
+    for (uint32_t i = 0; i < layout->count && !err; i++) {
+        const struct kedge_tensor *t = &layout->tensors[i];
+        char name[2 * KEDGE_TENSOR_NAME_MAX];
+        snprintf(name, sizeof name, "%s%s", prefix, t->name);
+        err = kedge_layout_add(ret, name, t->dims, t->dims_count, reterr);
+    }
+    return err;
+}
+
+int kedge_job_spec_update_layout(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
+                                 struct kedge_layout *ret, struct kedge_diag *reterr)
+{
+    kedge_layout_init(ret, KEDGE_DTYPE_I32);
+    int err = add_all(ret, "", layout, reterr);
+    if (!err && kedge_job_spec_has_control(spec)) {
+        err = add_all(ret, "control/", layout, reterr);
+    }
+    if (err) {
+        kedge_layout_deinit(ret);
+    }
+    return err;
+}
+
+int kedge_job_spec_control_layout(const struct kedge_layout *layout, struct kedge_layout *ret,
+                                  struct kedge_diag *reterr)
+{
+    kedge_layout_init(ret, KEDGE_DTYPE_F32);
+    int err = add_all(ret, "control/", layout, reterr);
+    if (err) {
+        kedge_layout_deinit(ret);
+    }
+    return err;
+}
+
+static int refuse(struct kedge_diag *d, const char *key, const char *why)
+{
+    return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\": not with strategy \"scaffold\": %s", key,
+                          why);
+}
+
+static int read_sites(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    json_int_t n = json_integer_value(v);
+    if (!json_is_integer(v) || n < 1 || n > KEDGE_SITES_MAX) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"control_sites\": expected a whole number from 1 to %d with strategy "
+            "\"scaffold\": the sites of the job, whose control variates the server's is "
+            "the mean of",
+            KEDGE_SITES_MAX);
+    }
+    s->control_sites = (uint32_t)n;
+    uint32_t most = s->control_sites < KEDGE_RULE_VECTORS_MAX ? s->control_sites : KEDGE_RULE_VECTORS_MAX;
+    if (s->sites_per_round < 1 || s->sites_per_round > most) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"sites_per_round\": expected 1 to %u with strategy \"scaffold\": at "
+            "most \"control_sites\", and at most %d",
+            most, KEDGE_RULE_VECTORS_MAX);
+    }
+    return KEDGE_OK;
+}
+
+int kedgei_spec_read_control(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    const json_t *v = json_object_get(root, "control_sites");
+    if (!kedge_job_spec_has_control(s)) {
+        return v ? kedge_diag_set(d, KEDGE_E_FORMAT,
+                                  "job spec: \"control_sites\": strategy \"%s\" has no use for it",
+                                  s->strategy->name)
+                 : KEDGE_OK;
+    }
+    if (s->grouping != KEDGE_GROUPING_NONE) {
+        return refuse(d, "grouping",
+                      "a site that moves would take its control variate out of one group's mean and into "
+                      "another's, unseen by both");
+    }
+    if (s->server != KEDGE_SERVER_CONTROL) {
+        return refuse(d, "server", "the server's state is the control variate");
+    }
+    if (s->rule->kind != KEDGE_RULE_MEAN) {
+        return refuse(d, "rule",
+                      "control variates are averaged as they come and bend every site's steps, so no rule "
+                      "for the models holds its promise");
+    }
+    if (s->tenant_share_max < KEDGE_SHARE_ONE) {
+        return refuse(d, "tenant_share_max", "control variates count alike, whatever the weights");
+    }
+    return read_sites(v, s, d);
+}

@@ -1,0 +1,154 @@
+/* Jobs of several models whose sites come to their groups without a pre-training: what the spec must say, and
+ * what the record follows from it. */
+#include <jansson.h>
+
+#include "aggregation/share_cap.h"
+#include "job/job_spec_impl.h"
+
+bool kedge_job_spec_has_edges(const struct kedge_job_spec *spec)
+{
+    return spec->strategy->grouping == KEDGE_GROUPING_KIND_EDGE;
+}
+
+uint32_t kedge_job_spec_edge(uint32_t place)
+{
+    return place % KEDGE_GROUPS_MAX;
+}
+
+bool kedge_job_spec_meets(const struct kedge_job_spec *spec, uint32_t round)
+{
+    return kedge_job_spec_has_edges(spec) && round > 0 && round % (uint32_t)spec->options.edge_rounds == 0;
+}
+
+uint64_t kedge_job_spec_meeting_share(const struct kedge_job_spec *spec, uint64_t weight, uint64_t samples)
+{
+    return weight == 0 ? 0 : spec->rule->samples ? samples : 1;
+}
+
+bool kedge_job_spec_begins_apart(const struct kedge_job_spec *spec)
+{
+    return kedge_job_spec_is_chosen(spec) || kedge_job_spec_goes_near(spec);
+}
+
+bool kedge_job_spec_is_chosen(const struct kedge_job_spec *spec)
+{
+    return spec->strategy->grouping == KEDGE_GROUPING_KIND_CHOICE;
+}
+
+bool kedge_job_spec_goes_near(const struct kedge_job_spec *spec)
+{
+    return spec->strategy->grouping == KEDGE_GROUPING_KIND_NEAREST;
+}
+
+bool kedge_job_spec_splits(const struct kedge_job_spec *spec)
+{
+    return spec->strategy->grouping == KEDGE_GROUPING_KIND_SPLIT;
+}
+
+uint32_t kedge_job_spec_models(const struct kedge_job_spec *spec)
+{
+    return kedge_job_spec_has_edges(spec) || kedge_job_spec_begins_apart(spec) ? spec->groups : 1;
+}
+
+/* Samples between two meetings, of all edges together, as the cap on a tenant's share can count them. */
+static int check_meetings(const struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    uint64_t sites = s->sites_per_round ? s->sites_per_round : KEDGE_SITES_MAX;
+    uint64_t between =
+        (uint64_t)s->options.edge_rounds < s->rounds ? (uint64_t)s->options.edge_rounds : s->rounds;
+    if (s->weight_max > KEDGE_SHARE_WEIGHT_MAX / (sites * between)) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"weight_max\": with strategy \"%s\" sites · weight_max · edge_rounds "
+            "must not be above 2^43; lower it",
+            s->strategy->name);
+    }
+    return KEDGE_OK;
+}
+
+static int check_edges(struct kedge_job_spec *s, const json_t *root, struct kedge_diag *d)
+{
+    uint32_t edges = s->tenant_count < KEDGE_GROUPS_MAX ? s->tenant_count : KEDGE_GROUPS_MAX;
+    double whole = (double)(uint32_t)s->options.edge_rounds;
+    if (s->tenant_count < 2) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"tenants\": with strategy \"%s\" an edge is a tenant, and one has "
+                              "nobody to meet; expected 2 or more",
+                              s->strategy->name);
+    }
+    if (json_object_get(root, "groups") && s->groups != edges) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"groups\": with strategy \"%s\" there is one for each tenant, 16 at "
+            "most; leave it out",
+            s->strategy->name);
+    }
+    if (s->options.edge_rounds < whole || s->options.edge_rounds > whole) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"options\": \"edge_rounds\": expected a whole number of rounds");
+    }
+    if (s->mixing > 0) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"mixing\": with strategy \"%s\" edges meet instead; leave it out",
+                              s->strategy->name);
+    }
+    s->groups = edges;
+    return check_meetings(s, d);
+}
+
+/* As many models as the spec says, each from its own random beginning. */
+static int check_apart(const struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    if (s->groups < 2) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"groups\": expected 2 to 16 with strategy \"%s\"",
+                              s->strategy->name);
+    }
+    if (s->has_initial_model) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"initial_model\": with strategy \"%s\" every group's model begins at "
+            "random; leave it out",
+            s->strategy->name);
+    }
+    return KEDGE_OK;
+}
+
+/* One model to begin with, and parts of it later. */
+static int check_splits(const struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    double whole = (double)(uint32_t)s->options.split_after;
+    if (s->options.split_after < whole || s->options.split_after > whole) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"options\": \"split_after\": expected a whole number of rounds");
+    }
+    if (s->mixing > 0) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"mixing\": strategy \"%s\" cuts groups so that they part; leave it out",
+            s->strategy->name);
+    }
+    return KEDGE_OK;
+}
+
+int kedgei_spec_check_groups(struct kedge_job_spec *s, const json_t *root, struct kedge_diag *d)
+{
+    if (!kedge_job_spec_has_edges(s) && !kedge_job_spec_begins_apart(s) && !kedge_job_spec_splits(s)) {
+        return KEDGE_OK;
+    }
+    if (s->grouping != KEDGE_GROUPING_NONE) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"grouping\": \"flexcfl\", but strategy \"%s\" groups its sites by "
+                              "itself; leave it out",
+                              s->strategy->name);
+    }
+    if (s->rule->needs_root) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"rule\": \"%s\" measures one group's updates by its root site's; "
+                              "strategy \"%s\" has several",
+                              s->rule->name, s->strategy->name);
+    }
+    return kedge_job_spec_splits(s)      ? check_splits(s, d)
+           : kedge_job_spec_has_edges(s) ? check_edges(s, root, d)
+                                         : check_apart(s, d);
+}

@@ -1,0 +1,139 @@
+/* A round's close: from the inputs that count to models, groups and directions, in the order in which they
+ * follow from each other. kedge-coordinator and the simulation of jobs (sim/protocol) call it, each with
+ * files of its own; the auditor has its own telling of the same (docs/record.md), so that it checks this one.
+ *
+ *      TRAIN     weigh every group, then kedge_close_train: aggregate and server's step of each, mixing or
+ *                meeting; directions estimated again; groups that are joined or cut
+ *      PRETRAIN  kedge_close_pretrain: groups are made, or made anew; their models and directions
+ *                kedge_close_keep: they stay what they are
+ *
+ * Before, the host fills in what the round begins with; behind it `result` is what the record says. */
+#ifndef KEDGE_ROUND_CLOSE_CLOSE_H
+#define KEDGE_ROUND_CLOSE_CLOSE_H
+
+#include "chain/statement/statement.h"
+#include "common/base/os/file.h"
+#include "coordinator/core/coord.h"
+#include "round/aggregate.h"
+
+/* What CLOSE_ROUND computed and MAIN_ROUND_CLOSED records. */
+struct kedge_round_result {
+    uint32_t round, groups;
+    enum kedge_task_kind kind;
+    struct kedge_hash before[KEDGE_GROUPS_MAX], aggregate[KEDGE_GROUPS_MAX], after[KEDGE_GROUPS_MAX];
+    struct kedge_hash directions[KEDGE_GROUPS_MAX];
+    struct kedge_hash made[KEDGE_GROUPS_MAX]; /* with which groups were made, zero: `directions` */
+    double drift;                             /* how far the ones are from the others, where it was asked */
+    /* groups that the close cuts or joins, numbered from 1 as in the step; merged_into also of earlier ones
+     */
+    struct kedge_hash whole[KEDGE_GROUPS_MAX];
+    uint32_t split_of[KEDGE_GROUPS_MAX], merged_into[KEDGE_GROUPS_MAX];
+    bool joined[KEDGE_GROUPS_MAX]; /* `after` is made of several groups' models */
+    /* what the server's optimiser made of the aggregate, the aggregate without one; its state, zero: none */
+    struct kedge_hash stepped[KEDGE_GROUPS_MAX];
+    struct kedge_hash state_before[KEDGE_GROUPS_MAX], state_after[KEDGE_GROUPS_MAX];
+    bool trained[KEDGE_GROUPS_MAX];
+    bool mixed;
+    bool kept; /* too few came to make groups anew: `after` and all else is what it was */
+    bool met;  /* edges: `after` is that of all */
+    uint64_t since[KEDGE_GROUPS_MAX]; /* edges: what each has added up since the last meeting, behind it */
+    uint32_t aggregate_count;
+    struct kedge_st_aggregate *aggregates; /* the host's: aggregate_count, owned */
+    uint32_t assigned_count;
+    uint32_t *assigned_sites, *assigned_groups; /* what the close gives to whom; owned */
+    uint32_t members[KEDGE_GROUPS_MAX];
+};
+void kedge_round_result_free(struct kedge_round_result *r); /* and what it owns; NULL is fine */
+
+/* An input that takes part in the computation. */
+struct kedge_close_input {
+    uint32_t site, tenant; /* handles */
+    uint32_t place;        /* of the tenant in the spec */
+    uint32_t group;        /* TRAIN: that it is for; PRETRAIN: that it makes, once it is known */
+    uint32_t round;        /* of its task */
+    uint32_t former;       /* the group that its site is in, KEDGE_COORD_NONE: none */
+    struct kedge_coord_input in;
+    uint64_t weight; /* in its group's aggregate */
+    char path[KEDGE_PATH_MAX];
+    struct kedge_blob_at file; /* at path */
+    bool is_root;              /* kedge_job_spec_is_root */
+    bool left_out;
+    uint32_t to; /* where its group is cut: the number of its part, if that is the one that was cut off */
+};
+/* A site with a group: in a round in which groups are made anew one that sent nothing to it, where directions
+ * are estimated again any. In site order. */
+struct kedge_close_other {
+    uint32_t site, former;
+    uint32_t place;           /* of its tenant in the spec */
+    struct kedge_hash update; /* by which it was given its group */
+};
+
+/* A file on its way. */
+struct kedge_close_file {
+    void *writer; /* the host's */
+    struct kedge_sink sink;
+};
+/* Where a close finds and leaves its files. Any thread. */
+struct kedge_close_host {
+    void *arg;
+    /* Of a model, a direction, a state. */
+    int (*path)(void *arg, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX]);
+    /* Of an update of the site; KEDGE_E_NOT_FOUND: it is gone. */
+    int (*update)(void *arg, uint32_t site, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX],
+                  struct kedge_blob_at *ret_at);
+    /* What the update's statement says of steps and loss. */
+    int (*facts)(void *arg, const struct kedge_close_input *in, struct kedge_strategy_input *ret,
+                 struct kedge_diag *d);
+    /* A new file; len is what may be expected at most. end with the error so far, which it returns. */
+    int (*begin)(void *arg, uint64_t len, struct kedge_close_file *ret, struct kedge_diag *d);
+    int (*end)(void *arg, struct kedge_close_file *file, int err, struct kedge_hash *ret,
+               struct kedge_diag *d);
+};
+
+struct kedge_close {
+    struct kedge_close_host host;
+    const struct kedge_job_spec *spec;
+    const struct kedge_layout *layout; /* of the model */
+    int32_t limit;                     /* largest |q| of an update */
+    struct kedge_hash initial;         /* the model of pre-trainings */
+    /* Begins with round, kind, groups, before, directions, state_before, since and, unless groups are made,
+     * made and merged_into. */
+    struct kedge_round_result *result;
+    struct kedge_close_input *inputs; /* in site order */
+    size_t input_count;
+    struct kedge_close_other *others;
+    size_t other_count;
+    const struct kedge_rule *rule[KEDGE_GROUPS_MAX]; /* that runs for the group, once it is weighed */
+    uint64_t divisor[KEDGE_GROUPS_MAX];
+    struct kedge_diag *d;
+};
+
+/* What input lists say is known as soon as a round of training is weighed, for which no statements and files
+ * are read. */
+bool kedge_close_is_light(const struct kedge_job_spec *spec);
+/* Sets members and trained of all groups of a round of training, and what each of its inputs weighs. */
+KEDGE_NODISCARD int kedge_close_weigh(struct kedge_close *c);
+/* The models of a round of training that is weighed, and all that follows. */
+KEDGE_NODISCARD int kedge_close_train(struct kedge_close *c);
+/* The whole of a PRETRAIN round. */
+KEDGE_NODISCARD int kedge_close_pretrain(struct kedge_close *c);
+/* … to which too few came to make groups anew: all inputs are left out. */
+void kedge_close_keep(struct kedge_close *c);
+
+/* The group of a site whose update did not make the groups: the nearest direction, as of a newcomer's; of an
+ * update that is gone, the nearest to the direction that its site's group had; 0 where it points nowhere. */
+KEDGE_NODISCARD int kedge_close_nearest(const struct kedge_close_host *host,
+                                        const struct kedge_layout *layout, uint32_t site,
+                                        const struct kedge_hash *update, const struct kedge_hash *former,
+                                        const struct kedge_hash *directions, uint32_t groups,
+                                        uint32_t *ret_group, struct kedge_diag *d);
+/* Where a site of group `from` goes when that is cut and `to` cut off: to the nearer of the two directions,
+ * the first of equal ones; from where its update is gone. */
+KEDGE_NODISCARD int kedge_close_cut(const struct kedge_close_host *host, const struct kedge_layout *layout,
+                                    uint32_t site, const struct kedge_hash *update,
+                                    const struct kedge_hash *directions, uint32_t from, uint32_t to,
+                                    uint32_t *ret_group, struct kedge_diag *d);
+/* Groups that have become part of another one are found where that one is: its direction in their places. */
+void kedge_close_merged_directions(struct kedge_hash *directions, const uint32_t *merged_into);
+
+#endif

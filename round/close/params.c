@@ -1,0 +1,35 @@
+#include "round/close/params.h"
+
+#include <string.h>
+
+void kedge_close_params(const struct kedge_job_spec *s, const uint32_t *tenants,
+                        struct kedge_coord_job_params *ret)
+{
+    const uint64_t second = 1000000000;
+    struct kedge_coord_job_params p = {.id = s->name, .tenant_count = s->tenant_count};
+    memcpy(p.tenants, tenants, s->tenant_count * sizeof *tenants);
+    p.rounds = s->rounds;
+    p.sites_per_round = s->sites_per_round;
+    p.sites_min = s->sites_min;
+    p.quorum = s->quorum;
+    p.round_timeout_ns = s->round_timeout_s * second;
+    p.enrol_within_ns = s->enrol_within_s * second;
+    p.seed = s->seed;
+    p.groups = kedge_job_spec_groups_most(s);
+    p.pretrain_sites = s->pretrain_sites;
+    p.regroup_every = s->groups > 1 ? s->regroup_every : 0;
+    p.migrate_every = s->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
+    p.start_together = kedge_job_spec_splits(s);
+    p.by_tenant = kedge_job_spec_has_edges(s);
+    p.site_chooses = kedge_job_spec_is_chosen(s);
+    p.nearest = kedge_job_spec_goes_near(s);
+    p.by_charge = s->by_charge;
+    p.evaluate_every = s->evaluate_every;
+    p.weight_max = s->weight_max;
+    p.buffer = kedge_job_spec_buffer(s);
+    p.staleness_max = s->staleness_max;
+    p.has_root = s->rule->needs_root;
+    p.root_tenant = p.has_root ? p.tenants[s->root_tenant] : 0;
+    p.root_site = s->root_site;
+    *ret = p;
+}

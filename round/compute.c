@@ -1,0 +1,246 @@
+/* Opens the files, checks them once, then runs the pure kernels tile by tile. A tile of 64 Ki values keeps
+ * the output buffer in the second-level cache and the sink's calls few; of encrypted files, which are
+ * decrypted into memory, it has a chunk. */
+#include "round/compute.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "aggregation/mixing.h"
+#include "aggregation/quantise.h"
+#include "common/base/mem.h"
+#include "common/tensor/model.h"
+#include "common/tensor/safetensors.h"
+#include "grouping/flexcfl.h"
+#include "round/compute_impl.h"
+
+enum { TILE = KEDGEI_TENSORS_TILE_MAX };
+
+int kedgei_write_header(const struct kedge_layout *layout, enum kedge_dtype dtype, struct kedge_sink sink)
+{
+    struct kedge_buf header;
+    kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
+    int err = kedge_safetensors_header(layout, dtype, &header);
+    if (!err) {
+        err = sink.write(sink.arg, kedge_buf_view(&header));
+    }
+    kedge_buf_deinit(&header);
+    return err;
+}
+
+static size_t tile_len(const struct kedge_layout *layout, size_t first)
+{
+    uint64_t left = layout->values_count - first;
+    return left < TILE ? (size_t)left : TILE;
+}
+
+int kedgei_models_open(const struct kedge_layout *layout, enum kedge_dtype dtype, const char *const *paths,
+                       size_t count, struct kedgei_tensors *ret, struct kedge_diag *d)
+{
+    struct kedge_blob_at *at = kedge_mem_new(count, sizeof *at);
+    for (size_t i = 0; at && i < count; i++) {
+        at[i].path = paths[i];
+    }
+    int err = at ? kedgei_tensors_open(layout, dtype, at, sizeof *at, count, ret, d)
+                 : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for %zu files", count);
+    kedge_mem_free(at);
+    return err;
+}
+
+int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink sink,
+                          struct kedge_diag *reterr)
+{
+    struct kedge_layout layout;
+    if (spec->is_external) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "an external model has no first weights but those given");
+    }
+    int err = kedge_job_spec_layout(spec, &layout, reterr);
+    if (err) {
+        return err;
+    }
+    float *tile = kedge_mem_new(TILE, sizeof *tile);
+    err = tile ? kedgei_write_header(&layout, KEDGE_DTYPE_F32, sink)
+               : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for the first model");
+    struct kedge_model_weights weights;
+    kedge_model_weights_init(&weights, &spec->model, spec->seed);
+    for (size_t n = 1; n > 0 && !err;) {
+        n = kedge_model_weights_next(&weights, tile, TILE);
+        err = n > 0 ? sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile)) : KEDGE_OK;
+    }
+    kedge_mem_free(tile);
+    kedge_layout_deinit(&layout);
+    return err;
+}
+
+int kedge_compute_check_model(const struct kedge_layout *layout, const char *path, struct kedge_diag *reterr)
+{
+    struct kedgei_tensors file;
+    int err = kedgei_models_open(layout, KEDGE_DTYPE_F32, &path, 1, &file, reterr);
+    if (err) {
+        return err;
+    }
+    const float *w = file.values[0];
+    for (uint64_t i = 0; i < layout->values_count && !err; i++) {
+        if (!isfinite(w[i])) {
+            err = kedge_diag_set(reterr, KEDGE_E_NOT_FINITE, "%s: value %llu is not finite", path,
+                                 (unsigned long long)i);
+        }
+    }
+    kedgei_tensors_close(&file);
+    return err;
+}
+
+/* Is it of the kind that it shall be, to its last byte? */
+static int check_form(struct kedgei_tensors *file, const struct kedge_compact *compact, struct kedge_diag *d)
+{
+    enum kedge_compact_kind want = compact ? compact->kind : KEDGE_COMPACT_NONE, got = file->compact[0].kind;
+    if (got != want) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: compression is \"%s\", the job's is \"%s\"",
+                              file->paths[0], kedge_compact_name(got), kedge_compact_name(want));
+    }
+    return want == KEDGE_COMPACT_NONE
+                   || kedgei_compact_is_read(file->layout, &file->files[0], &file->compact[0])
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_FORMAT, "%s: its blocks do not end where it does", file->paths[0]);
+}
+
+static uint64_t count_some(const int32_t *values, size_t n)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        count += values[i] != 0;
+    }
+    return count;
+}
+
+int kedge_compute_check_update(const struct kedge_layout *layout, const struct kedge_blob_at *update,
+                               const struct kedge_compact *compact, int32_t limit, struct kedge_diag *reterr)
+{
+    struct kedgei_tensors file;
+    size_t n, bad;
+    uint64_t some = 0;
+    int err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, update, sizeof *update, 1, &file, reterr);
+    if (err) {
+        return err;
+    }
+    const uint64_t most = compact ? kedge_compact_entries_most(compact, layout->values_count) : UINT64_MAX;
+    err = check_form(&file, compact, reterr);
+    for (size_t first = 0; first < layout->values_count && !err; first += n) {
+        n = kedgei_tensors_tile(&file, first);
+        err = kedgei_tensors_seek(&file, 0, 1, first, n, reterr);
+        if (err) {
+            break;
+        }
+        const int32_t *values = file.tile[0];
+        err = kedge_update_check(values, n, limit, &bad);
+        if (err) {
+            (void)kedge_diag_set(reterr, err, "%s: value %zu is %d, the job's bound allows at most %d",
+                                 update->path, first + bad, values[bad], limit);
+        }
+        some += compact ? count_some(values, n) : 0;
+        if (!err && some > most) {
+            err =
+                kedge_diag_set(reterr, KEDGE_E_BOUND, "%s: more than the %llu values that the job's share is",
+                               update->path, (unsigned long long)most);
+        }
+    }
+    kedgei_tensors_close(&file);
+    return err;
+}
+
+/* ---- groups ---- */
+
+typedef void nearest_part(struct kedge_nearest *n, const int32_t *update, const int32_t *const *directions,
+                          size_t first, size_t len);
+
+/* All of the update, tile by tile: an encrypted one is never whole in memory. */
+static int pass_over(struct kedgei_tensors *update, const struct kedgei_tensors *directions,
+                     nearest_part *part, struct kedge_nearest *nearest, struct kedge_diag *d)
+{
+    int err = KEDGE_OK;
+    for (size_t first = 0, n = 0; first < update->layout->values_count && !err; first += n) {
+        n = kedgei_tensors_tile(update, first);
+        err = kedgei_tensors_seek(update, 0, 1, first, n, d);
+        if (!err) {
+            part(nearest, update->tile[0], (const int32_t *const *)directions->values, first, n);
+        }
+    }
+    return err;
+}
+
+int kedge_compute_nearest(const struct kedge_layout *layout, const struct kedge_blob_at *update,
+                          const char *const *direction_paths, size_t groups, uint32_t *ret_group,
+                          double *ret_cosine, struct kedge_diag *reterr)
+{
+    struct kedgei_tensors directions = {.count = 0}, one = {.count = 0};
+    struct kedge_nearest nearest = {.groups = groups};
+    if (groups == 0 || groups > KEDGE_GROUPS_MAX) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "%s: no groups to choose from", update->path);
+    }
+    int err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, update, sizeof *update, 1, &one, reterr);
+    err =
+        err ? err : kedgei_models_open(layout, KEDGE_DTYPE_I32, direction_paths, groups, &directions, reterr);
+    err = err ? err : pass_over(&one, &directions, kedge_nearest_scan, &nearest, reterr);
+    err = err ? err : pass_over(&one, &directions, kedge_nearest_add, &nearest, reterr);
+    if (!err) {
+        err = kedge_nearest_end(&nearest, ret_group, ret_cosine);
+        err = err ? kedge_diag_set(reterr, err, "%s: %s", update->path, kedge_strerror(err)) : KEDGE_OK;
+    }
+    kedgei_tensors_close(&directions);
+    kedgei_tensors_close(&one);
+    return err;
+}
+
+static int mixing_norms(const struct kedge_layout *layout, const struct kedgei_tensors *models, size_t groups,
+                        double *ret_norms)
+{
+    for (size_t j = 0; j < groups; j++) {
+        struct kedge_reduce sumsq;
+        kedge_reduce_init(&sumsq);
+        const float *values = models->values[j];
+        for (size_t first = 0; first < layout->values_count; first += TILE) {
+            kedge_sumsq_push(&sumsq, values + first, tile_len(layout, first));
+        }
+        ret_norms[j] = kedge_mixing_norm(&sumsq);
+    }
+    return KEDGE_OK;
+}
+
+int kedge_compute_mixing(const struct kedge_layout *layout, const char *const *model_paths,
+                         const bool *trained, size_t groups, double eta, const struct kedge_sink *sinks,
+                         struct kedge_diag *reterr)
+{
+    struct kedgei_tensors models = {.count = 0};
+    struct kedge_mixing mixing;
+    double norms[KEDGE_GROUPS_MAX];
+    float *out[KEDGE_GROUPS_MAX] = {NULL};
+    KEDGE_ASSERT(groups >= 1 && groups <= KEDGE_GROUPS_MAX);
+    float *tiles = kedge_mem_new(groups * TILE, sizeof *tiles);
+    int err = tiles ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for mixing");
+    if (!err) {
+        err = kedgei_models_open(layout, KEDGE_DTYPE_F32, model_paths, groups, &models, reterr);
+    }
+    if (!err) {
+        err = mixing_norms(layout, &models, groups, norms);
+    }
+    if (!err) {
+        err = kedge_mixing_init(&mixing, norms, trained, groups, eta);
+        err = err ? kedge_diag_set(reterr, err, "mixing of %zu groups: %s", groups, kedge_strerror(err))
+                  : KEDGE_OK;
+    }
+    for (size_t j = 0; j < groups && !err; j++) {
+        out[j] = tiles + j * TILE;
+        err = trained[j] ? kedgei_write_header(layout, KEDGE_DTYPE_F32, sinks[j]) : KEDGE_OK;
+    }
+    for (size_t first = 0; first < layout->values_count && !err; first += TILE) {
+        size_t n = tile_len(layout, first);
+        kedge_mixing_tile(&mixing, (const float *const *)models.values, first, n, out);
+        for (size_t j = 0; j < groups && !err; j++) {
+            err =
+                trained[j] ? sinks[j].write(sinks[j].arg, kedge_view_of(out[j], n * sizeof **out)) : KEDGE_OK;
+        }
+    }
+    kedgei_tensors_close(&models);
+    kedge_mem_free(tiles);
+    return err;
+}

@@ -1,0 +1,112 @@
+#include "round/control.h"
+
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "round/compute_impl.h"
+#include "round/step.h"
+
+enum { TILE = KEDGEI_TENSORS_TILE_MAX, HELD = KEDGEI_TENSORS_HELD_MAX };
+
+/* Files of a step, all of whose values begin at coordinate 0. */
+struct step {
+    const struct kedge_job_spec *spec;
+    struct kedgei_tensors models, state, updates; /* models: before, aggregate */
+    bool has_state;
+    uint64_t values; /* of a model: the changes of an update begin there */
+    float *tile, *control;
+};
+
+static int model_run(const struct step *s, struct kedge_sink after)
+{
+    const float *before = s->models.values[0], *aggregate = s->models.values[1];
+    float *state[KEDGE_SERVER_STATES_MAX] = {NULL};
+    int err = KEDGE_OK;
+    for (size_t first = 0, n; first < s->values && !err; first += n) {
+        n = s->values - first < TILE ? (size_t)(s->values - first) : TILE;
+        err = kedge_server_step(s->spec->server, &s->spec->options, before + first, aggregate + first, state,
+                                n, s->tile);
+        err = err ? err : after.write(after.arg, kedge_view_of(s->tile, n * sizeof *s->tile));
+    }
+    return err;
+}
+
+static int control_run(struct step *s, struct kedge_sink state_after, struct kedge_diag *d)
+{
+    int err = KEDGE_OK;
+    for (size_t first = 0, n; first < s->values && !err; first += n) {
+        n = kedgei_tensors_tile(&s->updates, (size_t)s->values + first);
+        err = kedgei_tensors_seek(&s->updates, 0, s->updates.count, (size_t)s->values + first, n, d);
+        if (s->has_state) {
+            memcpy(s->control, (const float *)s->state.values[0] + first, n * sizeof *s->control);
+        } else {
+            memset(s->control, 0, n * sizeof *s->control);
+        }
+        err = err ? err
+                  : kedge_server_control_tile(s->control, (const int32_t *const *)s->updates.tile,
+                                              s->updates.count, s->spec->control_sites, s->spec->scale, 0, n,
+                                              s->tile);
+        err = err ? err : state_after.write(state_after.arg, kedge_view_of(s->tile, n * sizeof *s->tile));
+    }
+    return err;
+}
+
+static int open_all(struct step *s, const struct kedge_layout *layout,
+                    const struct kedge_layout *state_layout, const struct kedge_layout *update_layout,
+                    const char *const models[2], const char *state_path,
+                    const struct kedge_compute_input *inputs, size_t count, struct kedge_diag *d)
+{
+    if (count > HELD) {
+        return kedge_diag_set(d, KEDGE_E_ARG, "%zu updates, a round of this job takes at most %d", count,
+                              HELD);
+    }
+    s->tile = kedge_mem_new(TILE, sizeof *s->tile);
+    s->control = kedge_mem_new(TILE, sizeof *s->control);
+    int err = s->tile && s->control ? KEDGE_OK
+                                    : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for the server's step");
+    err = err ? err : kedgei_models_open(layout, KEDGE_DTYPE_F32, models, 2, &s->models, d);
+    if (!err && state_path) {
+        err = kedgei_models_open(state_layout, KEDGE_DTYPE_F32, &state_path, 1, &s->state, d);
+        s->has_state = !err;
+    }
+    return err ? err
+               : kedgei_tensors_open(update_layout, KEDGE_DTYPE_I32, &inputs[0].update, sizeof *inputs, count,
+                                     &s->updates, d);
+}
+
+int kedge_compute_control_step(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
+                               const char *before_path, const char *aggregate_path, const char *state_path,
+                               const struct kedge_compute_input *inputs, size_t count,
+                               struct kedge_sink after, struct kedge_sink state_after,
+                               struct kedge_diag *reterr)
+{
+    const char *const models[2] = {before_path, aggregate_path};
+    struct step s = {.spec = spec, .values = layout->values_count};
+    struct kedge_layout state_layout, update_layout;
+    int err = kedge_job_spec_control_layout(layout, &state_layout, reterr);
+    if (err) {
+        return err;
+    }
+    err = kedge_job_spec_update_layout(spec, layout, &update_layout, reterr);
+    if (err) {
+        kedge_layout_deinit(&state_layout);
+        return err;
+    }
+    err = open_all(&s, layout, &state_layout, &update_layout, models, state_path, inputs, count, reterr);
+    err = err ? err : kedgei_write_header(layout, KEDGE_DTYPE_F32, after);
+    err = err ? err : model_run(&s, after);
+    err = err ? err : kedgei_write_header(&state_layout, KEDGE_DTYPE_F32, state_after);
+    err = err ? err : control_run(&s, state_after, reterr);
+    if (err == KEDGE_E_NOT_FINITE) {
+        (void)kedge_diag_set(reterr, err, "%s: the server's step is not finite; a smaller server_lr may help",
+                             aggregate_path);
+    }
+    kedgei_tensors_close(&s.models);
+    kedgei_tensors_close(&s.state);
+    kedgei_tensors_close(&s.updates);
+    kedge_mem_free(s.tile);
+    kedge_mem_free(s.control);
+    kedge_layout_deinit(&state_layout);
+    kedge_layout_deinit(&update_layout);
+    return err;
+}

@@ -1,0 +1,52 @@
+#include "round/meet.h"
+
+#include "aggregation/share_cap.h"
+#include "common/base/mem.h"
+#include "round/compute_impl.h"
+#include "strategy/blend.h"
+
+enum { TILE = KEDGEI_TENSORS_TILE_MAX };
+
+int kedge_compute_meeting_weights(const struct kedge_job_spec *spec, const uint64_t *since, size_t edges,
+                                  uint64_t *ret_weight)
+{
+    struct kedge_share_input inputs[KEDGE_GROUPS_MAX];
+    size_t n = 0;
+    uint64_t sum = 0;
+    for (size_t g = 0; g < edges && g < KEDGE_GROUPS_MAX; g++) {
+        if (since[g] > KEDGE_SHARE_WEIGHT_MAX - sum) {
+            return KEDGE_E_OVERFLOW;
+        }
+        sum += since[g];
+        if (since[g] > 0) {
+            inputs[n++] = (struct kedge_share_input){.tenant = (uint32_t)g, .weight = since[g]};
+        }
+    }
+    if (n == 0) {
+        return KEDGE_E_ARG;
+    }
+    int err = spec->tenant_share_max < KEDGE_SHARE_ONE ? kedge_share_cap(inputs, n, spec->tenant_share_max)
+                                                       : KEDGE_OK;
+    for (size_t g = 0, at = 0; g < edges && !err; g++) {
+        ret_weight[g] = since[g] > 0 ? inputs[at++].weight : 0;
+    }
+    return err;
+}
+
+int kedge_compute_blend(const struct kedge_layout *layout, const char *const *paths, const uint64_t *weight,
+                        size_t edges, struct kedge_sink sink, struct kedge_diag *reterr)
+{
+    struct kedgei_tensors models = {.count = 0};
+    float *tile = kedge_mem_new(TILE, sizeof *tile);
+    int err = tile ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a model");
+    err = err ? err : kedgei_models_open(layout, KEDGE_DTYPE_F32, paths, edges, &models, reterr);
+    err = err ? err : kedgei_write_header(layout, KEDGE_DTYPE_F32, sink);
+    for (size_t first = 0, n; first < layout->values_count && !err; first += n) {
+        n = layout->values_count - first < TILE ? (size_t)(layout->values_count - first) : TILE;
+        err = kedge_blend_tile((const float *const *)models.values, weight, edges, first, n, tile);
+        err = err ? err : sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
+    }
+    kedgei_tensors_close(&models);
+    kedge_mem_free(tile);
+    return err;
+}

@@ -1,0 +1,88 @@
+#include "round/regroup.h"
+
+#include <string.h>
+
+#include "aggregation/share_cap.h"
+#include "common/base/mem.h"
+#include "grouping/flexcfl.h"
+#include "grouping/merge.h"
+#include "round/meet.h"
+
+int kedge_compute_regroup(const struct kedge_layout *layout, const struct kedge_compute_sites *sites,
+                          const struct kedge_job_spec *spec, uint32_t round, const uint32_t *then,
+                          uint32_t *ret_group, uint32_t *ret_groups, struct kedge_diag *reterr)
+{
+    const size_t count = sites->count;
+    uint32_t slot[KEDGE_GROUPS_MAX], groups = 0;
+    uint32_t *from = kedge_mem_new(count + 1, sizeof *from);
+    int err = from ? kedge_compute_groups(layout, sites, spec, round, ret_group, &groups, reterr)
+                   : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for groups");
+    for (size_t i = 0; i < count && !err; i++) {
+        from[i] = then[i] < groups ? then[i] : KEDGE_GROUP_NONE;
+    }
+    if (!err) {
+        err = kedge_match(from, ret_group, count, groups, groups, slot, NULL);
+        err = err ? kedge_diag_set(reterr, err, "numbers of %u groups: %s", groups, kedge_strerror(err))
+                  : KEDGE_OK;
+    }
+    for (size_t i = 0; i < count && !err; i++) {
+        ret_group[i] = ret_group[i] == KEDGE_GROUP_NONE ? KEDGE_GROUP_NONE : slot[ret_group[i]];
+    }
+    kedge_mem_free(from);
+    if (!err) {
+        *ret_groups = groups;
+    }
+    return err;
+}
+
+int kedge_compute_regroup_weigh(const uint32_t *tenant, const uint32_t *then, const uint32_t *group,
+                                size_t count, size_t former_count, uint32_t g, uint64_t *weight)
+{
+    enum { ALIKE = 1 }; /* a share that no tenant can keep: then all have the same */
+    struct kedge_share_input *inputs = kedge_mem_new(count + 1, sizeof *inputs);
+    bool had_one = false;
+    size_t n = 0, at = 0;
+    for (size_t i = 0; i < count; i++) {
+        had_one = had_one || (group[i] == g && then[i] < former_count);
+    }
+    for (size_t i = 0; inputs && i < count; i++) {
+        if (group[i] == g && (!had_one || then[i] < former_count)) {
+            inputs[n++] = (struct kedge_share_input){.tenant = tenant[i], .weight = 1};
+        }
+    }
+    int err = inputs ? KEDGE_OK : KEDGE_E_NOMEM;
+    err = err || n == 0 ? err : kedge_share_cap(inputs, n, ALIKE);
+    for (size_t i = 0; i < count && !err; i++) {
+        if (group[i] == g) {
+            weight[i] = !had_one || then[i] < former_count ? inputs[at++].weight : 0;
+        }
+    }
+    kedge_mem_free(inputs);
+    return err;
+}
+
+int kedge_compute_regrouped(const struct kedge_layout *layout, const char *const *former, size_t former_count,
+                            const char *initial, const uint32_t *then, const uint32_t *group,
+                            const uint64_t *weight, size_t count, uint32_t g, struct kedge_sink sink,
+                            struct kedge_diag *reterr)
+{
+    const char *paths[KEDGE_GROUPS_MAX];
+    uint64_t members[KEDGE_GROUPS_MAX] = {0}, share[KEDGE_GROUPS_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (group[i] == g && then[i] < former_count && then[i] < KEDGE_GROUPS_MAX) {
+            members[then[i]] += weight[i];
+        }
+    }
+    for (size_t k = 0; k < former_count && k < KEDGE_GROUPS_MAX; k++) {
+        if (members[k] > 0) {
+            paths[n] = former[k];
+            share[n++] = members[k];
+        }
+    }
+    if (n == 0) { /* nobody was in a group */
+        paths[n] = initial;
+        share[n++] = 1;
+    }
+    return kedge_compute_blend(layout, paths, share, n, sink, reterr);
+}

@@ -1,0 +1,133 @@
+/* A state file has its vectors one behind the other, a step needs and makes them side by side: so the step is
+ * run once for each vector, which costs less than the memory of a model. */
+#include "round/step.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "round/compute_impl.h"
+
+enum { TILE = KEDGEI_TENSORS_TILE_MAX };
+
+static const char *name_of(enum kedge_server server, size_t k)
+{
+    return server == KEDGE_SERVER_CONTROL ? "control" : k == 0 ? "momentum" : "second_moment";
+}
+
+int kedge_compute_state_layout(const struct kedge_layout *layout, enum kedge_server server,
+                               struct kedge_layout *ret, struct kedge_diag *reterr)
+{
+    size_t count = kedge_server_states(server);
+    int err = KEDGE_OK;
+    kedge_layout_init(ret, KEDGE_DTYPE_F32);
+    for (size_t k = 0; k < count; k++) {
+        for (uint32_t i = 0; i < layout->count && !err; i++) {
+            const struct kedge_tensor *t = &layout->tensors[i];
+            char name[2 * KEDGE_TENSOR_NAME_MAX];
+            snprintf(name, sizeof name, "%s/%s", name_of(server, k), t->name);
+            err = kedge_layout_add(ret, name, t->dims, t->dims_count, reterr);
+        }
+    }
+    if (err) {
+        kedge_layout_deinit(ret);
+    }
+    return err;
+}
+
+int kedge_compute_check_state(const struct kedge_layout *layout, enum kedge_server server, const char *path,
+                              struct kedge_diag *reterr)
+{
+    struct kedge_layout state;
+    int err = kedge_compute_state_layout(layout, server, &state, reterr);
+    if (!err) {
+        err = kedge_compute_check_model(&state, path, reterr);
+        kedge_layout_deinit(&state);
+    }
+    return err;
+}
+
+struct step {
+    const struct kedge_job_spec *spec;
+    struct kedge_strategy_options options;   /* as they hold in the round */
+    const float *before, *aggregate, *state; /* coordinate 0; state NULL: zeros */
+    uint64_t values;                         /* of a model */
+    size_t states;
+    float *tiles; /* of `after` and of each state */
+};
+
+/* One tile: the model after and all states after, side by side. */
+static int step_tile(const struct step *s, size_t first, size_t n)
+{
+    float *state[KEDGE_SERVER_STATES_MAX] = {NULL};
+    for (size_t k = 0; k < s->states; k++) {
+        state[k] = s->tiles + (k + 1) * TILE;
+        if (s->state) {
+            memcpy(state[k], s->state + k * s->values + first, n * sizeof *state[k]);
+        } else {
+            memset(state[k], 0, n * sizeof *state[k]);
+        }
+    }
+    return kedge_server_step(s->spec->server, &s->options, s->before + first, s->aggregate + first, state, n,
+                             s->tiles);
+}
+
+static int run_step(const struct step *s, struct kedge_sink after, struct kedge_sink state_after)
+{
+    int err = KEDGE_OK;
+    for (size_t k = 0; k < s->states; k++) {
+        for (size_t first = 0, n; first < s->values && !err; first += n) {
+            n = s->values - first < TILE ? (size_t)(s->values - first) : TILE;
+            err = step_tile(s, first, n);
+            if (!err && k == 0) {
+                err = after.write(after.arg, kedge_view_of(s->tiles, n * sizeof *s->tiles));
+            }
+            if (!err) {
+                err = state_after.write(state_after.arg,
+                                        kedge_view_of(s->tiles + (k + 1) * TILE, n * sizeof *s->tiles));
+            }
+        }
+    }
+    return err;
+}
+
+int kedge_compute_server(const struct kedge_job_spec *spec, uint32_t round, const struct kedge_layout *layout,
+                         const char *before_path, const char *aggregate_path, const char *state_path,
+                         struct kedge_sink after, struct kedge_sink state_after, struct kedge_diag *reterr)
+{
+    const char *const paths[2] = {before_path, aggregate_path};
+    struct kedgei_tensors models = {.count = 0}, state = {.count = 0};
+    struct kedge_layout state_layout;
+    struct step s = {.spec = spec,
+                     .options = kedge_server_options(&spec->options, round),
+                     .values = layout->values_count,
+                     .states = kedge_server_states(spec->server)};
+    int err = kedge_compute_state_layout(layout, spec->server, &state_layout, reterr);
+    if (err) {
+        return err;
+    }
+    s.tiles = kedge_mem_new((s.states + 1) * TILE, sizeof *s.tiles);
+    err = s.tiles ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for the server's step");
+    err = err ? err : kedgei_models_open(layout, KEDGE_DTYPE_F32, paths, 2, &models, reterr);
+    if (!err && state_path) {
+        err = kedgei_models_open(&state_layout, KEDGE_DTYPE_F32, &state_path, 1, &state, reterr);
+    }
+    err = err ? err : kedgei_write_header(layout, KEDGE_DTYPE_F32, after);
+    err = err ? err : kedgei_write_header(&state_layout, KEDGE_DTYPE_F32, state_after);
+    if (!err) {
+        s.before = models.values[0];
+        s.aggregate = models.values[1];
+        s.state = state_path ? state.values[0] : NULL;
+        err = run_step(&s, after, state_after);
+        if (err == KEDGE_E_NOT_FINITE) {
+            (void)kedge_diag_set(reterr, err,
+                                 "%s: the server's step is not finite; a smaller server_lr may help",
+                                 aggregate_path);
+        }
+    }
+    kedgei_tensors_close(&models);
+    kedgei_tensors_close(&state);
+    kedge_mem_free(s.tiles);
+    kedge_layout_deinit(&state_layout);
+    return err;
+}

@@ -1,0 +1,74 @@
+#include "sim/learn/report/report_sites.h"
+
+#include <string.h>
+
+#include "common/tensor/safetensors.h"
+#include "grouping/flexcfl.h"
+#include "sim/learn/report/report.h"
+
+void kedge_learn_put_csv_text(struct kedge_buf *out, const char *text)
+{
+    if (!strpbrk(text, ",\"")) {
+        kedge_buf_put_str(out, text);
+        return;
+    }
+    kedge_buf_put_u8(out, '"');
+    for (; *text; text++) {
+        kedge_buf_put_str(out, *text == '"' ? "\"" : "");
+        kedge_buf_put_u8(out, (uint8_t)*text);
+    }
+    kedge_buf_put_u8(out, '"');
+}
+
+void kedge_learn_put_sites(const struct kedge_learn_view *v, struct kedge_buf *out)
+{
+    kedge_buf_put_str(out, "site,client,tenant,group,train,test\n");
+    for (uint32_t i = 0; i < v->sites; i++) {
+        kedge_buf_printf(out, "%u,", i);
+        kedge_learn_put_csv_text(out, v->names ? v->names[i] : "");
+        kedge_buf_printf(out, ",%u,", v->tenant[i]);
+        if (v->truth) {
+            kedge_buf_printf(out, "%u", v->truth[i]);
+        }
+        kedge_buf_printf(out, ",%u,%u\n", v->train[i], v->test[i]);
+    }
+}
+
+void kedge_learn_put_sites_line(const struct kedge_learn_view *v, struct kedge_buf *out)
+{
+    kedge_buf_printf(out, "{\"round\":%u,\"group\":[", v->round);
+    for (uint32_t i = 0; i < v->sites; i++) {
+        kedge_buf_put_str(out, i ? "," : "");
+        if (v->group[i] == KEDGE_GROUP_NONE) {
+            kedge_buf_put_str(out, "null");
+        } else {
+            kedge_buf_printf(out, "%u", v->group[i]);
+        }
+    }
+    for (uint32_t i = 0; v->accuracy && i < v->sites; i++) {
+        kedge_buf_put_str(out, i ? "," : "],\"accuracy\":[");
+        kedge_learn_put_real(out, v->accuracy[i]);
+    }
+    kedge_buf_put_str(out, "]}\n");
+}
+
+int kedge_learn_put_model(const struct kedge_model_spec *model, const float *values, struct kedge_buf *out,
+                          struct kedge_diag *reterr)
+{
+    struct kedge_layout layout;
+    int err = kedge_model_layout(model, &layout, reterr);
+    if (err) {
+        return err;
+    }
+    err = kedge_safetensors_header(&layout, KEDGE_DTYPE_F32, out);
+    for (uint64_t i = 0; i < layout.values_count && !err; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        const uint8_t le[] = {(uint8_t)bits, (uint8_t)(bits >> 8), (uint8_t)(bits >> 16),
+                              (uint8_t)(bits >> 24)};
+        kedge_buf_put(out, le, sizeof le);
+    }
+    kedge_layout_deinit(&layout);
+    err = err ? err : out->err;
+    return err ? kedge_diag_set(reterr, err, "a model cannot be written: %s", kedge_strerror(err)) : KEDGE_OK;
+}

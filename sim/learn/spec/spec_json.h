@@ -1,0 +1,43 @@
+/* The SPEC.json of a learning simulation: strict JSON to struct kedge_learn_spec and back. docs/cli.md has
+ * the table of keys; the rows themselves are spec_rows.c, the presets spec_presets.c. Pure.
+ *
+ * A spec is read in layers, each over the one before: the defaults, the preset, the keys of the file, and
+ * those of one of its variants. A layer that names a strategy begins with that strategy's own options. */
+#ifndef KEDGE_SIM_LEARN_SPEC_SPEC_JSON_H
+#define KEDGE_SIM_LEARN_SPEC_SPEC_JSON_H
+
+#include "common/base/bytes.h"
+#include "common/base/diag.h"
+#include "sim/learn/learn.h"
+
+enum {
+    KEDGE_LEARN_SPEC_TEXT_MAX = 65536,
+    KEDGE_LEARN_SPEC_TOKENS_MAX = 8192,
+    KEDGE_LEARN_VARIANTS_MAX = 32,
+    KEDGE_LEARN_VARIANT_NAME_MAX = 31,
+};
+
+/* Whether text is a JSON object that describes a learning simulation: it has "preset", "data" or
+ * "synthetic_updates". False also for what is no JSON: whoever reads it next says so. */
+bool kedge_learn_spec_is(struct kedge_view text);
+
+/* Reads text. `variant` is NULL, the name of one of the file's "variants", or the name of a strategy, which
+ * then takes the place of the file's. *ret is written only on success. Numbers may stand in quotes, as in job
+ * specs. KEDGE_E_FORMAT (unknown key, wrong type, out of range, or one that nothing reads; names key and what
+ * was expected),
+ * KEDGE_E_TOO_LONG, KEDGE_E_NOT_FOUND (no such variant), KEDGE_E_NOMEM. Whether the values go together is
+ * kedge_learn_spec_check's to say. */
+KEDGE_NODISCARD int kedge_learn_spec_parse(struct kedge_view text, const char *variant,
+                                           struct kedge_learn_spec *ret, struct kedge_diag *reterr);
+
+/* Appends the whole spec as one JSON object with every key: what kedge_learn_spec_parse reads back to the
+ * same spec. Equal specs give equal bytes. */
+void kedge_learn_spec_put(const struct kedge_learn_spec *spec, struct kedge_buf *out);
+
+/* Presets by number, static: a name and the JSON object that it stands for. NULL past the last. */
+struct kedge_learn_preset {
+    const char *name, *what, *json;
+};
+const struct kedge_learn_preset *kedge_learn_preset_at(size_t i);
+
+#endif
