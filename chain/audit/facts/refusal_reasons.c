@@ -285,12 +285,18 @@ static enum kedgei_shown judge_kind(struct kedgei_look *l)
                : nothing(l, "newcomers and sites whose data have shifted pre-train in a round of training");
 }
 
+/* DENIED: the file had been erased before. An order that came later is none that the coordinator obeyed. */
 static enum kedgei_shown judge_erased(struct kedgei_look *l)
 {
     char hex[KEDGE_HASH_HEX_LEN + 1];
     kedge_hash_hex(&l->r->update, hex);
-    return kedgei_log_find(l->log, "erased/%s", hex) ? KEDGEI_SHOWN_FITS
-                                                     : nothing(l, "the ledger has no order to erase it");
+    const struct kedgei_fact *order = kedgei_log_find(l->log, "erased/%s", hex);
+    if (!order) {
+        return nothing(l, "the ledger has no order to erase it");
+    }
+    return order->index < kedgei_anchored_before(l->log, l->r->main_size)
+               ? KEDGEI_SHOWN_FITS
+               : nothing(l, "the order to erase it came about that time, or later");
 }
 
 bool kedgei_refusal_needs_open_round(int reason)

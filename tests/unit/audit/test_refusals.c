@@ -1,6 +1,8 @@
 /* Signed refusals against the record: an honest one is confirmed, an invented reason is convicted, one that
  * no list has is named. The good record's list of round 1 has one refusal at the door: site 0 of org-a, for
  * BOUND. */
+#include <inttypes.h>
+
 #include "chain/audit/record.h"
 #include "chain/state/refused.h"
 #include "chain/statement/entry_index.h"
@@ -124,10 +126,9 @@ static void expect_words(enum kedge_audit_verdict verdict, const char *words)
     kedge_audit_report_deinit(&r);
 }
 
-/* The same, and what a program reads of it. */
-static void expect_verdict(enum kedge_audit_refusal_verdict verdict, const char *words)
+/* What a program reads. */
+static void expect_row(enum kedge_audit_refusal_verdict verdict)
 {
-    bool good = verdict == KEDGE_AUDIT_REFUSAL_NOT_SHOWN || verdict == KEDGE_AUDIT_REFUSAL_CONFIRMED;
     const char *const paths[] = {shown};
     struct kedge_audit_options options = {.refusals = paths, .refusal_count = 1};
     struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
@@ -136,6 +137,12 @@ static void expect_verdict(enum kedge_audit_refusal_verdict verdict, const char 
     ck_assert_str_eq(r.refusals[0].code,
                      verdict == KEDGE_AUDIT_REFUSAL_NOT_SIGNED ? "" : refusal.u.refused.code);
     kedge_audit_report_deinit(&r);
+}
+
+static void expect_verdict(enum kedge_audit_refusal_verdict verdict, const char *words)
+{
+    bool good = verdict == KEDGE_AUDIT_REFUSAL_NOT_SHOWN || verdict == KEDGE_AUDIT_REFUSAL_CONFIRMED;
+    expect_row(verdict);
     expect_words(good ? KEDGE_AUDIT_YES : KEDGE_AUDIT_NO, words);
 }
 
@@ -258,6 +265,123 @@ START_TEST(reasons_about_time)
 }
 END_TEST
 
+/* Org-a's admin orders the update's file to be erased, and it is. */
+static void erase(void)
+{
+    static struct kedge_statement st;
+    struct kedge_state_log log;
+    struct kedge_key_pair key;
+    struct kedge_id tenant = fx_id_of("org-a");
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    uint64_t first;
+    ck_assert_int_eq(kedge_state_log_open(at("fx/state"), &tenant, KEDGE_STATE_WRITE, &log, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_ledger_find_ref(log.ledger, &update.subject, &first), KEDGE_OK);
+    fx_key_of("org-a", &key);
+    st = (struct kedge_statement){.kind = KEDGE_ST_ERASED};
+    st.u.erased = (struct kedge_st_erased){tenant, update.subject, first, "no longer needed", "retention"};
+    kedge_hash_hex(&update.subject, hex);
+    fx_append(&log, &st, &key, "erased/%s", hex);
+    ck_assert_int_eq(kedge_blobs_remove(log.blobs, &update.subject, NULL), KEDGE_OK);
+    kedge_state_log_close(&log);
+}
+
+/* The main chain gets a checkpoint of all that org-a's ledger has; its entry. */
+static uint64_t anchor(void)
+{
+    struct kedge_state_log log, main;
+    struct kedge_id tenant = fx_id_of("org-a");
+    const uint8_t salt[KEDGE_SALT_LEN] = {7};
+    struct kedge_buf note, entry;
+    char idem[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t size;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    ck_assert_int_eq(kedge_state_log_open(at("fx/state"), &tenant, KEDGE_STATE_WRITE, &log, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_ledger_checkpoint(log.ledger, &note, &size), KEDGE_OK);
+    kedge_state_log_close(&log);
+    ck_assert_int_eq(kedge_main_entry_encode(salt, kedge_buf_view(&note), &entry), KEDGE_OK);
+    snprintf(idem, sizeof idem, "checkpoint/org-a/%020" PRIu64, size);
+    open_main(&main);
+    uint64_t index = fx_append_bytes(&main, kedge_buf_view(&entry), idem);
+    kedge_state_log_close(&main);
+    kedge_buf_deinit(&note);
+    kedge_buf_deinit(&entry);
+    return index;
+}
+
+/* Confirmed only where the order was anchored in the main chain that the refusal names: one that came later
+ * is none that the coordinator could have obeyed. */
+START_TEST(denied_because_it_was_erased)
+{
+    begin();
+    take_update("plain");
+    update.u.update.seconds += 1; /* the same file again, under another statement */
+    refuse(HONEST, "DENIED", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_NOT_SHOWN, "the ledger has no order to erase it");
+    erase();
+    refuse(HONEST, "DENIED", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_NOT_SHOWN, "the order to erase it came about that time, or later");
+    signed_at = anchor();
+    refuse(HONEST, "DENIED", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_NOT_SHOWN, "the order to erase it came about that time, or later");
+    signed_at++;
+    refuse(HONEST, "DENIED", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_CONFIRMED, "its reason is what the evidence shows");
+    update.subject.b[0] ^= 1; /* an order about one file is none about another */
+    refuse(HONEST, "DENIED", false);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_NOT_SHOWN, "the ledger has no order to erase it");
+}
+END_TEST
+
+/* Org-a's list of those selected for round 1 is gone; a list is a file named by its content. */
+static void lose_selection(void)
+{
+    static struct kedge_statement st;
+    struct kedge_signed_statement s = {.signature_count = 0};
+    struct kedge_state_log main, log;
+    struct kedge_id tenant = fx_id_of("org-a");
+    struct kedge_buf entry;
+    unsigned lost = 0;
+    uint64_t index = main_index("round-opened/plain/00000001");
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    open_main(&main);
+    ck_assert_int_eq(kedge_ledger_get(main.ledger, index, &entry), KEDGE_OK);
+    kedge_state_log_close(&main);
+    ck_assert_int_eq(kedge_statement_read(kedge_buf_view(&entry), &st, &s, NULL), KEDGE_OK);
+    kedge_buf_deinit(&s.payload);
+    kedge_buf_deinit(&entry);
+    ck_assert_int_eq(kedge_state_log_open(at("fx/state"), &tenant, KEDGE_STATE_WRITE, &log, NULL), KEDGE_OK);
+    for (uint32_t t = 0; t < st.u.round_opened.tenant_count; t++) {
+        const struct kedge_hash *list = &st.u.round_opened.tenants[t].list;
+        if (kedge_blobs_find(log.blobs, list, NULL) == KEDGE_OK) {
+            ck_assert_int_eq(kedge_blobs_remove(log.blobs, list, NULL), KEDGE_OK);
+            lost++;
+        }
+    }
+    ck_assert_uint_gt(lost, 0); /* another tenant's may say the same as one of org-a's */
+    kedge_state_log_close(&log);
+}
+
+/* Who was selected only the list says: a coordinator that has lost it, or removed it, has shown nothing. */
+START_TEST(not_selected_needs_the_list)
+{
+    begin();
+    take_update("plain");
+    update.u.update.site = fx_id_of("s9"); /* who is in no list of the round */
+    refuse(HONEST, "NOT_SELECTED", false);
+    /* no ledger knows its key */
+    ck_assert_int_eq(kedge_kept_remove(refused_dir, refusal.subject.b, KEDGE_REFUSED_ENVELOPE, NULL),
+                     KEDGE_OK);
+    expect_verdict(KEDGE_AUDIT_REFUSAL_CONFIRMED, "its reason is what the evidence shows");
+    lose_selection();
+    expect_row(KEDGE_AUDIT_REFUSAL_NOT_SHOWN);
+    take_update("plain"); /* nor is one invented whose list would convict it */
+    refuse(HONEST, "NOT_SELECTED", false);
+    expect_row(KEDGE_AUDIT_REFUSAL_NOT_SHOWN);
+    expect(NULL, false, KEDGE_AUDIT_LIST, KEDGE_AUDIT_NO); /* that a list is missing is an error of its own */
+}
+END_TEST
+
 /* The statement key "next" comes, behind all that there is; its entry. */
 static uint64_t rotate(void)
 {
@@ -372,6 +496,8 @@ int main(void)
     tcase_add_test(t, an_honest_refusal_is_confirmed);
     tcase_add_test(t, fields_that_the_record_decides);
     tcase_add_test(t, reasons_about_time);
+    tcase_add_test(t, denied_because_it_was_erased);
+    tcase_add_test(t, not_selected_needs_the_list);
     tcase_add_test(t, a_rotated_key);
     tcase_add_test(t, an_invented_reason_is_convicted);
     tcase_add_test(t, one_that_no_list_has);

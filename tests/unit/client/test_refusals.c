@@ -151,6 +151,25 @@ START_TEST(an_honest_one_is_kept)
 }
 END_TEST
 
+/* Who was selected the site does not know: it keeps what was signed for those who have the list, and its log
+ * calls nothing true. */
+START_TEST(one_that_the_site_cannot_judge)
+{
+    struct kedge_key_pair key = pair_of(1);
+    struct kedge_buf text;
+    char said[4096];
+    begin();
+    snprintf(st.u.refused.code, sizeof st.u.refused.code, "NOT_SELECTED");
+    expect("not selected", 1, KEDGE_E_NOT_SELECTED, true);
+    kedge_buf_init(&text, KEDGE_ENTRY_MAX);
+    ck_assert_int_eq(kedge_statement_sign(&st, &key, &text, NULL), KEDGE_OK);
+    ck_assert_int_eq(take_text(kedge_buf_view(&text), KEDGE_E_NOT_SELECTED, said), KEDGE_OK);
+    ck_assert_msg(strstr(said, "round=3: refused; the signed refusal is kept in refusals/\"}"), "%s", said);
+    kedge_buf_deinit(&text);
+    end();
+}
+END_TEST
+
 static void spoil(int how)
 {
     struct kedge_st_refused *r = &st.u.refused;
@@ -273,6 +292,7 @@ int main(void)
 {
     TCase *tc = tcase_create("refusals");
     tcase_add_test(tc, an_honest_one_is_kept);
+    tcase_add_test(tc, one_that_the_site_cannot_judge);
     tcase_add_test(tc, one_about_something_else);
     tcase_add_test(tc, one_that_is_not_for_good);
     tcase_add_test(tc, one_by_another_key);
