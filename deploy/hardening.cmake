@@ -8,7 +8,7 @@
 #   RELRO with BIND_NOW, no executable stack   tables of addresses are read-only once the program runs
 option(KEDGE_HARDEN "protect release builds against errors of memory" ON)
 
-# kedge_has_fibers(TARGET…): tests that run a device's threads as fibers (client/train/cuda/host.h), which change stacks by
+# kedge_has_fibers(TARGET…): tests that run a device's threads as fibers (tests/fixtures/gpu_host), which change stacks by
 # _longjmp; the C library's checked one takes that for an attack.
 function(kedge_has_fibers)
   foreach(target ${ARGN})

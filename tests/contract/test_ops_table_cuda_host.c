@@ -1,8 +1,7 @@
-/* The contract of ops.h for the source of the CUDA back end, run on the processor (client/train/cuda/host.h):
+/* The contract of ops.h for the source of the CUDA back end, run on the processor (tests/fixtures/gpu_host):
  * threads and blocks ascending, descending and in three shuffled orders. What a device does is
  * scripts/gpu-check's to find out. */
-#define KEDGE_GPU_HOST 1
-#include "client/train/cuda/ops.cu" /* NOLINT: this source is tested */
+#include "tests/fixtures/gpu_host/ops.h"
 
 #include <check.h>
 

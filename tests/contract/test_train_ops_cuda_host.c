@@ -1,8 +1,7 @@
 /* Whole nets, from data to weights, by the source of the CUDA back end on the processor: steps are recorded
  * and replayed as on a device. In one shuffled order of threads; test_ops_table_cuda_host goes through
  * several. */
-#define KEDGE_GPU_HOST 1
-#include "client/train/cuda/ops.cu" /* NOLINT: this source is tested */
+#include "tests/fixtures/gpu_host/ops.h"
 
 #include "tests/contract/train_ops.h"
 

@@ -53,86 +53,11 @@ struct kedge_gpu_blas {
     int compute;
 };
 
-#if defined(KEDGE_GPU_HOST)
-/* What cuBLAS would do, for tests of what is around it: column-major, a launch like any other. */
-struct kedge_gpu_gemm_args {
-    int op_a, op_b, m, n, k, lda, ldb, ldc, compute;
-    float alpha, beta;
-    const float *a, *b;
-    float *c;
-};
+/* Sets dev->blas, or leaves it NULL where the library is not there or cannot be used. */
+static void kedge_gpu_blas_open(struct kedge_device *dev, enum kedge_ops_precision precision);
+static void kedge_gpu_blas_close(struct kedge_device *dev);
 
-/* To the nearest value with 10 or 7 bits behind the leading one, as tensor cores are fed; ties to even. */
-static inline float kedge_gpu_host_round(float v, int compute)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    if (compute != kedge_gpu_blas_compute[KEDGE_OPS_F32] && (bits & 0x7f800000u) != 0x7f800000u) {
-        const uint32_t gone = compute == kedge_gpu_blas_compute[KEDGE_OPS_TF32] ? 13 : 16;
-        bits += (1u << (gone - 1)) - 1 + (bits >> gone & 1);
-        bits &= ~((1u << gone) - 1);
-        memcpy(&v, &bits, sizeof v);
-    }
-    return v;
-}
-
-KEDGE_KERNEL(host_gemm_kernel, struct kedge_gpu_gemm_args)
-{
-    const size_t lda = (size_t)a.lda, ldb = (size_t)a.ldb, k = (size_t)a.k;
-    for (size_t at = 0; at < (size_t)a.m * (size_t)a.n; at++) {
-        const size_t i = at % (size_t)a.m, j = at / (size_t)a.m;
-        float sum = 0.0f;
-        for (size_t l = 0; l < k; l++) {
-            sum += kedge_gpu_host_round(a.op_a ? a.a[i * lda + l] : a.a[l * lda + i], a.compute)
-                   * kedge_gpu_host_round(a.op_b ? a.b[l * ldb + j] : a.b[j * ldb + l], a.compute);
-        }
-        float *to = &a.c[j * (size_t)a.ldc + i];
-        *to = a.alpha * sum + (a.beta == 0.0f ? 0.0f : a.beta * *to);
-    }
-}
-
-static int kedge_gpu_host_gemm(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
-                               const void *a, int a_type, int lda, const void *b, int b_type, int ldb,
-                               const void *beta, void *c, int c_type, int ldc, int compute, int choose)
-{
-    struct kedge_gpu_gemm_args args = {op_a,
-                                       op_b,
-                                       m,
-                                       n,
-                                       k,
-                                       lda,
-                                       ldb,
-                                       ldc,
-                                       compute,
-                                       *(const float *)alpha,
-                                       *(const float *)beta,
-                                       (const float *)a,
-                                       (const float *)b,
-                                       (float *)c};
-    struct kedge_gpu_stream *stream = (struct kedge_gpu_stream *)handle;
-    const bool known = a_type == KEDGE_GPU_BLAS_VALUES && b_type == KEDGE_GPU_BLAS_VALUES
-                       && c_type == KEDGE_GPU_BLAS_VALUES && choose == KEDGE_GPU_BLAS_CHOOSE;
-    if (!known) {
-        return 7; /* CUBLAS_STATUS_INVALID_VALUE */
-    }
-    KEDGE_LAUNCH(stream, host_gemm_kernel, 1, 1, args);
-    return 0;
-}
-
-/* kedge_gpu_host.has_blas: as if cuBLAS were there, for products of any size. */
-static void kedge_gpu_blas_open(struct kedge_device *dev, enum kedge_ops_precision precision)
-{
-    static struct kedge_gpu_blas host = {NULL, NULL, NULL, kedge_gpu_host_gemm, NULL, 0, 0};
-    host.handle = &dev->stream;
-    host.compute = kedge_gpu_blas_compute[precision];
-    dev->blas = kedge_gpu_host.has_blas ? &host : NULL;
-}
-
-static void kedge_gpu_blas_close(struct kedge_device *dev)
-{
-    dev->blas = NULL;
-}
-#else
+#if !defined(KEDGE_GPU_HOST)
 static void kedge_gpu_blas_close(struct kedge_device *dev)
 {
     struct kedge_gpu_blas *b = dev->blas;
@@ -149,7 +74,6 @@ static void kedge_gpu_blas_close(struct kedge_device *dev)
     }
 }
 
-/* Sets dev->blas, or leaves it NULL where the library is not there or cannot be used. */
 static void kedge_gpu_blas_open(struct kedge_device *dev, enum kedge_ops_precision precision)
 {
     static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};

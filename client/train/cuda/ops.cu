@@ -1,5 +1,5 @@
 /* The table of operations on a CUDA device. Written in what C and C++ have in common: nvcc takes it for a
- * device, a C compiler with KEDGE_GPU_HOST for the tests that run everywhere (vendor.h). */
+ * device, a C compiler with tests/fixtures/gpu_host for the tests that run everywhere. */
 #include "client/train/ops.h"
 
 #include <stdio.h>

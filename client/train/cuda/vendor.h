@@ -1,6 +1,6 @@
-/* What the kernels need of CUDA, and the same in plain C for machines without a device (KEDGE_GPU_HOST,
- * host.h): there the same source runs thread by thread, in orders that a test chooses. Written in what C and
- * C++ have in common.
+/* What the kernels need of CUDA. Written in what C and C++ have in common, so that a C compiler takes the
+ * same source: a test that defines KEDGE_GPU_HOST brings another device with it, which runs the kernels
+ * thread by thread in orders that the test chooses (tests/fixtures/gpu_host).
  *
  *   KEDGE_KERNEL(name, struct args) { … a.field … }   a kernel; its arguments are one struct, `a`, by value
  *   KEDGE_SHARED(float, tile, 256);                   memory of a block, nothing in it at the beginning
@@ -24,9 +24,7 @@ enum { KEDGE_GPU_THREADS = 256 /* of a block of a flat launch */, KEDGE_GPU_THRE
 /* Blocks of a flat launch of `count` threads. */
 #define KEDGE_GPU_BLOCKS(count) (((size_t)(count) + KEDGE_GPU_THREADS - 1) / KEDGE_GPU_THREADS)
 
-#if defined(KEDGE_GPU_HOST)
-#include "client/train/cuda/host.h"
-#else
+#if !defined(KEDGE_GPU_HOST)
 #include <cuda_runtime.h>
 
 #define KEDGE_EXPORT extern "C" __attribute__((visibility("default")))

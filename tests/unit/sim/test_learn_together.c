@@ -1,8 +1,7 @@
 /* The learning simulator with a round's sites in one step of a device: what it makes is what the processor
  * makes, but for rounding; fewer at a time, a device without room and one that fails change nothing else. The
  * device is the CUDA back end's source on the processor. And nets with convolutions, on either. */
-#define KEDGE_GPU_HOST 1
-#include "client/train/cuda/ops.cu" /* NOLINT: this source is tested */
+#include "tests/fixtures/gpu_host/ops.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
-/* The device in plain C (client/train/cuda/host.h) finds what it is there to find: kernels that lack a
- * barrier, pass one not all together, or read shared memory that nobody wrote are wrong in some order of
+/* The device in plain C (tests/fixtures/gpu_host/device.h) finds what it is there to find: kernels that lack
+ * a barrier, pass one not all together, or read shared memory that nobody wrote are wrong in some order of
  * threads, and the same kernels as they should be in none. */
-#define KEDGE_GPU_HOST 1
-#include "client/train/cuda/vendor.h"
+#include "tests/fixtures/gpu_host/device.h"
 
 #include <check.h>
 

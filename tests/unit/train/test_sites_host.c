@@ -1,7 +1,6 @@
 /* Sites trained together by the source of the CUDA back end on the processor: each gets what it would get
  * alone. */
-#define KEDGE_GPU_HOST 1
-#include "client/train/cuda/ops.cu" /* NOLINT: this source is tested */
+#include "tests/fixtures/gpu_host/ops.h"
 
 #include <check.h>
 
