@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 
-#include "chain/log/checkpoint_impl.h"
 #include "chain/log/lines.h"
 #include "common/base/text.h"
 
@@ -33,7 +32,7 @@ int kedge_checkpoint_format(struct kedge_view origin, uint64_t size, const struc
     return ret_text->err;
 }
 
-int kedgei_checkpoint_parse_any_root(struct kedge_view text, struct kedge_checkpoint *ret_checkpoint)
+int kedge_checkpoint_parse(struct kedge_view text, struct kedge_checkpoint *ret_checkpoint)
 {
     struct kedge_checkpoint c;
     struct kedge_view rest = text;
@@ -53,31 +52,13 @@ int kedgei_checkpoint_parse_any_root(struct kedge_view text, struct kedge_checkp
             return KEDGE_E_FORMAT;
         }
     }
-    if (rest.len > 0) {
+    struct kedge_hash empty;
+    kedge_merkle_empty_root(&empty);
+    if (rest.len > 0 || (c.size == 0 && !kedge_hash_eq(&c.root, &empty))) {
         return KEDGE_E_FORMAT;
     }
     *ret_checkpoint = c;
     return KEDGE_OK;
-}
-
-bool kedgei_checkpoint_root_fits(const struct kedge_checkpoint *checkpoint)
-{
-    struct kedge_hash empty;
-    kedge_merkle_empty_root(&empty);
-    return checkpoint->size > 0 || kedge_hash_eq(&checkpoint->root, &empty);
-}
-
-int kedge_checkpoint_parse(struct kedge_view text, struct kedge_checkpoint *ret_checkpoint)
-{
-    struct kedge_checkpoint c;
-    int err = kedgei_checkpoint_parse_any_root(text, &c);
-    if (!err && !kedgei_checkpoint_root_fits(&c)) {
-        err = KEDGE_E_FORMAT;
-    }
-    if (!err) {
-        *ret_checkpoint = c;
-    }
-    return err;
 }
 
 int kedge_checkpoint_sign(struct kedge_view origin, uint64_t size, const struct kedge_hash *root,

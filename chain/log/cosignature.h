@@ -4,7 +4,7 @@
  * carried byte for byte, whoever made them. Pure.
  *
  * Hazards: whoever cosigns must first have checked consistency with everything of that origin it cosigned
- * before, atomically and durably (see chain/log/add_checkpoint.h); and a key that cosigns serves one name and
+ * before, atomically and durably; and a key that cosigns serves one name and
  * signs nothing else, because the message does not name the witness. */
 #ifndef KEDGE_CHAIN_LOG_COSIGNATURE_H
 #define KEDGE_CHAIN_LOG_COSIGNATURE_H

@@ -130,36 +130,8 @@ static bool is_note_text(struct kedge_view text)
     return kedge_utf8_is_valid(text);
 }
 
-/* Appends what base64 means when the bits behind its last byte are taken for zero. */
-static int decode_leniently(struct kedge_view base64, struct kedge_buf *out)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    size_t pad = 0;
-    while (pad < 2 && pad < base64.len && base64.ptr[base64.len - 1 - pad] == '=') {
-        pad++;
-    }
-    if (pad == 0 || pad == base64.len) {
-        return KEDGE_E_FORMAT;
-    }
-    const char *digit = memchr(digits, base64.ptr[base64.len - 1 - pad], sizeof digits - 1);
-    if (!digit) {
-        return KEDGE_E_FORMAT;
-    }
-    struct kedge_buf copy KEDGE_CLEANUP(kedge_buf_deinit);
-    kedge_buf_init(&copy, base64.len);
-    kedge_buf_put(&copy, base64.ptr, base64.len);
-    if (copy.err) {
-        return copy.err;
-    }
-    size_t value = (size_t)(digit - digits) & (pad == 1 ? ~(size_t)3 : ~(size_t)15);
-    copy.ptr[copy.len - 1 - pad] = (uint8_t)digits[value];
-    return kedge_base64_decode(kedge_buf_view(&copy), false, out);
-}
-
-/* One line without its LF. scratch is reused from line to line. Lenient when is_strict is not NULL:
- * *is_strict becomes false where that made the difference. */
-static int parse_line(struct kedge_view line, struct kedge_buf *scratch, struct kedge_note_line *ret,
-                      bool *is_strict)
+/* One line without its LF. scratch is reused from line to line. */
+static int parse_line(struct kedge_view line, struct kedge_buf *scratch, struct kedge_note_line *ret)
 {
     if (line.len < DASH_LEN || memcmp(line.ptr, dash, DASH_LEN) != 0) {
         return KEDGE_E_FORMAT;
@@ -170,11 +142,6 @@ static int parse_line(struct kedge_view line, struct kedge_buf *scratch, struct 
     }
     kedge_buf_clear(scratch);
     int err = kedge_base64_decode(rest, false, scratch);
-    if (err == KEDGE_E_FORMAT && is_strict) {
-        *is_strict = false;
-        kedge_buf_clear(scratch);
-        err = decode_leniently(rest, scratch);
-    }
     if (err) {
         return err;
     }
@@ -198,7 +165,7 @@ static size_t find_signatures(struct kedge_view bytes)
     return 0;
 }
 
-static int parse_lines(struct kedge_view rest, struct kedge_note *ret_note, bool *is_strict)
+int kedgei_note_parse_lines(struct kedge_view rest, struct kedge_note *ret_note)
 {
     if (rest.len > KEDGE_NOTE_MAX) {
         return KEDGE_E_TOO_LONG;
@@ -214,7 +181,7 @@ static int parse_lines(struct kedge_view rest, struct kedge_note *ret_note, bool
         if (ret_note->line_count == KEDGE_NOTE_SIGNATURES_MAX) {
             return KEDGE_E_FORMAT;
         }
-        int err = parse_line(line, &scratch, &ret_note->lines[ret_note->line_count], is_strict);
+        int err = parse_line(line, &scratch, &ret_note->lines[ret_note->line_count]);
         if (err) {
             return err;
         }
@@ -223,12 +190,7 @@ static int parse_lines(struct kedge_view rest, struct kedge_note *ret_note, bool
     return KEDGE_OK;
 }
 
-int kedgei_note_parse_lines(struct kedge_view rest, struct kedge_note *ret_note)
-{
-    return parse_lines(rest, ret_note, NULL);
-}
-
-static int parse_note(struct kedge_view bytes, struct kedge_note *ret_note, bool *is_strict)
+int kedge_note_parse(struct kedge_view bytes, struct kedge_note *ret_note)
 {
     if (bytes.len > KEDGE_NOTE_MAX) {
         return KEDGE_E_TOO_LONG;
@@ -238,24 +200,13 @@ static int parse_note(struct kedge_view bytes, struct kedge_note *ret_note, bool
         return KEDGE_E_FORMAT;
     }
     struct kedge_note note;
-    int err = parse_lines(kedge_view_of(bytes.ptr + at, bytes.len - at), &note, is_strict);
+    int err = kedgei_note_parse_lines(kedge_view_of(bytes.ptr + at, bytes.len - at), &note);
     if (err) {
         return err;
     }
     note.text = kedge_view_of(bytes.ptr, at - 1);
     *ret_note = note;
     return KEDGE_OK;
-}
-
-int kedge_note_parse(struct kedge_view bytes, struct kedge_note *ret_note)
-{
-    return parse_note(bytes, ret_note, NULL);
-}
-
-int kedgei_note_parse_lenient(struct kedge_view bytes, struct kedge_note *ret_note, bool *ret_is_strict)
-{
-    *ret_is_strict = true;
-    return parse_note(bytes, ret_note, ret_is_strict);
 }
 
 void kedgei_cosignature_message(struct kedge_view text, uint64_t time_s, struct kedge_buf *out)

@@ -14,10 +14,6 @@ void kedgei_cosignature_message(struct kedge_view text, uint64_t time_s, struct 
 /* Reads signature lines to the end of rest into ret_note, whose text is left alone: 1 to
  * KEDGE_NOTE_SIGNATURES_MAX of them. KEDGE_E_FORMAT, KEDGE_E_TOO_LONG, KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedgei_note_parse_lines(struct kedge_view rest, struct kedge_note *ret_note);
-/* kedge_note_parse that lets the base64 of signature lines end in bits other than zero, as some programs'
- * decoders do. *ret_is_strict: kedge_note_parse would have taken it, too; only then verify. */
-KEDGE_NODISCARD int kedgei_note_parse_lenient(struct kedge_view bytes, struct kedge_note *ret_note,
-                                              bool *ret_is_strict);
 bool kedgei_note_line_is_of(const struct kedge_note_line *line, struct kedge_view name,
                             const uint8_t id[KEDGE_KEY_ID_LEN]);
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/log/add_checkpoint_client.h"
+#include "chain/log/add_checkpoint.h"
 #include "chain/log/witness_policy.h"
 #include "chain/state/state.h"
 #include "cli/local.h"

@@ -208,8 +208,7 @@ def written(seeds):
     seeds.put("witness_policy", *WITNESS_POLICIES)
     seeds.put("cosignature", note(8), *(note(8, cosigners=ours) + "\0" + note(8, cosigners=theirs)
                                        for ours, theirs in ((0, 2), (3, 1))))
-    seeds.put("add_checkpoint", "7\n", *(f"old {old}\n{hashes(count)}\n{note(8, cosigners=count)}"
-                                         for old, count in ((0, 0), (3, 3), (8, 0), (4, 1))))
+    seeds.put("add_checkpoint", "7\n", *(note(8, cosigners=count).split("\n\n", 1)[1] for count in (1, 2)))
     seeds.put("fork_evidence", *(f"kedge.dev/fork-evidence@v1\n{hashes(count)}\n{note(old)}\n{note(8, bytes(32), 1)}"
                                  for old, count in ((8, 0), (4, 2), (5, 4))))
     seeds.put("rlp", *(bytes.fromhex(rlp) for rlp in RLPS))
