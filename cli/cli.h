@@ -243,6 +243,7 @@ int kedge_cmd_job_submit(struct kedge_cli *c);
 int kedge_cmd_job_join(struct kedge_cli *c);
 int kedge_cmd_job_groups(struct kedge_cli *c);
 int kedge_cmd_job_plan(struct kedge_cli *c);
+int kedge_cmd_job_spec(struct kedge_cli *c);
 int kedge_cmd_job_list(struct kedge_cli *c);
 int kedge_cmd_job_show(struct kedge_cli *c);
 int kedge_cmd_job_watch(struct kedge_cli *c);

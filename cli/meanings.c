@@ -42,6 +42,8 @@ static const struct {
     {"job list", "--name", "only jobs whose name fits, such as 'digits-*'"},
     {"job list", "--newest", "only the N newest of them"},
     {"job list", "--state-is", "only jobs in this state; active: all that go on, ended: all others"},
+    {"job spec", "SPEC.json", "the spec to read, as submit would; no coordinator is asked"},
+    {"job spec", "--schema", "the JSON Schema of job specs, for editors"},
     {"job plan", "PLAN.json", "devices and costs; no coordinator is asked"},
     {"job plan", "--rounds", "how many of the last rounds are looked at (10)"},
     {"job plan", "--job", "plan for the sites of this job, which has trained"},

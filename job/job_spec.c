@@ -1,5 +1,5 @@
-/* A table of keys drives the parser: one row per key with its kind, range and default, so that a new setting
- * is one field and one row. Cross-field rules follow the table. */
+/* The table of keys (keys.def) drives the parser: one row per key with its kind, range and default, so that a
+ * new setting is one field and one row. Rules between keys follow the table. */
 #include "job/job_spec.h"
 
 #include <inttypes.h>
@@ -14,94 +14,16 @@
 #include "common/base/nearest.h"
 #include "common/json/json.h"
 #include "job/job_spec_impl.h"
+#include "job/keys.h"
 
-enum field_kind { FIELD_U32, FIELD_U64, FIELD_SEED, FIELD_REAL, FIELD_SHARE, FIELD_SPECIAL, FIELD_LATER };
-
-struct field_row {
-    const char *key;
-    enum field_kind kind;
-    bool required;
-    size_t offset;
-    double least, most, fallback;
-};
-
-#define ROW(key, kind, required, field, least, most, fallback)                              \
-    {                                                                                       \
-#key, kind, required, offsetof(struct kedge_job_spec, field), least, most, fallback \
-    }
-
-/* Read by job_spec_strategy.c and job_spec_batch.c. */
-#define LATER(word)                       \
-    {                                     \
-        .key = #word, .kind = FIELD_LATER \
-    }
-
-static const struct field_row rows[] = {
-    ROW(name, FIELD_SPECIAL, true, name, 0, 0, 0),
-    ROW(tenants, FIELD_SPECIAL, true, tenants, 0, 0, 0),
-    ROW(seed, FIELD_SEED, false, seed, 0, 0, 1),
-    ROW(model, FIELD_SPECIAL, true, model, 0, 0, 0),
-    ROW(external, FIELD_SPECIAL, false, external, 0, 0, 0),
-    ROW(initial_model, FIELD_SPECIAL, false, initial_model, 0, 0, 0),
-    ROW(data, FIELD_SPECIAL, true, data, 0, 0, 0),
-    ROW(rounds, FIELD_U32, true, rounds, 1, KEDGE_ROUNDS_MAX, 0),
-    ROW(sites_per_round, FIELD_U32, false, sites_per_round, 0, KEDGE_SITES_MAX, 0),
-    ROW(sites_min, FIELD_U32, false, sites_min, 1, KEDGE_SITES_MAX, 1),
-    ROW(quorum, FIELD_U32, false, quorum, 1, KEDGE_SITES_MAX, 1),
-    ROW(local_epochs, FIELD_U32, false, local_epochs, 1, 10000, 1),
-    LATER(batch),
-    LATER(batch_start),
-    LATER(batch_least),
-    LATER(batch_most),
-    LATER(learning_rate_rule),
-    ROW(learning_rate, FIELD_REAL, false, learning_rate, 1e-12, 1e6, 0.01),
-    ROW(l2, FIELD_REAL, false, l2, 0, 1e6, 0),
-    ROW(local_momentum, FIELD_REAL, false, local_momentum, 0, 0.999999, 0),
-    ROW(clip, FIELD_REAL, false, clip, 0, 1e6, 0),
-    ROW(precision, FIELD_SPECIAL, false, precision, 0, 0, 0),
-    ROW(grouping, FIELD_SPECIAL, false, grouping, 0, 0, 0),
-    ROW(groups, FIELD_U32, false, groups, 1, KEDGE_GROUPS_MAX, 1),
-    ROW(pretrain_steps, FIELD_U32, false, pretrain_steps, 1, 100000, 50),
-    ROW(pretrain_sites, FIELD_U32, false, pretrain_sites, 0, KEDGE_SITES_MAX, 0),
-    ROW(shift, FIELD_SPECIAL, false, shift, 0, 0, 0),
-    ROW(regroup_every, FIELD_U32, false, regroup_every, 0, KEDGE_ROUNDS_MAX, 0),
-    ROW(migration_pause, FIELD_U32, false, migration_pause, 1, KEDGE_ROUNDS_MAX, 1),
-    ROW(mixing, FIELD_REAL, false, mixing, 0, 1000, 0),
-    ROW(bound, FIELD_REAL, false, bound, 1e-6, 1e6, 64),
-    ROW(scale, FIELD_U32, false, scale, 1, 30, 20),
-    ROW(weight_max, FIELD_U64, false, weight_max, 1, 2147483647, 1000000),
-    ROW(tenant_share_max, FIELD_SHARE, false, tenant_share_max, 1, KEDGE_SHARE_ONE, KEDGE_SHARE_ONE),
-    ROW(evaluate_every, FIELD_U32, false, evaluate_every, 0, KEDGE_ROUNDS_MAX, 1),
-    ROW(round_timeout_s, FIELD_U32, false, round_timeout_s, 1, 604800, 3600),
-    ROW(enrol_within_s, FIELD_U32, false, enrol_within_s, 1, 31536000, 86400),
-    ROW(staleness_max, FIELD_U32, false, staleness_max, 0, KEDGE_STALENESS_MAX, KEDGEI_STALENESS_DEFAULT),
-    LATER(classes),
-    LATER(standardize),
-    LATER(metric),
-    LATER(choose),
-    LATER(compression),
-    LATER(strategy),
-    LATER(options),
-    LATER(server),
-    LATER(rule),
-    LATER(rule_fraction),
-    LATER(rule_bound),
-    LATER(root_site),
-    LATER(control_sites),
-    LATER(selection),
-};
-
-enum {
-    ROW_COUNT = sizeof rows / sizeof rows[0],
-    MODEL_TOKENS_MAX = 16 + KEDGE_LAYERS_MAX * 10,
-};
+enum { MODEL_TOKENS_MAX = 16 + KEDGE_LAYERS_MAX * 10, KEYS_MAX = 128 };
 
 static int bad(struct kedge_diag *d, const char *key, const char *expected)
 {
     return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\": expected %s", key, expected);
 }
 
-static int read_whole(const struct field_row *row, const json_t *v, uint64_t *ret, struct kedge_diag *d)
+static int read_whole(const struct kedge_job_key *row, const json_t *v, uint64_t *ret, struct kedge_diag *d)
 {
     json_int_t n = json_integer_value(v);
     if (!json_is_integer(v) || (double)n < row->least || (double)n > row->most) {
@@ -113,7 +35,7 @@ static int read_whole(const struct field_row *row, const json_t *v, uint64_t *re
     return KEDGE_OK;
 }
 
-static int read_real(const struct field_row *row, const json_t *v, double *ret, struct kedge_diag *d)
+static int read_real(const struct kedge_job_key *row, const json_t *v, double *ret, struct kedge_diag *d)
 {
     double x = 0;
     if (kedgei_json_real(v, &x) != KEDGE_OK || x < row->least || x > row->most) {
@@ -174,18 +96,18 @@ static int read_seed(const json_t *v, const char *key, uint64_t *ret, struct ked
     return KEDGE_OK;
 }
 
-static int read_plain(const struct field_row *row, const json_t *v, struct kedge_job_spec *s,
+static int read_plain(const struct kedge_job_key *row, const json_t *v, struct kedge_job_spec *s,
                       struct kedge_diag *d)
 {
     void *field = (char *)s + row->offset;
     uint64_t whole = (uint64_t)row->fallback;
     double real = row->fallback;
     int err = KEDGE_OK;
-    if (v && row->kind == FIELD_REAL) {
+    if (v && row->kind == KEDGE_JOB_KEY_REAL) {
         err = read_real(row, v, &real, d);
-    } else if (v && row->kind == FIELD_SEED) {
+    } else if (v && row->kind == KEDGE_JOB_KEY_SEED) {
         err = read_seed(v, row->key, &whole, d);
-    } else if (v && row->kind == FIELD_SHARE) {
+    } else if (v && row->kind == KEDGE_JOB_KEY_SHARE) {
         err = kedgei_spec_share(v, row->key, &whole, d);
     } else if (v) {
         err = read_whole(row, v, &whole, d);
@@ -193,9 +115,9 @@ static int read_plain(const struct field_row *row, const json_t *v, struct kedge
     if (err) {
         return err;
     }
-    if (row->kind == FIELD_REAL) {
+    if (row->kind == KEDGE_JOB_KEY_REAL) {
         *(double *)field = real;
-    } else if (row->kind == FIELD_U32 || row->kind == FIELD_SHARE) {
+    } else if (row->kind == KEDGE_JOB_KEY_WHOLE32 || row->kind == KEDGE_JOB_KEY_SHARE) {
         *(uint32_t *)field = (uint32_t)whole;
     } else {
         *(uint64_t *)field = whole;
@@ -271,29 +193,43 @@ static int read_model(const json_t *v, struct kedge_job_spec *s, struct kedge_di
     return err ? kedge_diag_wrap(d, err, "job spec: \"model\"") : KEDGE_OK;
 }
 
-static int read_shift(const char *text, struct kedge_job_spec *s, struct kedge_diag *d)
+int kedgei_spec_word(const json_t *v, const char *key, const char *const *words, uint32_t *ret,
+                     struct kedge_diag *d)
 {
-    static const char *const words[] = {"none", "labels", "counts", "update"};
-    for (size_t i = 0; text && i < sizeof words / sizeof words[0]; i++) {
-        if (strcmp(text, words[i]) == 0) {
-            s->shift = (enum kedge_shift_test)i;
+    const char *text = json_string_value(v);
+    char list[200] = "";
+    for (uint32_t i = 0; words[i]; i++) {
+        if (text && strcmp(text, words[i]) == 0) {
+            *ret = i;
             return KEDGE_OK;
         }
+        size_t len = strlen(list);
+        snprintf(list + len, sizeof list - len, "%s\"%s\"",
+                 i == 0         ? ""
+                 : words[i + 1] ? ", "
+                                : " or ",
+                 words[i]);
     }
-    return bad(d, "shift", "\"labels\", \"counts\", \"update\" or \"none\"");
+    return bad(d, key, list);
 }
 
-static const char *const precisions[] = {"f32", "tf32", "bf16"};
+static int read_shift(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    uint32_t word = 0;
+    int err = kedgei_spec_word(v, "shift", kedgei_words_shift, &word, d);
+    s->shift = (enum kedge_shift_test)word;
+    return err;
+}
 
 const char *kedge_precision_name(enum kedge_precision precision)
 {
-    return precisions[precision];
+    return kedgei_words_precision[precision];
 }
 
 int kedge_precision_parse(const char *word, enum kedge_precision *ret)
 {
-    for (size_t i = 0; word && i < sizeof precisions / sizeof precisions[0]; i++) {
-        if (strcmp(word, precisions[i]) == 0) {
+    for (uint32_t i = 0; word && kedgei_words_precision[i]; i++) {
+        if (strcmp(word, kedgei_words_precision[i]) == 0) {
             *ret = (enum kedge_precision)i;
             return KEDGE_OK;
         }
@@ -301,50 +237,66 @@ int kedge_precision_parse(const char *word, enum kedge_precision *ret)
     return KEDGE_E_FORMAT;
 }
 
-static int read_special(const struct field_row *row, const json_t *v, struct kedge_job_spec *s,
-                        struct kedge_diag *d)
+static int read_precision(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    uint32_t word = 0;
+    int err = kedgei_spec_word(v, "precision", kedgei_words_precision, &word, d);
+    s->precision = (enum kedge_precision)word;
+    return err;
+}
+
+static int read_grouping(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    uint32_t word = 0;
+    int err = kedgei_spec_word(v, "grouping", kedgei_words_grouping, &word, d);
+    s->grouping = (enum kedge_grouping)word;
+    return err;
+}
+
+static int read_name(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    return read_id(v, "name", &s->name, d);
+}
+
+static int read_data_name(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    struct kedge_id name;
+    int err = read_id(v, "data", &name, d);
+    if (!err) {
+        memcpy(s->data, name.s, sizeof s->data);
+    }
+    return err;
+}
+
+static int read_initial_model(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     const char *text = json_string_value(v);
-    if (strcmp(row->key, "name") == 0) {
-        return read_id(v, "name", &s->name, d);
+    if (!text || kedge_hex_decode(kedge_view_of(text, json_string_length(v)), s->initial_model.b, 32)) {
+        return bad(d, "initial_model", "the SHA-256 of a safetensors file, 64 lower-case hex digits");
     }
-    if (strcmp(row->key, "tenants") == 0) {
-        return read_tenants(v, s, d);
-    }
-    if (strcmp(row->key, "model") == 0) {
-        return read_model(v, s, d);
-    }
-    if (strcmp(row->key, "external") == 0) {
-        return kedgei_spec_read_external(v, s, d);
-    }
-    if (strcmp(row->key, "data") == 0) {
-        struct kedge_id name;
-        int err = read_id(v, "data", &name, d);
-        if (!err) {
-            memcpy(s->data, name.s, sizeof s->data);
+    s->has_initial_model = true;
+    return KEDGE_OK;
+}
+
+/* Keys of an own reader that needs no other key; the rest is read once these are. */
+static const struct {
+    const char *key;
+    int (*read)(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d);
+} readers[] = {
+    {"name", read_name},         {"tenants", read_tenants},
+    {"model", read_model},       {"external", kedgei_spec_read_external},
+    {"data", read_data_name},    {"initial_model", read_initial_model},
+    {"shift", read_shift},       {"precision", read_precision},
+    {"grouping", read_grouping},
+};
+
+static int read_own(const struct kedge_job_key *row, const json_t *v, struct kedge_job_spec *s,
+                    struct kedge_diag *d)
+{
+    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
+        if (strcmp(readers[i].key, row->key) == 0) {
+            return readers[i].read(v, s, d);
         }
-        return err;
-    }
-    if (strcmp(row->key, "initial_model") == 0) {
-        if (!text || kedge_hex_decode(kedge_view_of(text, json_string_length(v)), s->initial_model.b, 32)) {
-            return bad(d, "initial_model", "the SHA-256 of a safetensors file, 64 lower-case hex digits");
-        }
-        s->has_initial_model = true;
-        return KEDGE_OK;
-    }
-    if (strcmp(row->key, "shift") == 0) {
-        return read_shift(text, s, d);
-    }
-    if (strcmp(row->key, "precision") == 0) {
-        return kedge_precision_parse(text, &s->precision) == KEDGE_OK
-                   ? KEDGE_OK
-                   : bad(d, "precision", "\"f32\", \"tf32\" or \"bf16\"");
-    }
-    KEDGE_ASSERT(strcmp(row->key, "grouping") == 0);
-    if (text && strcmp(text, "flexcfl") == 0) {
-        s->grouping = KEDGE_GROUPING_FLEXCFL;
-    } else if (!text || strcmp(text, "none") != 0) {
-        return bad(d, "grouping", "\"none\" or \"flexcfl\"");
     }
     return KEDGE_OK;
 }
@@ -407,22 +359,17 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
 
 static int check_keys(const json_t *root, struct kedge_diag *d)
 {
-    const char *keys[ROW_COUNT];
-    for (size_t i = 0; i < ROW_COUNT; i++) {
-        keys[i] = rows[i].key;
+    const char *keys[KEYS_MAX], *name;
+    json_t *value;
+    KEDGE_ASSERT(kedge_job_key_count <= KEYS_MAX);
+    for (size_t i = 0; i < kedge_job_key_count; i++) {
+        keys[i] = kedge_job_keys[i].key;
     }
-    void *it;
-    for (it = json_object_iter((json_t *)(uintptr_t)root); it;
-         it = json_object_iter_next((json_t *)(uintptr_t)root, it)) {
-        bool known = false;
-        for (size_t i = 0; i < ROW_COUNT && !known; i++) {
-            known = strcmp(rows[i].key, json_object_iter_key(it)) == 0;
-        }
-        if (!known) {
-            (void)kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: unknown key \"%.60s\"",
-                                 json_object_iter_key(it));
-            kedge_nearest_hint(d, json_object_iter_key(it), keys, ROW_COUNT,
-                               "docs/job-spec.md lists the keys");
+    json_object_foreach((json_t *)(uintptr_t)root, name, value)
+    {
+        if (!kedge_job_key_find(name)) {
+            (void)kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: unknown key \"%.60s\"", name);
+            kedge_nearest_hint(d, name, keys, kedge_job_key_count, "docs/job-spec.md lists the keys");
             return KEDGE_E_FORMAT;
         }
     }
@@ -431,15 +378,17 @@ static int check_keys(const json_t *root, struct kedge_diag *d)
 
 static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
-    for (size_t i = 0; i < ROW_COUNT; i++) {
-        const json_t *v = json_object_get(root, rows[i].key);
+    for (size_t i = 0; i < kedge_job_key_count; i++) {
+        const struct kedge_job_key *row = &kedge_job_keys[i];
+        const json_t *v = json_object_get(root, row->key);
         int err = KEDGE_OK;
-        if (!v && rows[i].required) {
-            err = kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\" is missing", rows[i].key);
-        } else if (rows[i].kind != FIELD_SPECIAL && rows[i].kind != FIELD_LATER) {
-            err = read_plain(&rows[i], v, s, d);
-        } else if (v && rows[i].kind == FIELD_SPECIAL) {
-            err = read_special(&rows[i], v, s, d);
+        if (!v && row->is_required) {
+            return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\" is missing", row->key);
+        }
+        if (row->kind != KEDGE_JOB_KEY_OWN && row->kind != KEDGE_JOB_KEY_WORD) {
+            err = read_plain(row, v, s, d);
+        } else if (v) {
+            err = read_own(row, v, s, d);
         }
         if (err) {
             return err;

@@ -27,16 +27,12 @@ static int read_size(const json_t *root, const char *key, uint32_t fallback, uin
 
 static int read_rule(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
-    static const char *const words[] = {"none", "sqrt", "linear"};
     const json_t *v = json_object_get(root, "learning_rate_rule");
-    const char *word = v ? json_string_value(v) : "sqrt";
-    for (size_t i = 0; word && i < sizeof words / sizeof words[0]; i++) {
-        if (strcmp(word, words[i]) == 0) {
-            s->rate_rule = (enum kedge_rate_rule)i;
-            return KEDGE_OK;
-        }
-    }
-    return bad(d, "learning_rate_rule", "\"none\", \"sqrt\" or \"linear\"");
+    uint32_t word = KEDGE_RATE_SQRT;
+    int err =
+        v ? kedgei_spec_word(v, "learning_rate_rule", kedgei_words_learning_rate_rule, &word, d) : KEDGE_OK;
+    s->rate_rule = (enum kedge_rate_rule)word;
+    return err;
 }
 
 int kedgei_spec_read_batch(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)

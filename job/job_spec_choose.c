@@ -1,6 +1,5 @@
 /* How many groups a job has, and what chooses the number. */
 #include <jansson.h>
-#include <string.h>
 
 #include "job/job_spec_impl.h"
 
@@ -11,10 +10,8 @@ static bool is_oneshot(const struct kedge_job_spec *s)
 
 int kedgei_spec_read_choose(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
-    static const char *const words[] = {
-        [KEDGE_CHOOSE_FIXED] = "fixed", [KEDGE_CHOOSE_SILHOUETTE] = "silhouette", [KEDGE_CHOOSE_GAP] = "gap"};
     const json_t *v = json_object_get(root, "choose");
-    const char *word = json_string_value(v);
+    uint32_t word = 0;
     s->choose = s->strategy->choose;
     if (is_oneshot(s) && !json_object_get(root, "groups")) {
         s->groups = KEDGE_GROUPS_MAX;
@@ -31,20 +28,15 @@ int kedgei_spec_read_choose(const json_t *root, struct kedge_job_spec *s, struct
                               "leave it out",
                               s->strategy->name);
     }
-    for (size_t i = 0; word && i < sizeof words / sizeof words[0]; i++) {
-        if (strcmp(word, words[i]) != 0) {
-            continue;
-        }
-        s->choose = (enum kedge_choose)i;
-        return s->choose == KEDGE_CHOOSE_GAP && s->strategy->edc == KEDGE_EDC_MADC
-                   ? kedge_diag_set(d, KEDGE_E_FORMAT,
-                                    "job spec: \"choose\": \"gap\" has no meaning for the distances of "
-                                    "strategy \"%s\"; expected \"silhouette\" or \"fixed\"",
-                                    s->strategy->name)
-                   : KEDGE_OK;
+    int err = kedgei_spec_word(v, "choose", kedgei_words_choose, &word, d);
+    s->choose = (enum kedge_choose)word;
+    if (!err && s->choose == KEDGE_CHOOSE_GAP && s->strategy->edc == KEDGE_EDC_MADC) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"choose\": \"gap\" has no meaning for the distances of "
+                              "strategy \"%s\"; expected \"silhouette\" or \"fixed\"",
+                              s->strategy->name);
     }
-    return kedge_diag_set(d, KEDGE_E_FORMAT,
-                          "job spec: \"choose\": expected \"fixed\", \"silhouette\" or \"gap\"");
+    return err;
 }
 
 void kedge_job_spec_groups(const struct kedge_job_spec *spec, uint32_t *ret_least, uint32_t *ret_most)

@@ -57,27 +57,22 @@ static int read_classes(const json_t *v, struct kedge_job_spec *s, struct kedge_
 
 static int read_standardize(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
 {
-    const char *word = json_string_value(v);
-    if (word && strcmp(word, "local") == 0) {
-        s->standardize = KEDGE_STANDARDIZE_LOCAL;
-    } else if (word && strcmp(word, "federated") == 0) {
-        s->standardize = KEDGE_STANDARDIZE_FEDERATED;
-        s->model.standardize = true;
-    } else if (word && strcmp(word, "none") == 0) {
-        s->standardize = KEDGE_STANDARDIZE_NONE;
-    } else {
-        return bad(d, "standardize", "\"local\", \"federated\" or \"none\"");
+    uint32_t word = 0;
+    int err = kedgei_spec_word(v, "standardize", kedgei_words_standardize, &word, d);
+    if (err) {
+        return err;
     }
+    s->standardize = (enum kedge_spec_standardize)(word + KEDGE_STANDARDIZE_NONE);
+    s->model.standardize = s->standardize == KEDGE_STANDARDIZE_FEDERATED;
     return KEDGE_OK;
 }
 
 static int read_metric(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
 {
-    const char *word = json_string_value(v);
-    s->shows_loss = word && strcmp(word, "loss") == 0;
-    return s->shows_loss || (word && strcmp(word, "accuracy") == 0)
-               ? KEDGE_OK
-               : bad(d, "metric", "\"accuracy\" or \"loss\"");
+    uint32_t word = 0;
+    int err = kedgei_spec_word(v, "metric", kedgei_words_metric, &word, d);
+    s->shows_loss = word == 1;
+    return err;
 }
 
 bool kedge_job_spec_predicts_number(const struct kedge_job_spec *s)

@@ -6,6 +6,20 @@
 
 struct json_t;
 
+/* Words of keys, in the order of their enums, NULL-terminated (keys.c). */
+extern const char *const kedgei_words_selection[], *const kedgei_words_learning_rate_rule[];
+extern const char *const kedgei_words_precision[], *const kedgei_words_grouping[];
+extern const char *const kedgei_words_choose[], *const kedgei_words_shift[];
+extern const char *const kedgei_words_standardize[], *const kedgei_words_metric[];
+/* The place of a word among a key's. KEDGE_E_FORMAT names the key and lists the words. */
+KEDGE_NODISCARD int kedgei_spec_word(const struct json_t *v, const char *key, const char *const *words,
+                                     uint32_t *ret, struct kedge_diag *d);
+/* Whether this job does anything with the option (job_spec_strategy.c). */
+bool kedgei_spec_uses_option(const struct kedge_job_spec *s, const struct kedge_strategy_option *option);
+/* What a coordinator does not run of a strategy; NULL: it runs all of it. */
+const char *kedgei_spec_not_run(const struct kedge_strategy *row);
+/* The i-th word of the key "server"; NULL past the last. */
+const char *kedgei_spec_server_word(uint32_t i);
 /* Key "external" (job_spec_external.c); and, once all keys are read, what such a job needs and can not be. */
 KEDGE_NODISCARD int kedgei_spec_read_external(const struct json_t *v, struct kedge_job_spec *s,
                                               struct kedge_diag *d);

@@ -1,19 +1,16 @@
 /* The key "selection": how the sites of a round are drawn. */
 #include <jansson.h>
-#include <string.h>
 
 #include "job/job_spec_impl.h"
 
 int kedgei_spec_read_selection(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     const json_t *v = json_object_get(root, "selection");
-    const char *word = v ? json_string_value(v) : "uniform";
-    s->by_charge = word && strcmp(word, "charged") == 0;
-    if (!s->by_charge) {
-        return word && strcmp(word, "uniform") == 0
-                   ? KEDGE_OK
-                   : kedge_diag_set(d, KEDGE_E_FORMAT,
-                                    "job spec: \"selection\": expected \"uniform\" or \"charged\"");
+    uint32_t word = 0;
+    int err = v ? kedgei_spec_word(v, "selection", kedgei_words_selection, &word, d) : KEDGE_OK;
+    s->by_charge = word == 1;
+    if (err || !s->by_charge) {
+        return err;
     }
     if (s->sites_per_round == 0) {
         return kedge_diag_set(

@@ -29,7 +29,7 @@ static void put_word(char *list, size_t size, const char *word)
 }
 
 /* What a coordinator does not run of a strategy, or NULL. */
-static const char *not_run(const struct kedge_strategy *row)
+const char *kedgei_spec_not_run(const struct kedge_strategy *row)
 {
     bool grouped =
         row->grouping == KEDGE_GROUPING_KIND_FLEXCFL || row->grouping == KEDGE_GROUPING_KIND_ONESHOT;
@@ -52,7 +52,7 @@ static int refuse_strategy(const char *name, const struct kedge_strategy *row, s
 {
     char list[400] = "";
     for (size_t i = 0; i < kedge_strategy_count(); i++) {
-        if (!not_run(kedge_strategy_at(i))) {
+        if (!kedgei_spec_not_run(kedge_strategy_at(i))) {
             put_word(list, sizeof list, kedge_strategy_at(i)->name);
         }
     }
@@ -60,7 +60,7 @@ static int refuse_strategy(const char *name, const struct kedge_strategy *row, s
         return kedge_diag_set(d, KEDGE_E_FORMAT,
                               "job spec: \"strategy\": \"%s\" runs in simulations only, for %s; expected one "
                               "of %s",
-                              row->name, not_run(row), list);
+                              row->name, kedgei_spec_not_run(row), list);
     }
     return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"strategy\": \"%.60s\": expected one of %s", name,
                           list);
@@ -71,7 +71,7 @@ static int read_name(const json_t *root, struct kedge_job_spec *s, struct kedge_
     const json_t *v = json_object_get(root, "strategy"), *grouping = json_object_get(root, "grouping");
     const char *name = v ? json_string_value(v) : s->grouping == KEDGE_GROUPING_NONE ? "fedavg" : "flexcfl";
     const struct kedge_strategy *row = name ? kedge_strategy_find(name) : NULL;
-    if (!row || not_run(row)) {
+    if (!row || kedgei_spec_not_run(row)) {
         return refuse_strategy(name ? name : "", row, d);
     }
     if (row->grouping == KEDGE_GROUPING_KIND_FLEXCFL || row->grouping == KEDGE_GROUPING_KIND_ONESHOT) {
@@ -129,8 +129,7 @@ static int read_server(const json_t *root, struct kedge_job_spec *s, struct kedg
     return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"server\": expected one of %s", list);
 }
 
-/* Whether this job does anything with the option. */
-static bool is_used(const struct kedge_job_spec *s, const struct kedge_strategy_option *option)
+bool kedgei_spec_uses_option(const struct kedge_job_spec *s, const struct kedge_strategy_option *option)
 {
     bool adapts =
         s->server == KEDGE_SERVER_ADAGRAD || s->server == KEDGE_SERVER_YOGI || s->server == KEDGE_SERVER_ADAM;
@@ -172,7 +171,7 @@ static int refuse_option(const struct kedge_job_spec *s, const char *name, struc
     char list[400] = "";
     for (size_t i = 0; i < KEDGE_STRATEGY_OPTION_COUNT; i++) {
         const struct kedge_strategy_option *option = kedge_strategy_option_at(i);
-        if (is_used(s, option)) {
+        if (kedgei_spec_uses_option(s, option)) {
             put_word(list, sizeof list, option->name);
         }
     }
@@ -198,7 +197,7 @@ static int read_options(const json_t *root, struct kedge_job_spec *s, struct ked
         const json_t *v = json_object_iter_value(it);
         const struct kedge_strategy_option *option = kedge_strategy_option_find(name);
         double value;
-        if (!option || !is_used(s, option)) {
+        if (!option || !kedgei_spec_uses_option(s, option)) {
             return refuse_option(s, name, d);
         }
         if (kedgei_json_real(v, &value) || kedge_strategy_option_set(&s->options, option, value)) {
@@ -332,6 +331,17 @@ int kedgei_spec_read_strategy(const json_t *root, struct kedge_job_spec *s, stru
     err = err ? err : kedgei_spec_read_root(root, s, d);
     err = err ? err : kedgei_spec_read_compression(root, s, d);
     return err ? err : kedgei_spec_read_control(root, s, d);
+}
+
+const char *kedgei_spec_server_word(uint32_t i)
+{
+    uint32_t seen = 0;
+    for (uint32_t k = 0; k < SERVER_COUNT; k++) {
+        if (servers[k].word && seen++ == i) {
+            return servers[k].word;
+        }
+    }
+    return NULL;
 }
 
 const char *kedge_job_spec_server_name(const struct kedge_job_spec *spec)

@@ -4,27 +4,17 @@
 
 #include "common/json/json.h"
 #include "job/job_spec_impl.h"
-
-static bool makes_groups(const struct kedge_job_spec *s)
-{
-    return s->grouping == KEDGE_GROUPING_FLEXCFL;
-}
-
-static bool has_models(const struct kedge_job_spec *s)
-{
-    return makes_groups(s) || kedge_job_spec_models(s) > 1;
-}
+#include "job/keys.h"
 
 static const struct {
     const char *key;
     double usual; /* which says nothing */
-    bool (*reads)(const struct kedge_job_spec *s);
     const char *why;
 } keys[] = {
-    {"pretrain_steps", 50, makes_groups, "no site pre-trains"},
-    {"pretrain_sites", 0, makes_groups, "no site pre-trains"},
-    {"migration_pause", 1, makes_groups, "no site moves to another group"},
-    {"mixing", 0, has_models, "there is one model, and no other to move towards"},
+    {"pretrain_steps", 50, "no site pre-trains"},
+    {"pretrain_sites", 0, "no site pre-trains"},
+    {"migration_pause", 1, "no site moves to another group"},
+    {"mixing", 0, "there is one model, and no other to move towards"},
 };
 
 int kedge_job_spec_check_read(struct kedge_view text, const struct kedge_job_spec *spec,
@@ -35,8 +25,8 @@ int kedge_job_spec_check_read(struct kedge_view text, const struct kedge_job_spe
     for (size_t i = 0; i < sizeof keys / sizeof keys[0] && !err; i++) {
         const json_t *v = json_object_get(root, keys[i].key);
         double found = keys[i].usual;
-        if (!v || keys[i].reads(spec) || kedgei_json_real(v, &found) != KEDGE_OK
-            || !(found < keys[i].usual || found > keys[i].usual)) {
+        if (!v || kedge_job_key_is_read(spec, kedge_job_key_find(keys[i].key))
+            || kedgei_json_real(v, &found) != KEDGE_OK || !(found < keys[i].usual || found > keys[i].usual)) {
             continue;
         }
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT,

@@ -1,6 +1,9 @@
 /* Any bytes as a job spec: an error that names something, or a spec within its ranges. */
+#include <string.h>
+
 #include "aggregation/share_cap.h"
 #include "job/job_spec.h"
+#include "job/keys.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -20,6 +23,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         struct kedge_layout layout;
         KEDGE_ASSERT(kedge_job_spec_layout(&spec, &layout, &d) == KEDGE_OK && layout.count >= 1);
         kedge_layout_deinit(&layout);
+    }
+    if (kedge_job_spec_check_read(kedge_view_of(data, len), &spec, &d) == KEDGE_OK) {
+        static struct kedge_job_spec again;
+        struct kedge_buf out;
+        kedge_buf_init(&out, 4 * KEDGE_SPEC_MAX);
+        kedge_job_spec_put(&spec, &out); /* defaults may make it longer than what is read */
+        KEDGE_ASSERT(out.err == KEDGE_OK);
+        KEDGE_ASSERT(out.len > KEDGE_SPEC_MAX
+                     || (kedge_job_spec_parse(kedge_buf_view(&out), &again, &d) == KEDGE_OK
+                         && memcmp(&spec, &again, sizeof spec) == 0));
+        kedge_buf_deinit(&out);
     }
     KEDGE_ASSERT(spec.rounds >= 1 && spec.batch >= 1 && spec.groups >= 1 && spec.groups <= KEDGE_GROUPS_MAX);
     return 0;

@@ -82,7 +82,7 @@ static const struct {
     {CLASSES ",\"classes\":[\"a\",\"b\",\"\"]}", "\"classes\": expected names of 1 to 127 bytes"},
     {CLASSES ",\"classes\":[\"a\",\"b\",\"c\\u001b\"]}", "\"classes\": expected names of 1 to 127 bytes"},
     {CLASSES ",\"classes\":[\"a\",\"b\",3]}", "\"classes\": expected names of 1 to 127 bytes"},
-    {CLASSES ",\"standardize\":\"all\"}", "\"standardize\": expected \"local\", \"federated\" or \"none\""},
+    {CLASSES ",\"standardize\":\"all\"}", "\"standardize\": expected \"none\", \"local\" or \"federated\""},
     {FEDERATED ",\"strategy\":\"fedadam\"}", "\"standardize\": \"federated\" goes with strategy \"fedavg\""},
     {FEDERATED ",\"rule\":\"median\",\"sites_per_round\":5}",
      "\"standardize\": \"federated\" goes with strategy"},
