@@ -157,8 +157,29 @@ static int add_update(struct order *o, const json_t *row, struct kedge_diag *d)
     return KEDGE_OK;
 }
 
-/* What is kept of refused updates; entry: behind all that a ledger names. */
-static int read_refused(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
+static int compare_digests(const void *a, const void *b)
+{
+    const struct update *x = a, *y = b;
+    int order = kedge_hash_cmp(&x->digest, &y->digest);
+    return order ? order : (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+/* Of refused updates those whose file is kept; entry: behind all that a ledger names. */
+static int add_row(struct order *o, bool is_refused, const json_t *row, struct kedge_diag *d)
+{
+    if (is_refused && !json_is_true(json_object_get(row, "has_update"))) {
+        return KEDGE_OK;
+    }
+    int err = add_update(o, row, d);
+    if (!err && is_refused) {
+        o->updates[o->count - 1].is_refused = true;
+        o->updates[o->count - 1].entry = UINT64_MAX;
+    }
+    return err;
+}
+
+/* All pages of what the tenant's ledger names, or of what is kept beside it. */
+static int read_pages(struct kedge_cli *c, struct order *o, bool is_refused, struct kedge_diag *d)
 {
     uint64_t from = 0;
     int err = KEDGE_OK;
@@ -167,18 +188,13 @@ static int read_refused(struct kedge_cli *c, struct order *o, struct kedge_diag 
         const json_t *row;
         size_t i;
         err = kedge_cli_admin(c,
-                              json_pack("{s:s,s:s,s:I,s:b}", "verb", "ledger.refusals", "tenant", o->tenant.s,
-                                        "from", (json_int_t)from, "unnoted", 1),
+                              json_pack("{s:s,s:s,s:I,s:b}", "verb",
+                                        is_refused ? "ledger.refusals" : "ledger.updates", "tenant",
+                                        o->tenant.s, "from", (json_int_t)from, "unnoted", (int)is_refused),
                               &answer, d);
-        json_array_foreach(json_object_get(answer, "refusals"), i, row)
+        json_array_foreach(json_object_get(answer, is_refused ? "refusals" : "updates"), i, row)
         {
-            if (!err && json_is_true(json_object_get(row, "has_update"))) {
-                err = add_update(o, row, d);
-            }
-            if (!err && json_is_true(json_object_get(row, "has_update"))) {
-                o->updates[o->count - 1].is_refused = true;
-                o->updates[o->count - 1].entry = UINT64_MAX;
-            }
+            err = err ? err : add_row(o, is_refused, row, d);
         }
         uint64_t next = err ? 0 : (uint64_t)kedge_cli_int(answer, "next");
         json_decref(answer);
@@ -190,37 +206,12 @@ static int read_refused(struct kedge_cli *c, struct order *o, struct kedge_diag 
     return err;
 }
 
-static int compare_digests(const void *a, const void *b)
-{
-    const struct update *x = a, *y = b;
-    int order = kedge_hash_cmp(&x->digest, &y->digest);
-    return order ? order : (x->entry > y->entry) - (x->entry < y->entry);
-}
-
 static int read_updates(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
 {
-    uint64_t from = 0;
-    int err = KEDGE_OK;
-    for (unsigned pages = 0; pages < PAGES_MAX && !err; pages++) {
-        json_t *answer = NULL;
-        const json_t *row;
-        size_t i;
-        err = kedge_cli_admin(c,
-                              json_pack("{s:s,s:s,s:I}", "verb", "ledger.updates", "tenant", o->tenant.s,
-                                        "from", (json_int_t)from),
-                              &answer, d);
-        json_array_foreach(json_object_get(answer, "updates"), i, row)
-        {
-            err = err ? err : add_update(o, row, d);
-        }
-        uint64_t next = err ? 0 : (uint64_t)kedge_cli_int(answer, "next");
-        json_decref(answer);
-        if (next <= from) {
-            break;
-        }
-        from = next;
+    int err = read_pages(c, o, false, d);
+    if (!err) {
+        err = read_pages(c, o, true, d);
     }
-    err = err ? err : read_refused(c, o, d);
     if (o->count > 1) {
         qsort(o->updates, o->count, sizeof *o->updates, compare_digests);
     }

@@ -7,16 +7,18 @@
 #include "common/net/server.h"
 
 struct json_t;
+struct kedge_admin_updates;
 struct kedge_host;
 
 /* Says the ledger that this update is erased? */
 bool kedge_ledger_has_erased(struct kedge_ledger *l, const struct kedge_hash *update);
 /* The same, or the statement that says so is on its way: such bytes are not taken again. */
 bool kedge_host_is_erased(const struct kedge_host *h, uint32_t tenant, const struct kedge_hash *update);
-/* Destroys the tenant's keys of jobs that have ended and under which nothing is left: what backups have of
- * their updates is noise then. Reads the folder's files' heads; before or behind the loop. */
-KEDGE_NODISCARD int kedge_host_shred(struct kedge_host *h, uint32_t tenant, size_t *ret_count,
-                                     struct kedge_diag *d);
+/* What ledger.updates, ledger.refusals and ledger.shred ask for, and the place of their tenant.
+ * KEDGE_E_NOT_FOUND: there is none of that name. */
+KEDGE_NODISCARD int kedge_admin_updates_of(const struct kedge_host *h, const struct json_t *args,
+                                           struct kedge_admin_updates *ret, uint32_t *ret_tenant,
+                                           struct kedge_diag *d);
 /* Verbs ledger.updates, ledger.erase, ledger.shred; false: it is none of these. */
 bool kedge_admin_erase(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                        const struct json_t *args);

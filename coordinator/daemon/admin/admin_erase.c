@@ -14,6 +14,7 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/shred.h"
 #include "coordinator/daemon/sites/refused.h"
 
 enum { PAGE_ENTRIES = 1024 }; /* that one answer looks at; a row has less than 400 characters */
@@ -58,22 +59,6 @@ struct list_work {
     int err;
 };
 
-/* An entry of our own ledger: its signature was checked when it was appended. */
-static int read_entry(struct kedge_ledger *l, uint64_t index, struct kedge_statement *ret_st)
-{
-    struct kedge_signed_statement signed_by;
-    struct kedge_buf entry;
-    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
-    kedge_buf_init(&signed_by.payload, KEDGE_ENTRY_MAX);
-    int err = kedge_ledger_get(l, index, &entry);
-    if (!err) {
-        err = kedge_statement_read(kedge_buf_view(&entry), ret_st, &signed_by, NULL);
-    }
-    kedge_buf_deinit(&signed_by.payload);
-    kedge_buf_deinit(&entry);
-    return err;
-}
-
 static int put_row(struct list_work *w, uint64_t index)
 {
     const struct kedge_st_update *u = &w->st->u.update;
@@ -98,7 +83,7 @@ static void list_run(struct kedge_host *h, struct kedge_work *work)
     uint64_t end = size < w->from || size - w->from <= PAGE_ENTRIES ? size : w->from + PAGE_ENTRIES;
     (void)h;
     for (uint64_t i = w->from; i < end && !w->err; i++) {
-        w->err = read_entry(w->ledger, i, w->st);
+        w->err = kedge_host_read_own(w->ledger, i, w->st);
         if (!w->err && w->st->kind == KEDGE_ST_UPDATE) {
             w->err = put_row(w, i);
         }
@@ -129,15 +114,29 @@ static void list_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(w);
 }
 
+int kedge_admin_updates_of(const struct kedge_host *h, const json_t *args, struct kedge_admin_updates *ret,
+                           uint32_t *ret_tenant, struct kedge_diag *d)
+{
+    struct kedge_admin_updates asked;
+    int err = kedge_admin_updates_args(args, &asked, d);
+    if (err) {
+        return err;
+    }
+    uint32_t tenant = kedge_host_tenant_find(h, &asked.tenant);
+    if (tenant == KEDGE_COORD_NONE) {
+        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", asked.tenant.s);
+    }
+    *ret = asked;
+    *ret_tenant = tenant;
+    return KEDGE_OK;
+}
+
 static void list_updates(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_admin_updates asked;
-    int err = kedge_admin_updates_args(args, &asked, &d);
-    uint32_t tenant = err ? KEDGE_COORD_NONE : kedge_host_tenant_find(h, &asked.tenant);
-    if (!err && tenant == KEDGE_COORD_NONE) {
-        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", asked.tenant.s);
-    }
+    struct kedge_admin_updates asked = {.from = 0};
+    uint32_t tenant = 0;
+    int err = kedge_admin_updates_of(h, args, &asked, &tenant, &d);
     struct list_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
     struct kedge_statement *st = err ? NULL : kedge_mem_new(1, sizeof *st);
     json_t *rows = err ? NULL : json_array();
@@ -198,7 +197,7 @@ static int check_update(const struct kedge_host *h, const struct kedge_admin_app
     uint64_t index = 0;
     kedge_hash_hex(&e->update, hex);
     int err = kedge_ledger_find_ref(l, &e->update, &index);
-    err = err ? err : read_entry(l, index, named);
+    err = err ? err : kedge_host_read_own(l, index, named);
     if (err == KEDGE_E_NOT_FOUND || (!err && named->kind != KEDGE_ST_UPDATE)) {
         return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no update %s in the ledger of tenant %s", hex,
                               h->tenants[a->tenant].id.s);
@@ -314,60 +313,18 @@ static void erase(struct kedge_host *h, struct kedge_net_request *req, const jso
 
 struct shred_work {
     struct kedge_work work;
-    struct kedge_net_request *req; /* NULL: nobody asked */
-    struct kedge_blobs *blobs;
-    struct kedge_ledger *ledger;
-    char refused_dir[KEDGE_PATH_MAX];
-    struct kedge_id *ended; /* keys of jobs that have ended: nobody uploads under them any more */
-    size_t ended_count, done;
+    struct kedge_net_request *req;
+    struct kedge_shred shred;
+    size_t done;
     int err;
     struct kedge_diag diag;
 };
-
-struct left {
-    struct kedge_ledger *ledger;
-    struct kedge_statement *st;
-    size_t erased;
-};
-
-/* KEDGE_E_EXISTS: an update that nobody ordered to be erased. */
-static int visit_update(void *arg, struct kedge_view key, uint64_t index)
-{
-    struct left *l = arg;
-    (void)key;
-    int err = read_entry(l->ledger, index, l->st);
-    l->erased++;
-    return err ? err : kedge_ledger_has_erased(l->ledger, &l->st->subject) ? KEDGE_OK : KEDGE_E_EXISTS;
-}
-
-/* The job has ended, and the ledger orders all its updates to be erased. That no file is left says nothing:
- * files may be on a disk that is not mounted, or still to come back from a backup, which is noise without its
- * key. Then what is kept of the job's refused files goes, too. Where every update of a job was refused there
- * is no order: the key stays for as long as they do. */
-static bool is_over(void *arg, const struct kedge_id *job)
-{
-    const struct shred_work *w = arg;
-    struct left l = {.ledger = w->ledger};
-    char prefix[KEDGE_ID_MAX + 16];
-    bool found = false;
-    for (size_t i = 0; i < w->ended_count && !found; i++) {
-        found = kedge_id_eq(&w->ended[i], job);
-    }
-    l.st = found ? kedge_mem_new(1, sizeof *l.st) : NULL;
-    snprintf(prefix, sizeof prefix, "update/%s/", job->s);
-    bool over =
-        l.st && kedge_ledger_scan_keys(w->ledger, kedge_view_str(prefix), visit_update, &l) == KEDGE_OK;
-    kedge_mem_free(l.st);
-    return over
-           && (l.erased > 0 ? kedge_refused_erase_job(w->refused_dir, job, NULL) == KEDGE_OK
-                            : !kedge_refused_has_job(w->refused_dir, job));
-}
 
 static void shred_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct shred_work *w = (struct shred_work *)work;
     (void)h;
-    w->err = kedge_blobs_shred(w->blobs, is_over, w, &w->done, &w->diag);
+    w->err = kedge_shred_run(&w->shred, &w->done, &w->diag);
 }
 
 static void shred_done(struct kedge_host *h, struct kedge_item *item)
@@ -379,58 +336,26 @@ static void shred_done(struct kedge_host *h, struct kedge_item *item)
     } else {
         kedge_admin_ok(w->req, json_pack("{s:I}", "keys_destroyed", (json_int_t)w->done));
     }
-    kedge_mem_free(w->ended);
+    kedge_shred_end(&w->shred);
     kedge_mem_free(w);
-}
-
-/* Jobs among the names of keys that have ended here. */
-static int list_ended(struct kedge_host *h, uint32_t tenant, struct shred_work *w)
-{
-    struct kedge_blob_keys *keys = kedge_blobs_keys(h->tenants[tenant].log.blobs);
-    size_t most = kedge_blob_keys_count(keys);
-    struct kedge_blob_key_id id;
-    struct kedge_id name;
-    w->ended = kedge_mem_new(most + 1, sizeof *w->ended);
-    for (size_t i = 0; w->ended && i < most && kedge_blob_keys_at(keys, i, &name, &id); i++) {
-        if (!kedge_host_job_find(h, &name, false)) {
-            w->ended[w->ended_count++] = name;
-        }
-    }
-    return w->ended ? kedge_host_refused_dir(h, tenant, w->refused_dir) : KEDGE_E_NOMEM;
 }
 
 static void shred(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_admin_updates asked;
-    int err = kedge_admin_updates_args(args, &asked, &d);
-    uint32_t tenant = err ? KEDGE_COORD_NONE : kedge_host_tenant_find(h, &asked.tenant);
-    if (!err && tenant == KEDGE_COORD_NONE) {
-        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", asked.tenant.s);
-    }
+    struct kedge_admin_updates asked = {.from = 0};
+    uint32_t tenant = 0;
+    int err = kedge_admin_updates_of(h, args, &asked, &tenant, &d);
     struct shred_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
-    err = err ? err : w ? list_ended(h, tenant, w) : KEDGE_E_NOMEM;
+    err = err ? err : w ? kedge_shred_begin(h, tenant, &w->shred) : KEDGE_E_NOMEM;
     if (err) {
-        kedge_mem_free(w ? w->ended : NULL);
         kedge_mem_free(w);
         kedge_admin_error(req, err, &d);
         return;
     }
     w->work = (struct kedge_work){{shred_done}, shred_run};
     w->req = req;
-    w->blobs = h->tenants[tenant].log.blobs;
-    w->ledger = h->tenants[tenant].log.ledger;
     kedge_host_work(h, &w->work);
-}
-
-int kedge_host_shred(struct kedge_host *h, uint32_t tenant, size_t *ret_count, struct kedge_diag *d)
-{
-    struct shred_work w = {.ledger = h->tenants[tenant].log.ledger};
-    int err = list_ended(h, tenant, &w);
-    err = err ? kedge_diag_set(d, err, "out of memory")
-              : kedge_blobs_shred(h->tenants[tenant].log.blobs, is_over, &w, ret_count, d);
-    kedge_mem_free(w.ended);
-    return err;
 }
 
 bool kedge_admin_erase(struct kedge_host *h, struct kedge_net_request *req, const char *verb,

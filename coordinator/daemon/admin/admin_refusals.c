@@ -88,12 +88,9 @@ static void list_done(struct kedge_host *h, struct kedge_item *item)
 static void list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_admin_updates asked;
-    int err = kedge_admin_updates_args(args, &asked, &d);
-    uint32_t tenant = err ? KEDGE_COORD_NONE : kedge_host_tenant_find(h, &asked.tenant);
-    if (!err && tenant == KEDGE_COORD_NONE) {
-        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", asked.tenant.s);
-    }
+    struct kedge_admin_updates asked = {.from = 0};
+    uint32_t tenant = 0;
+    int err = kedge_admin_updates_of(h, args, &asked, &tenant, &d);
     struct list_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
     json_t *rows = w ? json_array() : NULL;
     err = err ? err : !rows ? KEDGE_E_NOMEM : kedge_host_refused_dir(h, tenant, w->dir);

@@ -16,6 +16,7 @@
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/rounds/first_models.h"
 #include "coordinator/daemon/rounds/rounds.h"
+#include "coordinator/daemon/shred.h"
 #include "coordinator/daemon/sites/requests.h"
 #include "round/update_stream.h"
 

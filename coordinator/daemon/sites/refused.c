@@ -12,6 +12,7 @@
 #include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/shred.h"
 #include "coordinator/daemon/sites/requests.h"
 
 enum { DAY_S = 86400, MB = 1000000 };
@@ -278,7 +279,7 @@ void kedge_host_refuse(struct kedge_host *h, const struct kedge_refused_update *
 
 struct look_work {
     struct kedge_work work;
-    struct kedge_ledger *ledger;
+    struct kedge_shred shred;
     struct folder folder;
 };
 
@@ -291,9 +292,24 @@ static int drop_erased(void *arg, const struct kedge_id *owner, const uint8_t di
     (void)owner;
     (void)path;
     memcpy(update.b, digest, sizeof update.b);
-    return kedge_ledger_has_erased(w->ledger, &update)
+    return kedge_ledger_has_erased(w->shred.ledger, &update)
                ? kedge_kept_remove(w->folder.dir, digest, KEDGE_REFUSED_UPDATE, NULL)
                : KEDGE_OK;
+}
+
+/* A job all of whose updates were refused has no order that would end its key: it goes when the last of their
+ * files has gone. */
+static void destroy_keys(const struct look_work *w)
+{
+    struct kedge_diag d = {.text = ""};
+    size_t count = 0;
+    int err = kedge_shred_run_if_due(&w->shred, &count, &d);
+    if (err) {
+        kedge_log(KEDGE_LOG_WARN, "keys not destroyed", "%s", d.text[0] ? d.text : kedge_strerror(err));
+    } else if (count > 0) {
+        kedge_log(KEDGE_LOG_INFO, "keys destroyed", "%s: %zu under which nothing was left", w->folder.dir,
+                  count);
+    }
 }
 
 static void look_run(struct kedge_host *h, struct kedge_work *work)
@@ -306,12 +322,15 @@ static void look_run(struct kedge_host *h, struct kedge_work *work)
         kedge_log(KEDGE_LOG_WARN, "refused updates", "%s", d.text[0] ? d.text : kedge_strerror(err));
     }
     tidy(&w->folder);
+    destroy_keys(w);
 }
 
 static void look_done(struct kedge_host *h, struct kedge_item *item)
 {
+    struct look_work *w = (struct look_work *)item;
     (void)h;
-    kedge_mem_free(item);
+    kedge_shred_end(&w->shred);
+    kedge_mem_free(w);
 }
 
 uint64_t kedge_host_refused_due_ns(const struct kedge_host *h)
@@ -327,12 +346,12 @@ void kedge_host_refused_look(struct kedge_host *h, uint64_t now_ns)
     h->refused_due_ns = now_ns + HOUR_NS;
     for (uint32_t i = 0; i < h->tenant_count; i++) {
         struct look_work *w = kedge_mem_new(1, sizeof *w);
-        if (!w || folder_of(h, &h->tenants[i].id, &w->folder) != KEDGE_OK) {
+        if (!w || folder_of(h, &h->tenants[i].id, &w->folder) != KEDGE_OK
+            || kedge_shred_begin(h, i, &w->shred) != KEDGE_OK) {
             kedge_mem_free(w);
             continue; /* the next hour's look is as good */
         }
         w->work = (struct kedge_work){{look_done}, look_run};
-        w->ledger = h->tenants[i].log.ledger;
         kedge_host_work(h, &w->work);
     }
 }

@@ -14,6 +14,7 @@
 #include "common/base/os/log.h"
 #include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/sites/refused.h"
 #include "coordinator/daemon/sites/requests.h"
@@ -27,10 +28,12 @@ static struct kedge_site_entry sites[2] = {{.id = {"site-0"}, .active = true},
                                            {.id = {"site-1"}, .active = true}};
 static struct kedge_host host;
 static struct kedge_blobs *blobs;
-static char state[64], folder[KEDGE_PATH_MAX];
+static char state[64], folder[KEDGE_PATH_MAX], keys_dir[80];
 static uint64_t unix_s;
 static unsigned looks;
 static struct kedge_hash erased;
+static struct kedge_job running; /* while runs */
+static bool runs;
 
 /* ---- what the others do ---- */
 
@@ -68,11 +71,28 @@ bool kedge_ledger_has_erased(struct kedge_ledger *l, const struct kedge_hash *up
     return kedge_hash_eq(update, &erased);
 }
 
+struct kedge_job *kedge_host_job_find(struct kedge_host *h, const struct kedge_id *id, bool ended_too)
+{
+    (void)h;
+    (void)ended_too;
+    return runs && kedge_id_eq(id, &running.spec.name) ? &running : NULL;
+}
+
 /* ---- the tests ---- */
+
+static void open_ledger(void)
+{
+    struct kedge_state_log *log = &tenants[0].log;
+    struct kedge_seed seed = {.b = {2}};
+    struct kedge_ledger_options options = {.origin = "log.test", .key = &log->key, .create = true};
+    kedge_key_from_seed(&seed, &log->key);
+    ck_assert_int_eq(kedge_kv_memory_new(&log->kv), KEDGE_OK);
+    ck_assert_int_eq(kedge_ledger_open(log->kv, &options, &log->ledger, NULL), KEDGE_OK);
+}
 
 static void begin(bool pack)
 {
-    struct kedge_blobs_options options = {.pack = pack};
+    struct kedge_blobs_options options = {.pack = pack, .keys_dir = keys_dir, .encrypt = true};
     char dir[KEDGE_PATH_MAX];
     snprintf(state, sizeof state, "/tmp/kedge-refused-XXXXXX");
     ck_assert_int_eq(kedge_crypto_init(), KEDGE_OK);
@@ -83,8 +103,11 @@ static void begin(bool pack)
     snprintf(dir, sizeof dir, "%s/tenants/org-a", state);
     ck_assert_int_eq(kedge_dir_make(dir, 0700, NULL), KEDGE_OK);
     snprintf(folder, sizeof folder, "%s/tenants/org-a/" KEDGE_REFUSED_DIR, state);
+    snprintf(keys_dir, sizeof keys_dir, "%s/keys", state);
     ck_assert_int_eq(kedge_blobs_open(dir, &options, &blobs, NULL), KEDGE_OK);
     tenants[0].log.blobs = blobs;
+    open_ledger();
+    runs = false;
     host = (struct kedge_host){.tenants = tenants, .tenant_count = 1, .sites = sites, .site_count = 2};
     snprintf(host.state, sizeof host.state, "%s", state);
     host.config.refused_days = 30;
@@ -96,6 +119,8 @@ static void begin(bool pack)
 
 static void end(void)
 {
+    kedge_ledger_close(tenants[0].log.ledger);
+    kedge_kv_close(tenants[0].log.kv);
     kedge_blobs_close(blobs);
     ck_assert_int_eq(kedge_dir_remove(state), KEDGE_OK);
 }
@@ -301,10 +326,100 @@ START_TEST(erasure_reaches_them)
 }
 END_TEST
 
+/* As the job's first upload makes it; the upload itself comes to nothing. */
+static void make_key(const char *job)
+{
+    const struct kedge_hash digest = {.b = {1}};
+    struct kedge_id id;
+    struct kedge_upload *u;
+    uint64_t offset;
+    ck_assert_int_eq(kedge_id_from(kedge_view_str(job), &id), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_open_under(blobs, &sites[0].id, &id, &digest, 1000, &u, &offset, NULL),
+                     KEDGE_OK);
+    kedge_upload_abort(u);
+}
+
+static bool has_key(const char *job)
+{
+    char path[KEDGE_PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s.pem", keys_dir, job);
+    return kedge_file_exists(path);
+}
+
+/* An accepted update of the job in the tenant's ledger. */
+static void accept(const char *job, struct kedge_hash *ret)
+{
+    static struct kedge_statement st;
+    struct kedge_buf envelope;
+    char key[KEDGE_IDEM_KEY_MAX];
+    st = (struct kedge_statement){.kind = KEDGE_ST_UPDATE, .subject = {.b = {77}}};
+    st.u.update = (struct kedge_st_update){.round = 1,
+                                           .update_kind = KEDGE_TRAIN_TRAIN,
+                                           .tenant = tenants[0].id,
+                                           .site = sites[0].id,
+                                           .samples = 10,
+                                           .steps = 1,
+                                           .batch = 10,
+                                           .learning_rate = 0.1,
+                                           .energy_joules = 1,
+                                           .energy_quality = KEDGE_ENERGY_MODELLED,
+                                           .engine = "test"};
+    ck_assert_int_eq(kedge_id_from(kedge_view_str(job), &st.u.update.job), KEDGE_OK);
+    kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
+    ck_assert_int_eq(kedge_statement_sign(&st, &tenants[0].log.key, &envelope, NULL), KEDGE_OK);
+    snprintf(key, sizeof key, "update/%s/00000001/train/site-0", job);
+    const struct kedge_ledger_append item = {.entry = kedge_buf_view(&envelope),
+                                             .idem_key = kedge_view_str(key)};
+    ck_assert_int_eq(kedge_ledger_append(tenants[0].log.ledger, &item, 1, NULL, NULL, NULL), KEDGE_OK);
+    kedge_buf_deinit(&envelope);
+    *ret = st.subject;
+}
+
+/* Where all updates of a job were refused nobody orders one to be erased: its key stays for as long as the
+ * job runs or a file of them is kept, and goes in the very look in which the last of them goes. */
+START_TEST(a_key_outlives_its_job_for_the_refused_files)
+{
+    struct kedge_statement st;
+    struct kedge_hash accepted;
+    begin(false);
+    ck_assert_int_eq(kedge_id_from(kedge_view_str("letters"), &running.spec.name), KEDGE_OK);
+    runs = true;
+    make_key("digits");
+    make_key("letters");
+    make_key("accepted");
+    accept("accepted", &accepted);
+    keep_one(1, "digits", &st);
+    pass_hours(1);
+    ck_assert(has_key("digits"));
+    unix_s += 31 * DAY_S; /* its time is over, and nobody was shown it */
+    pass_hours(1);
+    ck_assert(has_key("digits") && is_kept(0, &st.u.refused.update, KEDGE_REFUSED_UPDATE));
+    ck_assert_uint_eq(show_all(), 1);
+    ck_assert(has_key("digits"));
+    pass_hours(1);
+    ck_assert(!is_kept(0, &st.u.refused.update, KEDGE_REFUSED_UPDATE));
+    ck_assert(!has_key("digits"));
+    ck_assert(has_key("letters") && has_key("accepted")); /* it runs; its update is not erased */
+    runs = false;
+    pass_hours(1);
+    ck_assert(!has_key("letters") && has_key("accepted"));
+    keep_one(2, "accepted", &st);
+    erased = accepted; /* the last update of a job takes what is kept of its refused ones along */
+    pass_hours(1);
+    ck_assert(!has_key("accepted") && !is_kept(0, &st.u.refused.update, KEDGE_REFUSED_UPDATE));
+    ck_assert(is_kept(0, &st.subject, KEDGE_REFUSED_REFUSAL));
+    end();
+}
+END_TEST
+
 int main(void)
 {
-    const TTest *tests[] = {the_look_comes_every_hour,       what_was_shown_goes_when_its_time_is_over,
-                            what_nobody_was_shown_stays,     the_bound_takes_what_was_shown_first,
-                            a_blob_is_kept_wherever_it_lies, erasure_reaches_them};
+    const TTest *tests[] = {the_look_comes_every_hour,
+                            what_was_shown_goes_when_its_time_is_over,
+                            what_nobody_was_shown_stays,
+                            the_bound_takes_what_was_shown_first,
+                            a_blob_is_kept_wherever_it_lies,
+                            erasure_reaches_them,
+                            a_key_outlives_its_job_for_the_refused_files};
     return run_suite("coordinator_refused", tests, sizeof tests / sizeof tests[0]);
 }
