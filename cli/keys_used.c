@@ -8,10 +8,17 @@ void kedge_cli_note_key(struct kedge_cli *c, const char *option, const char *val
 {
     static const char *const options[] = {"key", "admin-key", "recovery-key"};
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        if (strcmp(option, options[i]) == 0 && c->key_count < KEDGE_CLI_KEYS_MAX) {
-            c->keys[c->key_count].option = options[i];
-            c->keys[c->key_count++].file = value;
+        if (strcmp(option, options[i]) == 0) {
+            kedge_cli_note_key_file(c, options[i], value);
         }
+    }
+}
+
+void kedge_cli_note_key_file(struct kedge_cli *c, const char *option, const char *file)
+{
+    if (c->key_count < KEDGE_CLI_KEYS_MAX) {
+        c->keys[c->key_count].option = option;
+        c->keys[c->key_count++].file = file;
     }
 }
 

@@ -7,6 +7,9 @@
 
 /* An option that was given, if its value is a file with a private key that is used. */
 void kedge_cli_note_key(struct kedge_cli *c, const char *option, const char *value);
+/* A key's file that the command found itself, in the folder that this option names. Both texts are kept as
+ * they are, so they must last as long as c. */
+void kedge_cli_note_key_file(struct kedge_cli *c, const char *option, const char *file);
 /* Of an error that may be about them: a list of {"option", "file", "public"}, which is the caller's; NULL:
  * there is nothing to say. "public" is missing where the file cannot be read. */
 json_t *kedge_cli_keys_used(const struct kedge_cli *c, int err);

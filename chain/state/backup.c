@@ -192,12 +192,13 @@ int kedge_backup_put_blobs(const char *state, const struct kedge_snapshot *s, co
 
 /* ---- the whole ---- */
 
-int kedgei_make_blob_folders(const struct kedge_snapshot *s, const char *out, struct kedge_diag *d)
+int kedgei_make_blob_folders(const char *out, const struct kedge_id *tenants, size_t count,
+                             struct kedge_diag *d)
 {
-    const struct kedge_id *tenants;
     char path[KEDGE_PATH_MAX];
-    size_t count = kedge_snapshot_tenants(s, &tenants);
-    int err = kedge_state_path(path, d, out, "main/blobs");
+    int err = kedge_state_path(path, d, out, "tenants");
+    err = err ? err : kedge_dir_make(path, 0700, d);
+    err = err ? err : kedge_state_path(path, d, out, "main/blobs");
     err = err ? err : kedge_dir_make(path, 0700, d);
     for (size_t i = 0; i < count && !err; i++) {
         err = kedge_state_path(path, d, out, "tenants/%s/blobs", tenants[i].s);
@@ -209,7 +210,9 @@ int kedgei_make_blob_folders(const struct kedge_snapshot *s, const char *out, st
 static int copy_moment(const struct kedge_snapshot *s, const char *state, const char *out,
                        struct kedge_diag *d)
 {
-    int err = kedgei_make_blob_folders(s, out, d);
+    const struct kedge_id *tenants;
+    size_t count = kedge_snapshot_tenants(s, &tenants);
+    int err = kedgei_make_blob_folders(out, tenants, count, d);
     err = err ? err : kedge_snapshot_put_keys(s, out, d);
     err = err ? err : kedge_snapshot_put_stores(s, out, true, true, d);
     err = err ? err : kedge_backup_put_blobs(state, s, out, d);

@@ -11,8 +11,9 @@ bool kedgei_ends_with(const char *name, const char *end);
 KEDGE_NODISCARD int kedgei_copy_tree(const char *from, const char *to, kedge_tree_wanted *wanted,
                                      struct kedge_diag *d);
 KEDGE_NODISCARD int kedgei_copy_update_keys(const char *state, const char *out, struct kedge_diag *d);
-/* Empty ones below `out`: a log without them does not open. */
-KEDGE_NODISCARD int kedgei_make_blob_folders(const struct kedge_snapshot *s, const char *out,
+/* Folders below `out` that may be empty, so that copies file by file lack them: the tenants', and that of
+ * each log's blobs, without which it does not open. */
+KEDGE_NODISCARD int kedgei_make_blob_folders(const char *out, const struct kedge_id *tenants, size_t count,
                                              struct kedge_diag *d);
 /* LMDB's lock files below `out`, which are in the tree, go from both. */
 KEDGE_NODISCARD int kedgei_drop_locks(const char *out, struct kedge_tree *tree, struct kedge_diag *d);

@@ -50,7 +50,9 @@ static int put_moment(const struct kedge_snapshot *s, const char *state, const c
                       struct kedge_diag *d)
 {
     struct kedge_tree tree;
-    int err = kedgei_make_blob_folders(s, out, d);
+    const struct kedge_id *tenants;
+    size_t count = kedge_snapshot_tenants(s, &tenants);
+    int err = kedgei_make_blob_folders(out, tenants, count, d);
     err = err ? err : kedge_snapshot_put_stores(s, out, false, true, d);
     err = err ? err : kedge_backup_put_blobs(state, s, out, d);
     err = err || !update_keys ? err : kedgei_copy_update_keys(state, out, d);

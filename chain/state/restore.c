@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "chain/state/backup.h"
+#include "chain/state/backup_impl.h"
 #include "chain/state/tree.h"
 #include "common/base/mem.h"
 #include "common/json/json.h"
@@ -118,6 +119,18 @@ static int restore_line(const char *dir, const char *out, struct kedge_view *res
     return is_below(name) ? restore_file(dir, out, name, &digest, d) : bad_line(dir, line, d);
 }
 
+/* SHA256SUMS names files: what is empty does not stand there. */
+static int make_empty_folders(const char *out, struct kedge_diag *d)
+{
+    struct kedge_id *tenants = NULL;
+    size_t count = 0;
+    int err = kedgei_make_blob_folders(out, NULL, 0, d);
+    err = err ? err : kedge_state_tenants(out, &tenants, &count, d);
+    err = err ? err : kedgei_make_blob_folders(out, tenants, count, d);
+    kedge_mem_free(tenants);
+    return err;
+}
+
 int kedge_backup_restore(const char *dir, const char *out, struct kedge_diag *reterr)
 {
     struct kedge_backup b;
@@ -140,6 +153,7 @@ int kedge_backup_restore(const char *dir, const char *out, struct kedge_diag *re
         err = kedge_diag_set(reterr, KEDGE_E_CORRUPT, "%s: %zu files, %s says %llu: the backup is damaged",
                              path, lines, KEDGE_BACKUP_FILE, (unsigned long long)b.files);
     }
+    err = err ? err : make_empty_folders(out, reterr);
     return err ? err : kedge_tree_sync(out, reterr);
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/keys_used.h"
 #include "cli/ledger/position.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
@@ -146,6 +147,9 @@ static int rotate_all(struct kedge_cli *c, const char *dir, const char *only, co
         }
         int err = rotate(c, dir, &s, tenant, site, &d);
         if (err) {
+            if (s.role == KEDGE_ROLE_SITE_TLS) {
+                kedge_cli_note_key_file(c, "site-folder", s.now);
+            }
             json_decref(o);
             return kedge_cli_fail(c, err, &d);
         }
@@ -188,6 +192,7 @@ int kedge_cmd_site_rotate(struct kedge_cli *c)
         }
         return kedge_cli_fail(c, lock, &d);
     }
+    kedge_cli_note_key_file(c, "site-folder", now); /* the statement key, which speaks for the site */
     int code = rotate_all(c, dir, only, &tenant, &site);
     close(lock);
     return code;

@@ -179,6 +179,21 @@ static void take_task(const struct kedge_msg_task *m, struct kedge_site_task *t)
     }
 }
 
+/* An owner may have put another key's file in the place of the site's, or not know which one was enrolled. */
+static void log_keys_used(const struct kedge_site_host *h, int err)
+{
+    char tls[2 * KEDGE_KEY_LEN + 1], statement[2 * KEDGE_KEY_LEN + 1];
+    if (err != KEDGE_E_DENIED && err != KEDGE_E_REVOKED && err != KEDGE_E_NOT_ENROLLED && err != KEDGE_E_KEY
+        && err != KEDGE_E_VERIFY && err != KEDGE_E_PEER_AUTH) {
+        return;
+    }
+    kedge_hex_encode(h->tls_key.public.b, KEDGE_KEY_LEN, tls);
+    kedge_hex_encode(h->statement_key.public.b, KEDGE_KEY_LEN, statement);
+    kedge_log(KEDGE_LOG_WARN, "keys used",
+              "%s/keys/tls.pem, whose public key is %s, and %s/keys/statement.pem, whose public key is %s",
+              h->dir, tls, h->dir, statement);
+}
+
 /* Turns a message into a reply of the core; what can not be believed is an error. */
 static int take_reply(struct kedge_client_work *w, struct call_item *c, const struct kedge_msg *msg,
                       struct kedge_view envelope)
@@ -230,6 +245,7 @@ static int take_reply(struct kedge_client_work *w, struct call_item *c, const st
         r->retry_ns = (uint64_t)msg->u.error.retry_ms * NS_PER_MS;
         kedge_log(KEDGE_LOG_WARN, "coordinator", "%.*s", (int)msg->u.error.text.len,
                   (const char *)msg->u.error.text.ptr);
+        log_keys_used(h, r->err);
         if (c->call == KEDGE_SITE_CALL_SUBMIT && c->result.kind != KEDGE_SITE_EVALUATE
             && kedge_err_class(r->err) == KEDGE_CLASS_REJECT) {
             kedge_log(KEDGE_LOG_WARN, "no signed refusal",

@@ -496,6 +496,14 @@ def check_revoked_site(world, standing):
     answer = standing.run("job", "wait", "revoked", "--timeout", "60")
     report("revoked: the job completes without it", answer.returncode == 0,
            f"exit {answer.returncode}; {last_line(answer.stderr)}")
+    words = []
+    for name in ("tls", "statement"):
+        path = standing.dir / "sites" / "org-a" / "site-1" / "keys" / f"{name}.pem"
+        words.append(f"{path}, whose public key is {json.loads(standing.run('key', 'public', path, '--format', 'json').stdout)['data']['key']}")
+    said = wait_for(lambda: [line for line in (world.scratch / "standing.log").read_text(errors="replace").splitlines()
+                             if '"event":"keys used"' in line])
+    named = said and all(word in said[-1] for word in words)
+    report("revoked: its log names the files of its keys, and the keys", bool(named), "" if named else f"{said}, expected {words}")
 
 
 def check_unjoined(world, standing):

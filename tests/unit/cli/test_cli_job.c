@@ -373,6 +373,107 @@ START_TEST(test_tables)
 }
 END_TEST
 
+/* ---- words ---- */
+
+#define ROW(job, state, closed, created, more)                       \
+    "{\"job\":\"" job "\",\"state\":\"" state "\",\"round\":" closed \
+    ",\"rounds\":10,\"created_ms\":" created more "}"
+
+/* What people look for: dates, progress, how many sites are there, why one failed; the newest last. */
+START_TEST(test_list_words)
+{
+    static const char head[] =
+        "job                       state            rounds  online  submitted          reason\n";
+    static const char wine[] =
+        "wine                      failed             2/10       -  2023-11-14 22:13Z  TIMEOUT\n";
+    static const char cells[] =
+        "cells                     training           2/10       3  2023-11-16 02:00Z\n";
+    static const struct {
+        const char *options;
+        const char *rows[2];
+    } lists[] = {{"", {wine, cells}},
+                 {" --state-is active", {cells, ""}},
+                 {" --state-is ended", {wine, ""}},
+                 {" --state-is failed", {wine, ""}},
+                 {" --name c*s", {cells, ""}},
+                 {" --newest 1", {cells, ""}},
+                 {" --newest 2", {wine, cells}},
+                 {" --state-is completed", {"", ""}}};
+    char expected[512];
+    set_up(0, "completed", 0);
+    fake.answer = "{\"jobs\":[" ROW(
+        "cells", "training", "3", "1700100000000",
+        ",\"sites_online\":3,\"round_open\":true") "," ROW("wine", "failed", "2", "1700000000000",
+                                                           ",\"reason\":\"TIMEOUT\"") "]}";
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        snprintf(expected, sizeof expected, "%s%s%s", head, lists[i].rows[0], lists[i].rows[1]);
+        ck_assert_int_eq(kedge("job list --state %s%s", at("state"), lists[i].options), 0);
+        ck_assert_str_eq(out, expected);
+    }
+    ck_assert_int_eq(kedge("job list --state-is compelted --state %s", at("state")), 2);
+    ck_assert_ptr_nonnull(strstr(err_out,
+                                 "--state-is compelted: expected active, ended or a state; did you mean "
+                                 "completed?"));
+    tear_down();
+}
+END_TEST
+
+/* How long a reader's token is good for, as people say it; the token alone is on stdout. */
+START_TEST(test_spans)
+{
+    static const struct {
+        const char *option, *said;
+    } spans[] = {{" --ttl 3600", " for an hour; to end it before:\n  kedge reader revoke abc\n"},
+                 {" --ttl 7200", " for 2 hours; to end it before:"},
+                 {" --ttl 86400", " for a day; to end it before:"},
+                 {" --ttl 60", " for a minute; to end it before:"},
+                 {" --ttl 90", " for 90 seconds; to end it before:"},
+                 {" --ttl 1", " for 1 second; to end it before:"},
+                 {"", " for 90 days; to end it before:"}};
+    set_up(0, "completed", 0);
+    fake.answer = "{\"token\":\"kedge-read-1.00\",\"name\":\"abc\"}";
+    for (size_t i = 0; i < sizeof spans / sizeof spans[0]; i++) {
+        ck_assert_int_eq(kedge("reader add acme --state %s%s", at("state"), spans[i].option), 0);
+        ck_assert_str_eq(out, "kedge-read-1.00\n");
+        ck_assert_msg(strstr(err_out, spans[i].said) != NULL, "%s", err_out);
+    }
+    tear_down();
+}
+END_TEST
+
+/* Files need no "./": what is read and what is made lies where one stands. */
+START_TEST(test_bare_names)
+{
+    static const char *const lines[] = {
+        "init other",
+        "key public log.pem",
+        "reader add acme --out reader.token --state state",
+        "site enroll acme s1 --out site.token --state state",
+        "job list --receipts receipts --state state",
+        "ledger tiles main --out tiles --state other",
+    };
+    static const char *const made[] = {"other", "reader.token", "site.token", "tiles"};
+    char before[KEDGE_PATH_MAX];
+    set_up(0, "completed", 0);
+    fake.answer = "{\"token\":\"kedge-read-1.00\",\"name\":\"abc\",\"jobs\":[],\"trust\":{}}";
+    put_file(at("spec.json"), "{\"name\":\"j\"}");
+    ck_assert(getcwd(before, sizeof before) && chdir(scratch) == 0);
+    ck_assert_int_eq(link("state/keys/log-main.pem", "log.pem"), 0);
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        int code = kedge("%s", lines[i]);
+        ck_assert_msg(code == 0, "kedge %s: exit %d: %s", lines[i], code, err_out);
+    }
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
+        ck_assert_msg(kedge_file_exists(at(made[i])), "%s", made[i]);
+    }
+    ck_assert_int_eq(kedge("job submit spec.json --state state"), 2);
+    ck_assert_msg(strstr(err_out, "kedge: spec.json: job spec: \"tenants\" is missing") != NULL, "%s",
+                  err_out);
+    ck_assert_int_eq(chdir(before), 0);
+    tear_down();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cli job");
@@ -389,6 +490,9 @@ int main(void)
     tcase_add_test(t, test_key_of_a_refused_tenant);
     tcase_add_test(t, test_submit);
     tcase_add_loop_test(t, test_tables, 0, sizeof tables / sizeof tables[0]);
+    tcase_add_test(t, test_list_words);
+    tcase_add_test(t, test_spans);
+    tcase_add_test(t, test_bare_names);
     suite_add_tcase(s, t);
     return run_suite(s);
 }

@@ -64,12 +64,32 @@ START_TEST(test_poc_clients)
 }
 END_TEST
 
+/* A folder with something of somebody's in it stays as it is; an empty one is fine, and so is one of its own.
+ */
+START_TEST(test_poc_foreign_folder)
+{
+    char said[2 * KEDGE_PATH_MAX];
+    make_scratch();
+    ck_assert_int_eq(kedge_dir_make(at("mine"), 0700, NULL), 0);
+    put_file(at("mine/thesis.tex"), "x");
+    snprintf(said, sizeof said,
+             "kedge: %s: the folder is not empty, and no kedge poc made it\n  name a new folder\n",
+             at("mine"));
+    ck_assert_int_eq(kedge("poc %s --rounds 1", at("mine")), 1);
+    ck_assert_msg(strstr(err_out, said) != NULL, "%s", err_out);
+    ck_assert(has_text(at("mine/thesis.tex"), "x") && !kedge_file_exists(at("mine/poc.json")));
+    ck_assert(!kedge_file_exists(at("mine/logs")) && !kedge_file_exists(at("mine/sites")));
+    remove_scratch();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cli poc");
     TCase *t = tcase_create("poc");
     tcase_set_timeout(t, 300);
     tcase_add_test(t, test_poc_clients);
+    tcase_add_test(t, test_poc_foreign_folder);
     suite_add_tcase(s, t);
     return run_suite(s);
 }

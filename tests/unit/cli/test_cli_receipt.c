@@ -315,19 +315,40 @@ START_TEST(test_key_is_named)
     json_t *root;
     begin(FAKE_SHOWS_RECEIPT, is_of_main(_i));
     fake.refuse = KEDGE_E_DENIED;
-    hex_of(&admin.public, hex);
     const char *option = strstr(words, "--admin-key")      ? "--admin-key"
                          : strstr(words, "--recovery-key") ? "--recovery-key"
+                         : strstr(words, "--site-folder")  ? "--site-folder"
                                                            : NULL;
+    bool of_site = option && strcmp(option, "--site-folder") == 0; /* found there, and named by nobody */
+    const char *file = at(of_site ? "site/keys/statement.pem" : "admin.pem");
+    hex_of(of_site ? &site_key.public : &admin.public, hex);
     ck_assert_int_ne(run(words), 0);
     const json_t *used = json_object_get(error_of(&root), "keys"), *row = json_array_get(used, 0);
     ck_assert_msg((used != NULL) == (option != NULL), "%s: %s", words, out);
     if (option) {
         ck_assert_str_eq(json_string_value(json_object_get(row, "option")), option);
-        ck_assert_str_eq(json_string_value(json_object_get(row, "file")), at("admin.pem"));
+        ck_assert_str_eq(json_string_value(json_object_get(row, "file")), file);
         ck_assert_str_eq(json_string_value(json_object_get(row, "public")), hex);
-        ck_assert_msg(strstr(err_out, hex) && strstr(err_out, at("admin.pem")), "%s: %s", words, err_out);
+        ck_assert_msg(strstr(err_out, hex) && strstr(err_out, file), "%s: %s", words, err_out);
     }
+    json_decref(root);
+    end();
+}
+END_TEST
+
+/* The key of a site that rotates, too: beside the one that speaks. */
+START_TEST(test_keys_of_a_rotation)
+{
+    char hex[2 * KEDGE_KEY_LEN + 1];
+    json_t *root;
+    begin(FAKE_SHOWS_RECEIPT, false);
+    fake.refuse = KEDGE_E_REVOKED;
+    hex_of(&site_tls.public, hex);
+    ck_assert_int_ne(run("site rotate org-a s1 --site-folder @/site --only tls"), 0);
+    const json_t *used = json_object_get(error_of(&root), "keys"), *row = json_array_get(used, 1);
+    ck_assert_uint_eq(json_array_size(used), 2);
+    ck_assert_str_eq(json_string_value(json_object_get(row, "file")), at("site/keys/tls.pem"));
+    ck_assert_str_eq(json_string_value(json_object_get(row, "public")), hex);
     json_decref(root);
     end();
 }
@@ -392,6 +413,7 @@ int main(void)
     tcase_add_loop_test(t, test_truth, 0, COMMANDS);
     tcase_add_test(t, test_made);
     tcase_add_loop_test(t, test_key_is_named, 0, COMMANDS);
+    tcase_add_test(t, test_keys_of_a_rotation);
     tcase_add_test(t, test_key_of_a_connection);
     tcase_add_test(t, test_other_deployment);
     tcase_add_test(t, test_no_key);

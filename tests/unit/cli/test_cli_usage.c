@@ -189,6 +189,32 @@ START_TEST(test_widths)
 }
 END_TEST
 
+/* By who reads: each heading once, in this order, each above a command that its reader looks for. */
+START_TEST(test_headings)
+{
+    static const char *const groups[][2] = {
+        {"\n\nStart here:\n  kedge poc ", "\n  kedge doctor "},
+        {"\n\nYou operate a federation:\n  kedge init ", "\n  kedge job submit "},
+        {"\n\nYou are the admin of an organisation (tenant):\n", "\n  kedge site approve "},
+        {"\n\nYour organisation runs a witness:\n", "\n  kedge witness init "},
+        {"\n\nYou own a device (most is in kedge-client --help):\n", "\n  kedge site rotate "},
+        {"\n\nYou audit a record:\n", "\n  kedge audit verify "},
+        {"\n\nYou compare strategies before you train:\n", "\n  kedge sim "},
+    };
+    make_scratch();
+    ck_assert_int_eq(kedge("--help"), 0);
+    const char *at_group = out;
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        const char *head = strstr(at_group, groups[i][0]), *end = head ? strstr(head + 2, "\n\n") : NULL;
+        const char *row = head ? strstr(head, groups[i][1]) : NULL;
+        ck_assert_msg(head && end && row && row < end, "%s, %s in: %s", groups[i][0], groups[i][1], out);
+        at_group = end;
+    }
+    ck_assert(strncmp(at_group, "\n\nkedge COMMAND -h explains each option", 25) == 0);
+    remove_scratch();
+}
+END_TEST
+
 /* ---- wrong words ---- */
 
 /* Each names what is wrong, and what to do next. */
@@ -455,6 +481,7 @@ int main(void)
     tcase_add_test(t, test_help_of_nouns);
     tcase_add_test(t, test_ls);
     tcase_add_test(t, test_widths);
+    tcase_add_test(t, test_headings);
     tcase_add_loop_test(t, test_wrong, 0, sizeof wrong / sizeof wrong[0]);
     tcase_add_loop_test(t, test_spec, 0, sizeof specs / sizeof specs[0]);
     tcase_add_test(t, test_unreadable);
