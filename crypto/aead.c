@@ -44,11 +44,6 @@ enum kedge_aead kedge_aead_best(void)
     return crypto_aead_aes256gcm_is_available() ? KEDGE_AEAD_AES256_GCM : KEDGE_AEAD_XCHACHA20_POLY1305;
 }
 
-const char *kedge_aead_name(enum kedge_aead cipher)
-{
-    return cipher == KEDGE_AEAD_AES256_GCM ? "AES-256-GCM" : "XChaCha20-Poly1305";
-}
-
 size_t kedge_aead_nonce_len(enum kedge_aead cipher)
 {
     static_assert(crypto_aead_xchacha20poly1305_ietf_NPUBBYTES == KEDGE_AEAD_NONCE_MAX, "nonce");

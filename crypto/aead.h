@@ -16,8 +16,6 @@ enum { KEDGE_AEAD_KEY_LEN = 32, KEDGE_AEAD_TAG_LEN = 16, KEDGE_AEAD_NONCE_MAX = 
 
 /* The one that this processor is made for. */
 enum kedge_aead kedge_aead_best(void);
-/* "AES-256-GCM", "XChaCha20-Poly1305". */
-const char *kedge_aead_name(enum kedge_aead cipher);
 /* Bytes of a nonce: 12 or 24. */
 size_t kedge_aead_nonce_len(enum kedge_aead cipher);
 

@@ -30,11 +30,3 @@ void kedge_commitment_make(const struct kedge_commitment_salt *salt, struct kedg
     sodium_memzero(&state, sizeof state);
     sodium_memzero(&digest, sizeof digest);
 }
-
-bool kedge_commitment_opens(const struct kedge_hash *commitment, const struct kedge_commitment_salt *salt,
-                            struct kedge_view text)
-{
-    struct kedge_hash again;
-    kedge_commitment_make(salt, text, &again);
-    return kedge_hash_eq(commitment, &again);
-}

@@ -20,8 +20,5 @@ struct kedge_commitment_salt {
 void kedge_commitment_salt_new(struct kedge_commitment_salt *ret);
 void kedge_commitment_make(const struct kedge_commitment_salt *salt, struct kedge_view text,
                            struct kedge_hash *ret);
-/* Whether salt and text open the commitment; in constant time. */
-bool kedge_commitment_opens(const struct kedge_hash *commitment, const struct kedge_commitment_salt *salt,
-                            struct kedge_view text);
 
 #endif

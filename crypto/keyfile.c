@@ -190,21 +190,6 @@ int kedge_keyfile_read_private(const char *path, struct kedge_key_pair *ret_pair
     return err;
 }
 
-int kedge_keyfile_write_public(const char *path, const struct kedge_public_key *key,
-                               struct kedge_diag *reterr)
-{
-    struct kedge_buf pem;
-    kedge_buf_init(&pem, KEDGE_PEM_MAX);
-    int err = kedge_pem_put_public(&pem, key);
-    if (err) {
-        kedge_diag_set(reterr, err, "%s: cannot encode the public key: %s", path, kedge_strerror(err));
-    } else {
-        err = kedge_file_write(path, kedge_buf_view(&pem), 0644, reterr);
-    }
-    kedge_buf_deinit(&pem);
-    return err;
-}
-
 int kedge_keyfile_read_public(const char *path, struct kedge_public_key *ret_key, struct kedge_diag *reterr)
 {
     struct kedge_buf pem;

@@ -35,8 +35,6 @@ KEDGE_NODISCARD int kedge_keyfile_is_sealed(const char *path, bool *ret, struct 
  * that one is sealed. */
 KEDGE_NODISCARD int kedge_keyfile_make_like(const char *path, const char *like,
                                             struct kedge_key_pair *ret_pair, struct kedge_diag *reterr);
-KEDGE_NODISCARD int kedge_keyfile_write_public(const char *path, const struct kedge_public_key *key,
-                                               struct kedge_diag *reterr);
 KEDGE_NODISCARD int kedge_keyfile_read_public(const char *path, struct kedge_public_key *ret_key,
                                               struct kedge_diag *reterr);
 

@@ -76,8 +76,6 @@ enum kedge_audit_code {
 };
 /* "blob-missing", …; static storage. */
 const char *kedge_audit_code_name(enum kedge_audit_code code);
-/* What a finding of this code means, one line; static storage. */
-const char *kedge_audit_code_text(enum kedge_audit_code code);
 
 enum kedge_audit_severity {
     KEDGE_AUDIT_NOTE,  /* worth knowing; does not change the verdict */

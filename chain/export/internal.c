@@ -98,9 +98,3 @@ void kedgei_ex_html(struct kedge_buf *out, const char *text)
         i += n ? n : 1;
     }
 }
-
-const char *kedgei_ex_base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}

@@ -24,7 +24,5 @@ KEDGE_NODISCARD int kedgei_ex_envelope(struct json_t *statement, const struct ke
 /* Appends text for HTML or SVG: the five special characters escaped, control characters and what is no UTF-8
  * as U+FFFD. */
 void kedgei_ex_html(struct kedge_buf *out, const char *text);
-/* The last part of a path. */
-const char *kedgei_ex_base_name(const char *path);
 
 #endif

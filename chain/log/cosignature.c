@@ -45,16 +45,6 @@ static bool is_same_line_key(const struct kedge_note_line *a, const struct kedge
     return kedgei_note_line_is_of(a, b->name, b->id);
 }
 
-static bool has_key_of(const struct kedge_note *note, const struct kedge_note_line *line)
-{
-    for (uint32_t i = 0; i < note->line_count; i++) {
-        if (is_same_line_key(&note->lines[i], line)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Puts line in the place of its key's first line and closes the gaps that further ones leave. */
 static int put_line(struct kedge_note *note, const struct kedge_note_line *line)
 {
@@ -110,22 +100,6 @@ int kedge_note_add_line(struct kedge_view note, struct kedge_view line, struct k
         err = KEDGE_E_FORMAT;
     }
     err = err ? err : put_line(&into, &from.lines[0]);
-    return err ? err : write_note(&into, ret_note);
-}
-
-int kedge_note_merge(struct kedge_view note, struct kedge_view other, struct kedge_buf *ret_note)
-{
-    struct kedge_note into, from;
-    int err = kedge_note_parse(note, &into);
-    err = err ? err : kedge_note_parse(other, &from);
-    if (!err && !kedge_view_eq(into.text, from.text)) {
-        err = KEDGE_E_VERIFY;
-    }
-    for (uint32_t i = 0; !err && i < from.line_count; i++) {
-        if (!has_key_of(&into, &from.lines[i])) {
-            err = put_line(&into, &from.lines[i]);
-        }
-    }
     return err ? err : write_note(&into, ret_note);
 }
 

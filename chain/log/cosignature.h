@@ -29,11 +29,6 @@ KEDGE_NODISCARD int kedge_cosignature_make(struct kedge_view text, struct kedge_
  * KEDGE_NOTE_SIGNATURES_MAX. Checks no signature. Views must not point into ret_note. */
 KEDGE_NODISCARD int kedge_note_add_line(struct kedge_view note, struct kedge_view line,
                                         struct kedge_buf *ret_note);
-/* Appends `note` with those lines of `other` whose name and key ID it lacks, in other's order; what stands in
- * `note` wins. KEDGE_E_VERIFY: their texts differ; else as kedge_note_add_line. Checks no signature: merge
- * only what was verified, because one bad line of a known key spoils the note for everybody. */
-KEDGE_NODISCARD int kedge_note_merge(struct kedge_view note, struct kedge_view other,
-                                     struct kedge_buf *ret_note);
 
 /* Takes the answer of a witness, one or more signature lines, into `note`: appends the note with the lines
  * that `witnesses` (type 04) made over its text added as by kedge_note_add_line; a line that would replace

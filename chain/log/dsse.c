@@ -1,14 +1,11 @@
-/* Two readers of one format. kedge_dsse_decode takes Kedge's own spelling by comparing fixed bytes, so a
- * ledger has no second envelope of the same signature and its hot path meets no JSON parser; kedge_dsse_parse
- * takes everybody's. */
+/* Kedge's own spelling is taken by comparing fixed bytes, so a ledger has no second envelope of the same
+ * signature and its hot path meets no JSON parser. */
 #include "chain/log/dsse.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #include "chain/log/lines.h"
 #include "common/base/text.h"
-#include "common/json/json.h"
 
 const char KEDGE_DSSE_IN_TOTO[] = "application/vnd.in-toto+json";
 
@@ -129,14 +126,14 @@ static struct kedge_view take(struct kedge_view *rest, size_t len)
     return v;
 }
 
-static int decode_signature(struct kedge_view base64, bool url_safe_too, struct kedge_signature *ret_sig)
+static int decode_signature(struct kedge_view base64, struct kedge_signature *ret_sig)
 {
     if (base64.len != SIG_BASE64_LEN) {
         return KEDGE_E_FORMAT;
     }
     struct kedge_buf raw KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&raw, SIG_BASE64_LEN);
-    int err = kedge_base64_decode(base64, url_safe_too, &raw);
+    int err = kedge_base64_decode(base64, false, &raw);
     if (err) {
         return err;
     }
@@ -161,7 +158,7 @@ static int decode_signatures(struct kedge_view *rest, struct kedge_dsse_entry *e
             || (count && memcmp(entry[-1].keyid.b, entry->keyid.b, KEDGE_HASH_LEN) >= 0)) {
             return KEDGE_E_FORMAT;
         }
-        int err = decode_signature(take(rest, SIG_BASE64_LEN), false, &entry->sig);
+        int err = decode_signature(take(rest, SIG_BASE64_LEN), &entry->sig);
         if (err) {
             return err;
         }
@@ -260,141 +257,4 @@ int kedge_dsse_entry_verify(const struct kedge_dsse_entry *entry, struct kedge_v
         return KEDGE_E_VERIFY;
     }
     return verify_pae(kedge_view_str(KEDGE_DSSE_IN_TOTO), payload, &entry->sig, key);
-}
-
-static struct kedge_view string_view(const json_t *value)
-{
-    return kedge_view_of(json_string_value(value), json_string_length(value));
-}
-
-static int parse_signature(const json_t *value, struct kedge_dsse_signature *ret, struct kedge_diag *reterr)
-{
-    const json_t *sig = json_object_get(value, "sig");
-    const json_t *keyid = json_object_get(value, "keyid");
-    if (!json_is_string(sig) || (keyid && !json_is_string(keyid) && !json_is_null(keyid))) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "envelope: signatures: expected objects {\"sig\", \"keyid\"}");
-    }
-    struct kedge_view id = json_is_string(keyid) ? string_view(keyid) : kedge_view_of("", 0);
-    if (id.len > 0 && id.len <= KEDGE_DSSE_KEYID_MAX) {
-        memcpy(ret->keyid, id.ptr, id.len);
-    }
-    int err = decode_signature(string_view(sig), true, &ret->sig);
-    if (err == KEDGE_E_NOMEM) {
-        return kedge_diag_set(reterr, err, "envelope: %s", kedge_strerror(err));
-    }
-    ret->usable = err == KEDGE_OK; /* of another length or kind: someone else's, skipped when verifying */
-    return KEDGE_OK;
-}
-
-static int parse_signatures(const json_t *list, struct kedge_dsse *dsse, struct kedge_diag *reterr)
-{
-    size_t count = json_array_size(list); /* 0 when it is no array */
-    if (count == 0 || count > KEDGE_DSSE_SIGNATURES_MAX) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "envelope: signatures: expected an array of 1 to %d",
-                              KEDGE_DSSE_SIGNATURES_MAX);
-    }
-    for (size_t i = 0; i < count; i++) {
-        int err = parse_signature(json_array_get(list, i), &dsse->signatures[i], reterr);
-        if (err) {
-            return err;
-        }
-    }
-    dsse->signature_count = (uint32_t)count;
-    return KEDGE_OK;
-}
-
-static int parse_root(const json_t *root, struct kedge_dsse *dsse, struct kedge_diag *reterr)
-{
-    const json_t *type = json_object_get(root, "payloadType");
-    const json_t *payload = json_object_get(root, "payload");
-    if (!json_is_string(type) || json_string_length(type) > KEDGE_DSSE_TYPE_MAX) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "envelope: payloadType: expected a string of at most %d bytes",
-                              KEDGE_DSSE_TYPE_MAX);
-    }
-    if (!json_is_string(payload)) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "envelope: payload: expected a base64 string");
-    }
-    memcpy(dsse->type, json_string_value(type), json_string_length(type));
-    if (json_string_length(payload) > 0) {
-        int err = kedge_base64_decode(string_view(payload), true, &dsse->payload);
-        if (err) {
-            return kedge_diag_set(reterr, err, "envelope: payload: expected a base64 string: %s",
-                                  kedge_strerror(err));
-        }
-    }
-    return parse_signatures(json_object_get(root, "signatures"), dsse, reterr);
-}
-
-int kedge_dsse_parse(struct kedge_view envelope, struct kedge_dsse *ret_dsse, struct kedge_diag *reterr)
-{
-    json_t *root = NULL;
-    int err = kedgei_json_load(envelope, KEDGE_ENTRY_MAX, "envelope", &root, reterr);
-    if (err) {
-        return err;
-    }
-    struct kedge_dsse dsse;
-    memset(&dsse, 0, sizeof dsse);
-    kedge_buf_init(&dsse.payload, KEDGE_ENTRY_MAX);
-    err = parse_root(root, &dsse, reterr);
-    json_decref(root);
-    if (err) {
-        kedge_dsse_deinit(&dsse);
-        return err;
-    }
-    *ret_dsse = dsse;
-    return KEDGE_OK;
-}
-
-void kedge_dsse_deinit(struct kedge_dsse *dsse)
-{
-    if (dsse) {
-        kedge_buf_deinit(&dsse->payload);
-    }
-}
-
-/* Whether that key signed: first the signatures whose keyid names it, then the others. */
-static int verify_key(const struct kedge_dsse *dsse, const struct kedge_public_key *key)
-{
-    struct kedge_hash h;
-    char hex[KEDGE_HASH_HEX_LEN + 1];
-    kedge_public_key_hash(key, &h);
-    kedge_hash_hex(&h, hex);
-    struct kedge_view type = kedge_view_str(dsse->type);
-    for (unsigned pass = 0; pass < 2; pass++) {
-        for (uint32_t i = 0; i < dsse->signature_count; i++) {
-            const struct kedge_dsse_signature *s = &dsse->signatures[i];
-            bool named = strcmp(s->keyid, hex) == 0;
-            if (!s->usable || named != (pass == 0)) {
-                continue;
-            }
-            int err = verify_pae(type, kedge_buf_view(&dsse->payload), &s->sig, key);
-            if (err != KEDGE_E_VERIFY) {
-                return err;
-            }
-        }
-    }
-    return KEDGE_E_VERIFY;
-}
-
-int kedge_dsse_verify(const struct kedge_dsse *dsse, const struct kedge_public_key *keys, size_t key_count,
-                      size_t threshold)
-{
-    size_t signers = 0;
-    for (size_t i = 0; i < key_count && signers < threshold; i++) {
-        bool repeated = false;
-        for (size_t j = 0; j < i && !repeated; j++) {
-            repeated = kedge_public_key_eq(&keys[i], &keys[j]);
-        }
-        if (repeated) {
-            continue; /* distinct keys count, not distinct entries of the caller's list */
-        }
-        int err = verify_key(dsse, &keys[i]);
-        if (err && err != KEDGE_E_VERIFY) {
-            return err;
-        }
-        signers += err ? 0 : 1;
-    }
-    return threshold > 0 && signers >= threshold ? KEDGE_OK : KEDGE_E_VERIFY;
 }

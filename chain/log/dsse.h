@@ -1,6 +1,6 @@
 /* DSSE envelopes (secure-systems-lab/dsse v1.0.2): a payload, its type, signatures over the PAE bytes. What
- * Kedge writes has one spelling (kedge_dsse_build, kedge_dsse_decode); what others write is read by
- * kedge_dsse_parse. The payload that verified is the payload to parse: never re-serialise. Pure. */
+ * Kedge writes and reads has one spelling (kedge_dsse_build, kedge_dsse_decode). The payload that verified is
+ * the payload to parse: never re-serialise. Pure. */
 #ifndef KEDGE_CHAIN_LOG_DSSE_H
 #define KEDGE_CHAIN_LOG_DSSE_H
 
@@ -14,23 +14,9 @@
 enum {
     KEDGE_DSSE_TYPE_MAX = 255,      /* bytes of a payload type */
     KEDGE_DSSE_SIGNATURES_MAX = 16, /* of one envelope */
-    KEDGE_DSSE_KEYID_MAX = 128, /* characters of a keyid that is kept; longer ones are dropped, being hints */
 };
 
 extern const char KEDGE_DSSE_IN_TOTO[]; /* "application/vnd.in-toto+json" */
-
-struct kedge_dsse_signature {
-    char keyid[KEDGE_DSSE_KEYID_MAX + 1]; /* "" when absent */
-    bool usable;                          /* 64 bytes long; others count as failed */
-    struct kedge_signature sig;
-};
-
-struct kedge_dsse {
-    char type[KEDGE_DSSE_TYPE_MAX + 1];
-    struct kedge_buf payload; /* decoded bytes, owned */
-    uint32_t signature_count;
-    struct kedge_dsse_signature signatures[KEDGE_DSSE_SIGNATURES_MAX];
-};
 
 /* Appends "DSSEv1 SP len SP type SP len SP body". */
 void kedge_dsse_pae(struct kedge_view type, struct kedge_view body, struct kedge_buf *out);
@@ -62,16 +48,5 @@ KEDGE_NODISCARD int kedge_dsse_add(struct kedge_view envelope, const struct kedg
 /* The signature of such an entry over its payload; KEDGE_E_VERIFY, also when keyid is not that of key. */
 KEDGE_NODISCARD int kedge_dsse_entry_verify(const struct kedge_dsse_entry *entry, struct kedge_view payload,
                                             const struct kedge_public_key *key);
-
-/* Any conforming envelope of at most KEDGE_ENTRY_MAX bytes: both base64 alphabets, unknown fields ignored;
- * duplicate keys, excess depth and malformed UTF-8 refused. deinit afterwards. KEDGE_E_FORMAT, _TOO_LONG,
- * _NOMEM. */
-KEDGE_NODISCARD int kedge_dsse_parse(struct kedge_view envelope, struct kedge_dsse *ret_dsse,
-                                     struct kedge_diag *reterr);
-void kedge_dsse_deinit(struct kedge_dsse *dsse);
-/* At least `threshold` (1 or more) distinct public keys of `keys` signed; a failed signature is skipped.
- * keyid only suggests which key to try first. KEDGE_E_VERIFY, KEDGE_E_NOMEM. */
-KEDGE_NODISCARD int kedge_dsse_verify(const struct kedge_dsse *dsse, const struct kedge_public_key *keys,
-                                      size_t key_count, size_t threshold);
 
 #endif

@@ -114,29 +114,3 @@ int kedge_statement_open(struct kedge_view envelope, const struct kedge_public_k
     }
     return kedge_statement_decode(kedge_buf_view(&payload), ret_st, reterr);
 }
-
-int kedge_statement_open_by(struct kedge_view envelope, kedge_signer_fn signer, void *arg,
-                            struct kedge_statement *ret_st, struct kedge_diag *reterr)
-{
-    struct kedge_buf payload KEDGE_CLEANUP(kedge_buf_deinit);
-    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
-    struct kedge_dsse_entry entry;
-    struct kedge_statement claimed;
-    struct kedge_public_key key;
-    int err = open_envelope(envelope, &payload, &entry, reterr);
-    err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), &claimed, reterr);
-    if (err) {
-        return err;
-    }
-    err = signer(arg, &claimed, &entry.keyid, &key);
-    if (err) {
-        return kedge_diag_set(reterr, err, "statement %s: no key known for its signer: %s",
-                              kedge_statement_kind_name(claimed.kind), kedge_strerror(err));
-    }
-    err = kedge_dsse_entry_verify(&entry, kedge_buf_view(&payload), &key);
-    if (err) {
-        return refuse_signature(err, reterr);
-    }
-    *ret_st = claimed;
-    return KEDGE_OK;
-}

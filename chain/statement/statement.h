@@ -491,13 +491,4 @@ KEDGE_NODISCARD int kedge_statement_read(struct kedge_view envelope, struct kedg
 KEDGE_NODISCARD int kedge_statement_open(struct kedge_view envelope, const struct kedge_public_key *key,
                                          struct kedge_statement *ret_st, struct kedge_diag *reterr);
 
-/* Chooses the key that must have signed from what the envelope *claims* (kind, tenant, site, …; nothing of it
- * is verified yet) and from keyid, SHA-256 of the signer's key as claimed. An error refuses the statement. */
-typedef int (*kedge_signer_fn)(void *arg, const struct kedge_statement *claimed,
-                               const struct kedge_hash *keyid, struct kedge_public_key *ret_key);
-/* As kedge_statement_open with the key that `signer` names. The claims are decoded before the signature is
- * checked, from the very bytes that it covers; ret_st is written only when it holds. */
-KEDGE_NODISCARD int kedge_statement_open_by(struct kedge_view envelope, kedge_signer_fn signer, void *arg,
-                                            struct kedge_statement *ret_st, struct kedge_diag *reterr);
-
 #endif

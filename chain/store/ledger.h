@@ -95,8 +95,6 @@ uint64_t kedge_ledger_size(struct kedge_ledger *l);
 /* True for a copy of somebody else's log (replica.h): it has no idempotency keys and no references, and
  * entries may be withheld. */
 bool kedge_ledger_is_copy(const struct kedge_ledger *l);
-/* KEDGE_OK, or why the ledger refuses appends. */
-int kedge_ledger_status(struct kedge_ledger *l);
 /* Appends the newest signed checkpoint to ret_note and tells its size (either may be NULL). A read-only
  * handle gives the newest stored one, whose size may be behind kedge_ledger_size. KEDGE_E_NOT_FOUND when
  * there is none. */

@@ -31,14 +31,6 @@ bool kedge_ledger_is_copy(const struct kedge_ledger *l)
     return l->is_copy;
 }
 
-int kedge_ledger_status(struct kedge_ledger *l)
-{
-    pthread_mutex_lock(&l->mutex);
-    int status = l->key ? l->status : KEDGE_E_STATE;
-    pthread_mutex_unlock(&l->mutex);
-    return status;
-}
-
 int kedge_ledger_checkpoint(struct kedge_ledger *l, struct kedge_buf *ret_note, uint64_t *ret_size)
 {
     int err = KEDGE_OK;

@@ -76,11 +76,6 @@ void kedge_joules_text(const struct kedge_joule_sum *sum, char out[KEDGE_JOULES_
     }
 }
 
-bool kedge_joules_compare(const struct kedge_joules *a, const struct kedge_joules *b)
-{
-    return a->quality == b->quality && a->quality != KEDGE_QUALITY_UNKNOWN;
-}
-
 struct kedge_joules kedge_joules_share(const struct kedge_joules *whole, double idle_w, double seconds,
                                        double job_cpu_s, double all_cpu_s, double *ret_idle)
 {

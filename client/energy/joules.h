@@ -35,8 +35,6 @@ struct kedge_joules kedge_joules_total(const struct kedge_joule_sum *sum);
 /* "12.5 J measured", "≥ 12.5 J, 1 of 3 unknown", "unknown". */
 enum { KEDGE_JOULES_TEXT_MAX = 96 };
 void kedge_joules_text(const struct kedge_joule_sum *sum, char out[KEDGE_JOULES_TEXT_MAX]);
-/* May one be held against the other, as in "saves so much"? Only with the same label, and never unknown. */
-bool kedge_joules_compare(const struct kedge_joules *a, const struct kedge_joules *b);
 
 /* What a job has of the energy of a shared component (Kepler's way): idle power apart, the rest by its share
  * of all processor time. job_cpu_s ≤ all_cpu_s. The share is MODELLED (± 30 %), for others used the

@@ -128,11 +128,6 @@ static int err_of(CURLcode code)
     }
 }
 
-const char *kedge_http_host(const struct kedge_http *h)
-{
-    return h->host;
-}
-
 int kedge_http_post(struct kedge_http *h, struct kedge_view body, uint32_t timeout_ms, unsigned *ret_status,
                     struct kedge_buf *ret, struct kedge_diag *reterr)
 {

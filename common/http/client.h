@@ -22,8 +22,6 @@ struct kedge_http;
 KEDGE_NODISCARD int kedge_http_open(const struct kedge_http_options *options, struct kedge_http **ret,
                                     struct kedge_diag *reterr);
 void kedge_http_close(struct kedge_http *h); /* NULL is fine */
-/* The host of the URL. */
-const char *kedge_http_host(const struct kedge_http *h);
 /* Posts and appends the answer, refusing one beyond ret's max. No redirects are followed. KEDGE_OK: an answer
  * with *ret_status; with ret_status NULL one of status 200. KEDGE_E_UNREACHABLE: nothing was sent.
  * KEDGE_E_TIMEOUT, _CLOSED, _TOO_LONG, _FORMAT (another status than 200): whether it was done is unknown. */

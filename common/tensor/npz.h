@@ -85,9 +85,5 @@ KEDGE_NODISCARD int kedge_npz_write(const struct kedge_npz_array *arrays, uint32
  */
 KEDGE_NODISCARD int kedge_npz_write_model(const struct kedge_layout *layout, const float *values,
                                           struct kedge_buf *out);
-/* Exactly the layout's arrays (F4, or F8 rounded), any order; KEDGE_E_SHAPE names the wrong, extra or
- * missing one. */
-KEDGE_NODISCARD int kedge_npz_read_model(struct kedge_view file, const struct kedge_layout *layout,
-                                         float *values, struct kedge_diag *reterr);
 
 #endif

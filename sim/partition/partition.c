@@ -30,11 +30,6 @@ int kedge_partition_kind_find(const char *name, enum kedge_partition_kind *ret)
     return KEDGE_E_NOT_FOUND;
 }
 
-uint32_t kedge_partition_group(const struct kedge_partition_spec *spec, uint32_t site)
-{
-    return spec->kind == KEDGE_PARTITION_PLANTED ? site % spec->groups : 0;
-}
-
 bool kedge_partition_holds(const struct kedge_partition_spec *spec, uint32_t classes, uint32_t site,
                            uint32_t class_index)
 {

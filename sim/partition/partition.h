@@ -48,8 +48,6 @@ void kedge_partition_deinit(struct kedge_partition *p);
 /* Whether the site holds the class under a valid spec. */
 bool kedge_partition_holds(const struct kedge_partition_spec *spec, uint32_t classes, uint32_t site,
                            uint32_t class_index);
-/* The planted group of a site; 0 for the other kinds. */
-uint32_t kedge_partition_group(const struct kedge_partition_spec *spec, uint32_t site);
 
 /* Sample indices of a site, borrowed from p. */
 const uint32_t *kedge_partition_train(const struct kedge_partition *p, uint32_t site, uint32_t *ret_count);

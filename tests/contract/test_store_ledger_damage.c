@@ -35,7 +35,6 @@ START_TEST(failed_commits)
         ck_assert_int_eq(kedge_ledger_checkpoint(f.l, NULL, &size), KEDGE_OK);
         ck_assert_uint_eq(size, 1); /* nothing was signed for what may not be there */
         if (cases[i].must_reopen) {
-            ck_assert_int_eq(kedge_ledger_status(f.l), cases[i].err);
             ck_assert_int_eq(kedge_ledger_append(f.l, &b, 1, NULL, NULL, NULL), cases[i].err);
             ck_assert_int_eq(kedge_ledger_reopen(f.l, &d), KEDGE_OK);
         }

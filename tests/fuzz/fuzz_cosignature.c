@@ -49,33 +49,12 @@ static void try_add(struct kedge_view note, struct kedge_view line)
     }
 }
 
-static void try_merge(struct kedge_view note, struct kedge_view other)
-{
-    struct kedge_buf once KEDGE_CLEANUP(kedge_buf_deinit), twice KEDGE_CLEANUP(kedge_buf_deinit);
-    kedge_buf_init(&once, KEDGE_NOTE_MAX);
-    kedge_buf_init(&twice, KEDGE_NOTE_MAX);
-    if (kedge_note_merge(note, other, &once) != KEDGE_OK) {
-        KEDGE_ASSERT(once.len == 0);
-        return;
-    }
-    KEDGE_ASSERT(once.len >= note.len && memcmp(once.ptr, note.ptr, note.len) == 0);
-    KEDGE_ASSERT(kedge_note_parse(kedge_buf_view(&once), &after) == KEDGE_OK);
-    KEDGE_ASSERT(kedge_note_parse(other, &from) == KEDGE_OK);
-    for (uint32_t i = 0; i < from.line_count; i++) {
-        KEDGE_ASSERT(has_key(&after, &from.lines[i]));
-    }
-    KEDGE_ASSERT(kedge_note_merge(kedge_buf_view(&once), other, &twice) == KEDGE_OK);
-    KEDGE_ASSERT(kedge_view_eq(kedge_buf_view(&once), kedge_buf_view(&twice)));
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     const uint8_t *nul = len ? memchr(data, 0, len) : NULL;
     size_t at = nul ? (size_t)(nul - data) : len;
     struct kedge_view note = kedge_view_of(data, at);
     struct kedge_view other = nul ? kedge_view_of(nul + 1, len - at - 1) : note;
-    try_merge(note, other);
-    try_merge(other, note);
     if (kedge_note_parse(other, &from) == KEDGE_OK) {
         uint32_t count = from.line_count;
         for (uint32_t i = 0; i < count && i < 4; i++) {

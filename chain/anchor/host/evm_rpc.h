@@ -25,9 +25,6 @@ KEDGE_NODISCARD int kedge_evm_rpc_code(struct kedge_evm_rpc *rpc, const struct k
 KEDGE_NODISCARD int kedge_evm_rpc_created(struct kedge_evm_rpc *rpc, const struct kedge_hash *tx,
                                           struct kedge_evm_address *ret_address, bool *ret_succeeded,
                                           struct kedge_diag *reterr);
-/* What the account has, in whole gwei (10^9 wei). */
-KEDGE_NODISCARD int kedge_evm_rpc_balance(struct kedge_evm_rpc *rpc, const struct kedge_evm_address *account,
-                                          uint64_t *ret_gwei, struct kedge_diag *reterr);
 
 /* Fills in what needs the node for an auditor without one: the block's header and the state proof of the
  * contract's head, kept in e->bytes, which must be unused so far and is the caller's to free. Each is left

@@ -6,7 +6,7 @@
 #include "chain/anchor/keccak256.h"
 #include "chain/anchor/rlp.h"
 
-enum { WEI_PER_GWEI = 1000000000, BALANCE_DIGITS_MAX = 64, PROOF_MAX = 256 * 1024 };
+enum { PROOF_MAX = 256 * 1024 };
 
 int kedge_evm_rpc_code(struct kedge_evm_rpc *rpc, const struct kedge_evm_address *address,
                        struct kedge_buf *ret, struct kedge_diag *reterr)
@@ -42,34 +42,6 @@ int kedge_evm_rpc_created(struct kedge_evm_rpc *rpc, const struct kedge_hash *tx
     }
     *ret_succeeded = status == 1;
     json_decref(result);
-    return err;
-}
-
-int kedge_evm_rpc_balance(struct kedge_evm_rpc *rpc, const struct kedge_evm_address *account,
-                          uint64_t *ret_gwei, struct kedge_diag *reterr)
-{
-    json_t *result = NULL;
-    int err = kedgei_evm_ask(
-        rpc, "eth_getBalance",
-        json_pack("[o,s]", kedgei_evm_data_json(kedge_view_of(account->b, sizeof account->b)), "latest"),
-        &result, reterr);
-    const char *text = json_string_value(result);
-    uint64_t rest = 0, gwei = 0;
-    bool good = !err && text && strncmp(text, "0x", 2) == 0 && strlen(text) <= BALANCE_DIGITS_MAX + 2;
-    for (const char *p = good ? text + 2 : ""; good && *p; p++) { /* long division, digit by digit */
-        bool letter = *p >= 'a' && *p <= 'f';
-        good = (letter || (*p >= '0' && *p <= '9')) && gwei <= (UINT64_MAX >> 4) - 16;
-        rest = rest * 16 + (uint64_t)(letter ? *p - 'a' + 10 : *p - '0');
-        gwei = gwei * 16 + rest / WEI_PER_GWEI;
-        rest %= WEI_PER_GWEI;
-    }
-    json_decref(result);
-    if (!err && !good) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "eth_getBalance: a malformed answer");
-    }
-    if (!err) {
-        *ret_gwei = gwei;
-    }
     return err;
 }
 

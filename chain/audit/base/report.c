@@ -6,12 +6,8 @@
 
 #include "common/base/mem.h"
 
-struct code_row {
-    const char *name, *text;
-};
-
-static const struct code_row codes[KEDGE_AUDIT_CODE_COUNT] = {
-#define KEDGE_AUDIT_CODE(name, text) [KEDGE_AUDIT_##name] = {#name, text},
+static const char *const codes[KEDGE_AUDIT_CODE_COUNT] = {
+#define KEDGE_AUDIT_CODE(name, text) [KEDGE_AUDIT_##name] = #name,
 #include "chain/audit/base/codes.def"
 #undef KEDGE_AUDIT_CODE
 };
@@ -26,7 +22,7 @@ const char *kedge_audit_code_name(enum kedge_audit_code code)
     }
     char *name = names[code];
     if (name[0] == '\0') {
-        const char *from = codes[code].name;
+        const char *from = codes[code];
         size_t i = 0;
         for (; from[i] != '\0' && i + 1 < sizeof names[0]; i++) {
             name[i] = from[i] == '_' ? '-' : (char)tolower((unsigned char)from[i]);
@@ -34,11 +30,6 @@ const char *kedge_audit_code_name(enum kedge_audit_code code)
         name[i] = '\0';
     }
     return name;
-}
-
-const char *kedge_audit_code_text(enum kedge_audit_code code)
-{
-    return (unsigned)code < KEDGE_AUDIT_CODE_COUNT ? codes[code].text : "unknown";
 }
 
 const char *kedge_audit_refusal_name(enum kedge_audit_refusal_verdict verdict)

@@ -101,14 +101,6 @@ int kedge_queue_take(struct kedge_queue *q, uint64_t deadline_ns, void **ret_ite
     return err;
 }
 
-size_t kedge_queue_count(struct kedge_queue *q)
-{
-    pthread_mutex_lock(&q->lock);
-    size_t n = q->count;
-    pthread_mutex_unlock(&q->lock);
-    return n;
-}
-
 void kedge_queue_close(struct kedge_queue *q)
 {
     pthread_mutex_lock(&q->lock);

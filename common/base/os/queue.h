@@ -20,7 +20,6 @@ KEDGE_NODISCARD int kedge_queue_put(struct kedge_queue *q, void *item);
 /* Waits until an item, deadline (monotonic ns, KEDGE_TIME_NEVER: none) or close with an empty queue:
  * KEDGE_OK, KEDGE_E_TIMEOUT or KEDGE_E_CLOSED. */
 KEDGE_NODISCARD int kedge_queue_take(struct kedge_queue *q, uint64_t deadline_ns, void **ret_item);
-size_t kedge_queue_count(struct kedge_queue *q);
 /* No more puts; takers drain what is left, then get KEDGE_E_CLOSED. */
 void kedge_queue_close(struct kedge_queue *q);
 

@@ -168,17 +168,6 @@ const char *kedge_learn_measure_name(enum kedge_learn_measure m)
     return names[m];
 }
 
-const char *kedge_learn_measure_what(enum kedge_learn_measure m)
-{
-    static const char *const texts[] = {
-#define TEXT(name, what) what,
-        KEDGE_LEARN_MEASURES(TEXT)
-#undef TEXT
-    };
-    KEDGE_ASSERT(m < KEDGE_LEARN_MEASURE_COUNT);
-    return texts[m];
-}
-
 /* Largest value of a column, NAN when no round has one; *ret_at is the first round that has it. */
 static double largest(const struct kedge_learn_round *rounds, size_t count, size_t offset, size_t *ret_at)
 {

@@ -55,7 +55,6 @@ struct kedge_learn_summary {
     uint64_t digest;                         /* the last round's */
 };
 const char *kedge_learn_measure_name(enum kedge_learn_measure m);
-const char *kedge_learn_measure_what(enum kedge_learn_measure m);
 
 /* Of `count` rounds in their order. */
 void kedge_learn_summarise(const struct kedge_learn_round *rounds, size_t count,

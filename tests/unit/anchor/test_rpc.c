@@ -194,7 +194,6 @@ START_TEST(only_https_or_this_machine)
     struct kedge_http_options plain = {
         .url = bad[0], .what = "--tsa", .content_type = "text/plain", .plain = true};
     ck_assert_msg(kedge_http_open(&plain, &h, &d) == KEDGE_OK, "%s", d.text);
-    ck_assert_str_eq(kedge_http_host(h), "example.org");
     kedge_http_close(h);
 }
 END_TEST

@@ -22,7 +22,6 @@ START_TEST(order_and_capacity)
             ck_assert_int_eq(kedge_queue_try_put(q, &items[i]), KEDGE_OK);
         }
         ck_assert_int_eq(kedge_queue_try_put(q, &items[3]), KEDGE_E_FULL);
-        ck_assert_uint_eq(kedge_queue_count(q), 3);
         for (int i = 0; i < 3; i++) {
             ck_assert_int_eq(kedge_queue_take(q, 0, &got), KEDGE_OK);
             ck_assert_ptr_eq(got, &items[i]);
@@ -178,7 +177,6 @@ START_TEST(close_wakes_waiting_threads)
     kedge_queue_close(shared.q);
     pthread_join(thread, NULL);
     ck_assert_int_eq(blocked.err, KEDGE_E_CLOSED);
-    ck_assert_uint_eq(kedge_queue_count(shared.q), 1);
     kedge_queue_free(shared.q);
 }
 END_TEST

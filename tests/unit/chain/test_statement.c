@@ -430,47 +430,6 @@ START_TEST(opening_refuses_every_changed_bit_and_every_other_key)
 }
 END_TEST
 
-struct book {
-    struct kedge_key_pair pair;
-    int asked;
-    int answer;
-};
-
-static int find_signer(void *arg, const struct kedge_statement *claimed, const struct kedge_hash *keyid,
-                       struct kedge_public_key *ret_key)
-{
-    struct book *book = arg;
-    struct kedge_hash want;
-    struct kedge_public_key signer = sample_pair(1).public;
-    kedge_public_key_hash(&signer, &want);
-    ck_assert(kedge_hash_eq(keyid, &want));
-    ck_assert_str_eq(claimed->u.update.site.s, "north-1");
-    book->asked++;
-    *ret_key = book->pair.public;
-    return book->answer;
-}
-
-START_TEST(a_signer_is_found_by_what_the_statement_claims)
-{
-    struct kedge_key_pair pair = sample_pair(1);
-    sample_statement(KEDGE_ST_UPDATE, &st);
-    struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
-    kedge_buf_init(&b, KEDGE_ENTRY_MAX);
-    ck_assert_int_eq(kedge_statement_sign(&st, &pair, &b, NULL), KEDGE_OK);
-    struct book book = {.pair = pair};
-    ck_assert_int_eq(kedge_statement_open_by(kedge_buf_view(&b), find_signer, &book, &out, NULL), KEDGE_OK);
-    book.pair = sample_pair(2);
-    memset(&out, 0x5a, sizeof out);
-    ck_assert_int_eq(kedge_statement_open_by(kedge_buf_view(&b), find_signer, &book, &out, NULL),
-                     KEDGE_E_VERIFY);
-    book.answer = KEDGE_E_REVOKED;
-    ck_assert_int_eq(kedge_statement_open_by(kedge_buf_view(&b), find_signer, &book, &out, NULL),
-                     KEDGE_E_REVOKED);
-    ck_assert_int_eq(book.asked, 3);
-    ck_assert_uint_eq(*(uint8_t *)&out, 0x5a);
-}
-END_TEST
-
 static void *failing_malloc(size_t size)
 {
     return kedge_mem_new(size, 1);
@@ -528,7 +487,6 @@ int main(void)
     tcase_add_test(tc, writing_refuses_what_reading_would);
     tcase_add_test(tc, the_largest_statements_fit_into_an_entry);
     tcase_add_test(tc, opening_refuses_every_changed_bit_and_every_other_key);
-    tcase_add_test(tc, a_signer_is_found_by_what_the_statement_claims);
     tcase_add_test(tc, any_allocation_may_fail);
     Suite *s = suite_create("chain/statement");
     suite_add_tcase(s, tc);

@@ -256,7 +256,10 @@ START_TEST(key_files)
     ck_assert_int_eq(kedge_keyfile_read_private(path, &read, &diag), KEDGE_E_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(diag.text, "key.pem"));
     ck_assert_int_eq(kedge_keyfile_write_private(path, &pair, &diag), KEDGE_OK);
-    ck_assert_int_eq(kedge_keyfile_write_public(public_path, &pair.public, &diag), KEDGE_OK);
+    struct kedge_buf pem KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&pem, KEDGE_PEM_MAX);
+    ck_assert_int_eq(kedge_pem_put_public(&pem, &pair.public), KEDGE_OK);
+    ck_assert_int_eq(kedge_file_write(public_path, kedge_buf_view(&pem), 0644, &diag), KEDGE_OK);
     struct stat info;
     ck_assert_int_eq(stat(path, &info), 0);
     ck_assert_uint_eq(info.st_mode & 07777, 0600);

@@ -339,7 +339,6 @@ START_TEST(unknown_is_never_zero)
     kedge_joules_text(&sum, text);
     ck_assert_str_eq(text, "≥ 16 J, 1 of 3 unknown");
     ck_assert(isnan(kedge_joules_total(&sum).joules));
-    ck_assert(kedge_joules_compare(&a, &a) && !kedge_joules_compare(&a, &c) && !kedge_joules_compare(&b, &b));
     ck_assert_int_eq((int)kedge_joules_measured(-1).quality, (int)KEDGE_QUALITY_UNKNOWN);
     ck_assert_int_eq((int)kedge_joules_modelled(1, 2, 3).quality, (int)KEDGE_QUALITY_UNKNOWN);
     c = kedge_joules_model(10, 50, 0.5, 10);

@@ -145,57 +145,24 @@ START_TEST(models_round_trip_bit_for_bit)
     ck_assert_int_eq(kedge_npz_write_model(&l, values, &out), KEDGE_OK);
     ck_assert_int_eq(kedge_npz_write_model(&l, values, &again), KEDGE_OK);
     ck_assert(kedge_view_eq(kedge_buf_view(&out), kedge_buf_view(&again)));
-    ck_assert_int_eq(kedge_npz_read_model(kedge_buf_view(&out), &l, back, NULL), KEDGE_OK);
+    struct kedge_npz npz;
+    float *to = back;
+    ck_assert_int_eq(kedge_npz_open(kedge_buf_view(&out), &npz, NULL), KEDGE_OK);
+    ck_assert_uint_eq(npz.count, l.count);
+    for (uint32_t i = 0; i < l.count; i++) {
+        struct kedge_npy npy;
+        const struct kedge_tensor *t = &l.tensors[i];
+        ck_assert_int_eq(kedge_npz_read(&npz, t->name, &npy, NULL), KEDGE_OK);
+        ck_assert_uint_eq(npy.dims_count, t->dims_count);
+        ck_assert_mem_eq(npy.dims, t->dims, t->dims_count * sizeof t->dims[0]);
+        ck_assert_int_eq(kedge_npy_to_f32(&npy, to, NULL), KEDGE_OK);
+        to += t->count;
+        kedge_npy_deinit(&npy);
+    }
+    kedge_npz_close(&npz);
     ck_assert_mem_eq(values, back, sizeof values);
     kedge_buf_deinit(&out);
     kedge_buf_deinit(&again);
-    kedge_layout_deinit(&l);
-}
-END_TEST
-
-START_TEST(wrong_models_are_refused_by_name)
-{
-    static const uint64_t two_three[] = {2, 3}, three_two[] = {3, 2}, three[] = {3};
-    static const float f4[6] = {0}, nan3[3] = {0, NAN, 0};
-    static const int32_t i4[6] = {0};
-    const struct {
-        struct kedge_npz_array a[3];
-        uint32_t n;
-        int err;
-        const char *says;
-    } cases[] = {
-        {{{"0.weight", KEDGE_NPY_F4, 2, two_three, f4}, {"0.bias", KEDGE_NPY_F4, 1, three, f4}},
-         2,
-         KEDGE_E_SHAPE,
-         "shape [2,3], expected [3,2]"},
-        {{{"0.weight", KEDGE_NPY_I4, 2, three_two, i4}, {"0.bias", KEDGE_NPY_F4, 1, three, f4}},
-         2,
-         KEDGE_E_SHAPE,
-         "type <i4"},
-        {{{"0.weight", KEDGE_NPY_F4, 2, three_two, f4}}, 1, KEDGE_E_SHAPE, "no array \"0.bias\""},
-        {{{"0.weight", KEDGE_NPY_F4, 2, three_two, f4},
-          {"0.bias", KEDGE_NPY_F4, 1, three, f4},
-          {"q", KEDGE_NPY_F4, 1, three, f4}},
-         3,
-         KEDGE_E_SHAPE,
-         "extra tensor \"q\""},
-        {{{"0.weight", KEDGE_NPY_F4, 2, three_two, f4}, {"0.bias", KEDGE_NPY_F4, 1, three, nan3}},
-         2,
-         KEDGE_E_NOT_FINITE,
-         "value 1 is"},
-    };
-    struct kedge_layout l;
-    float values[9];
-    make_model(&l, values);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct kedge_buf out;
-        struct kedge_diag diag = {0};
-        kedge_buf_init(&out, 1 << 16);
-        ck_assert_int_eq(kedge_npz_write(cases[i].a, cases[i].n, &out), KEDGE_OK);
-        ck_assert_int_eq(kedge_npz_read_model(kedge_buf_view(&out), &l, values, &diag), cases[i].err);
-        ASSERT_SAYS(diag, cases[i].says);
-        kedge_buf_deinit(&out);
-    }
     kedge_layout_deinit(&l);
 }
 END_TEST
@@ -296,7 +263,6 @@ int main(void)
     tcase_add_test(tc, pickles_and_fortran_order_are_refused);
     tcase_add_test(tc, texts_are_read_within_bounds);
     tcase_add_test(tc, models_round_trip_bit_for_bit);
-    tcase_add_test(tc, wrong_models_are_refused_by_name);
     tcase_add_test(tc, damaged_archives_never_crash);
     tcase_add_test(tc, data_damage_is_seen);
     tcase_add_test(tc, bombs_take_no_memory);
