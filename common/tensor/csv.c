@@ -56,6 +56,9 @@ static int read_feature(struct table *t, const struct kedgei_csv_field *f, uint3
                                                                reterr);
     }
     if (kedgei_csv_number(f, t->o->decimal_comma, &v) != KEDGE_OK) {
+        if (t->o->as_it_is) {
+            return say(t, f, "a number; take columns that are no numbers out of the file", reterr);
+        }
         if (!t->o->decimal_comma && kedgei_csv_number(f, true, &v) == KEDGE_OK) {
             return say(t, f, "a number; for decimal commas say \"decimal\": \",\"", reterr);
         }

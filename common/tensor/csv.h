@@ -42,6 +42,8 @@ struct kedge_csv_options {
     enum kedge_csv_header header;
     char separator;     /* 0: found out of tab ; | , and blanks; ' ': any number of blanks and tabs */
     bool decimal_comma; /* 3,14 */
+    bool as_it_is; /* whoever names the file can say nothing of these but `missing`: advice is about the file
+                    */
     enum kedge_csv_missing missing;
     enum kedge_csv_target target;
     struct kedge_names classes; /* class i is the i-th name; none: labels are whole numbers from 0 */

@@ -353,7 +353,8 @@ static int set_label(struct kedgei_csv_shape *s, const struct kedge_csv_options 
 
 /* A column without a name beside others that have one: row numbers, as pandas writes them, would be trained
  * on. */
-static int check_header(const struct kedgei_csv_shape *s, struct kedge_diag *reterr)
+static int check_header(const struct kedgei_csv_shape *s, const struct kedge_csv_options *o,
+                        struct kedge_diag *reterr)
 {
     struct kedgei_csv_reader r = first_record(s);
     struct kedgei_csv_field f;
@@ -362,8 +363,9 @@ static int check_header(const struct kedgei_csv_shape *s, struct kedge_diag *ret
         if (f.text.len == 0 && s->roles[f.column - 1] == KEDGEI_CSV_FEATURE) {
             return kedge_diag_set(
                 reterr, KEDGE_E_FORMAT,
-                "line %u, column %u: found no name; where the column only numbers the rows, "
-                "leave it out: \"ignore\": [%u]",
+                o->as_it_is ? "line %u, column %u: found no name; name column %u, or take it out of the file"
+                            : "line %u, column %u: found no name; where the column only numbers the rows, "
+                              "leave it out: \"ignore\": [%u]",
                 f.line, f.column, f.column);
         }
     }
@@ -454,7 +456,7 @@ static int find_roles(struct kedgei_csv_shape *s, const struct kedge_csv_options
         || (o->header == KEDGE_CSV_HEADER_DETECT && !s->has_header && looks_like_header(s, o))) {
         s->has_header = true;
     }
-    return s->has_header ? check_header(s, reterr) : KEDGE_OK;
+    return s->has_header ? check_header(s, o, reterr) : KEDGE_OK;
 }
 
 int kedgei_csv_find_shape(struct kedge_view file, const struct kedge_csv_options *o,

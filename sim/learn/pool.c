@@ -1,3 +1,5 @@
+#include <dirent.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +34,37 @@ void kedgei_learn_pool_deinit(struct kedgei_learn_pool *pool)
 
 /* ---- files ---- */
 
+/* "images" names a folder without MNIST's files: which file in it could have been meant, for there is most
+ * often one. */
+static int say_no_part(const char *folder, const char *part, struct kedge_diag *reterr)
+{
+    char near[NAME_MAX + 1] = "";
+    DIR *dir = opendir(folder);
+    for (const struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
+        size_t len = strlen(e->d_name);
+        bool fits = strstr(e->d_name, "-images.idx") || (len > 4 && strcmp(e->d_name + len - 4, ".csv") == 0);
+        if (fits && (!near[0] || strcmp(e->d_name, near) < 0)) {
+            snprintf(near, sizeof near, "%s", e->d_name);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    kedge_diag_set(
+        reterr, KEDGE_E_NOT_FOUND,
+        "%s: expected train-images-idx3-ubyte and three more files as MNIST has them; %s-images is "
+        "not there",
+        folder, part);
+    return near[0]
+               ? kedge_diag_hint(reterr,
+                                 "\"images\" may name a file X-images.idx (beside X-labels.idx) or X.csv: "
+                                 "did you mean \"%s/%s\"?",
+                                 folder, near)
+               : kedge_diag_hint(
+                   reterr, "\"images\" may name a file X-images.idx (beside X-labels.idx) or X.csv, too; "
+                           "scripts/get-data fetches MNIST and Fashion-MNIST");
+}
+
 static int load_part(const char *folder, const char *part, struct kedge_dataset *ret,
                      struct kedge_diag *reterr)
 {
@@ -43,8 +76,7 @@ static int load_part(const char *folder, const char *part, struct kedge_dataset 
     }
     struct stat st;
     if (stat(source.path, &st) != 0) {
-        kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "%s: not found", source.path);
-        return kedge_diag_hint(reterr, "scripts/get-data fetches MNIST and Fashion-MNIST");
+        return say_no_part(folder, part, reterr);
     }
     return kedge_dataset_load(&source, ret, reterr);
 }

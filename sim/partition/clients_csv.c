@@ -76,8 +76,10 @@ int kedgei_clients_csv(struct kedgei_clients *b, struct kedge_view bytes,
                        const struct kedgei_clients_file *as, struct kedge_diag *reterr)
 {
     const struct kedge_clients_source *s = b->source;
-    struct kedge_csv_options o = {
-        .label = s->label[0] ? s->label : NULL, .target = KEDGE_CSV_TARGET_ANY, .missing = s->missing};
+    struct kedge_csv_options o = {.label = s->label[0] ? s->label : NULL,
+                                  .target = KEDGE_CSV_TARGET_ANY,
+                                  .missing = s->missing,
+                                  .as_it_is = true};
     struct kedge_csv csv;
     b->c.is_csv = true;
     if (as->client == UINT32_MAX) {

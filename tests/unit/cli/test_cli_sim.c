@@ -45,6 +45,8 @@ static const struct {
     {"{\"preset\":\"synthetic-1-1\",\"sites_per_round\":101}", "", 2, "sites_per_round"},
     {"{\"preset\":\"mnist-1000-mclr\",\"data\":{\"images\":\"none-such\"}}", "", 3, "get-data none-such"},
     {"{\"preset\":\"mnist-1000-mclr\",\"data\":{\"images\":\"/nonexistent/x\"}}", "", 3, "/nonexistent/x"},
+    {"{\"preset\":\"mnist-1000-mclr\",\"data\":{\"images\":\"data/digits\"}}", "", 3,
+     "did you mean \"data/digits/digits-images.idx\"?"},
     {"{\"data\":{\"partition\":\"clients\",\"images\":\"none.csv\"}}", "", 3,
      "meant from the current folder"},
     {"{\"preset\":\"synthetic-1-1\"}", "--resume", 2, "--resume: expected --out DIR"},

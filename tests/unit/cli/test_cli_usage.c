@@ -433,7 +433,10 @@ START_TEST(test_poc_clients_wrong)
         const char *file, *text, *options, *says;
         int code;
     } bad_clients[] = {
-        {"t.csv", "client,a,y\nu,1,0\nu,2,1\nv,x,0\n", "", "t.csv: line 4, column 2 (\"a\"): found \"x\"", 3},
+        {"t.csv", "client,a,y\nu,1,0\nu,2,1\nv,x,0\n", "",
+         "t.csv: line 4, column 2 (\"a\"): found \"x\", expected a number; take columns that are no numbers "
+         "out of the file",
+         3},
         {"t.csv", "client,a,y\nu,1,0\nu,,1\nv,1,0\n", "", "t.csv: line 3, column 2 (\"a\")", 3},
         {"t.csv", "client,a,y\nu,1,0\nu,2,1\nv,1,0\n", "", "client \"v\": 1 samples for training and 0 for",
          3},
