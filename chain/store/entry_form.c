@@ -1,4 +1,4 @@
-/* Statements without what they all say. The one file of this room that knows zlib. */
+/* Statements without what they all say. */
 #include "chain/store/entry_form.h"
 
 #include <stdalign.h>

@@ -21,7 +21,7 @@ static struct kedge_id key_there(struct kedge_blobs *from, const struct kedge_bl
     struct kedge_id name, found = plain_there;
     struct kedge_blob_key_id id, is;
     enum kedge_aead aead;
-    bool sealed = file->is_sealed && kedge_blob_head_read(file->cipher.head, &aead, &id) == KEDGE_OK;
+    bool sealed = kedge_blob_head_read(file->cipher.head, &aead, &id) == KEDGE_OK;
     for (size_t i = 0; sealed && kedge_blob_keys_at(kedge_blobs_keys(from), i, &name, &is); i++) {
         if (memcmp(is.b, id.b, sizeof id.b) == 0 && name.s[0]) {
             found = name;

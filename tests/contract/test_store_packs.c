@@ -190,10 +190,10 @@ END_TEST
 START_TEST(what_is_removed_is_overwritten)
 {
     struct kedge_blobs *b = set_up_packed();
-    struct kedge_hash gone = put(b, 100, 9000), stays = put(b, 1, 50), swept = put(b, 3, 70);
+    struct kedge_hash gone = put(b, 100, 20000), stays = put(b, 1, 50), swept = put(b, 3, 70);
     uint64_t bytes, ms;
     ck_assert_int_eq(kedge_blobs_stored(b, &gone, &bytes, &ms), KEDGE_OK);
-    ck_assert_uint_eq(bytes, 9000);
+    ck_assert_uint_eq(bytes, 20000);
     ck_assert_uint_gt(ms, UINT64_C(1500000000000));
     ck_assert(is_on_disk("blobs", content + 200, 64));
     ck_assert_int_eq(kedge_blobs_remove(b, &gone, NULL), KEDGE_OK);
@@ -210,8 +210,8 @@ START_TEST(what_is_removed_is_overwritten)
     is_gone(b, &swept);
     has(b, &stays, 1, 50);
     ck_assert_uint_eq(sweep(b).strays, 0);
-    struct kedge_hash again = put(b, 100, 9000); /* and may come back */
-    has(b, &again, 100, 9000);
+    struct kedge_hash again = put(b, 100, 20000); /* and may come back */
+    has(b, &again, 100, 20000);
     ck_assert_int_eq(kedge_blobs_drop(b, &again, NULL), KEDGE_OK);
     is_gone(b, &again);
     tear_down(b);
@@ -401,13 +401,13 @@ END_TEST
 
 START_TEST(space_comes_back_when_most_is_removed)
 {
-    enum { N = 40, KEPT = 7 };
+    enum { N = 40, KEPT = 7, LEN = 20000 };
     struct kedge_blobs *b = set_up_packed();
     struct kedge_hash digest[N];
     uint64_t freed;
     struct stat before, after;
     for (size_t i = 0; i < N; i++) {
-        digest[i] = put(b, i, 2000);
+        digest[i] = put(b, i, LEN);
     }
     ck_assert_int_eq(kedge_blobs_compact(b, &freed, NULL), KEDGE_OK);
     ck_assert_uint_eq(freed, 0);
@@ -416,14 +416,14 @@ START_TEST(space_comes_back_when_most_is_removed)
         ck_assert(i == KEPT || kedge_blobs_remove(b, &digest[i], NULL) == KEDGE_OK);
     }
     ck_assert_int_eq(kedge_blobs_compact(b, &freed, NULL), KEDGE_OK);
-    ck_assert_uint_gt(freed, (N - 1) * 2000);
+    ck_assert_uint_gt(freed, (N - 1) * LEN);
     ck_assert(!kedge_file_exists(at_pack(1)));
     ck_assert_int_eq(stat(at_pack(2), &after), 0);
     ck_assert_int_lt(after.st_size, before.st_size / 10);
-    has(b, &digest[KEPT], KEPT, 2000);
+    has(b, &digest[KEPT], KEPT, LEN);
     kedge_blobs_close(b);
     b = open_packed(false);
-    has(b, &digest[KEPT], KEPT, 2000);
+    has(b, &digest[KEPT], KEPT, LEN);
     ck_assert_uint_eq(sweep(b).blobs, 1);
     ck_assert_int_eq(kedge_blobs_remove(b, &digest[KEPT], NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_blobs_compact(b, &freed, NULL), KEDGE_OK);

@@ -11,7 +11,7 @@ import zlib
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent.parent / "examples" / "verifier"))
 from verifier.log import unpack  # noqa: E402
-from verifier.store import Lmdb  # noqa: E402
+from verifier.store import Lmdb, lengthen  # noqa: E402
 
 HEAD = 64
 
@@ -24,7 +24,12 @@ class Blob:
         self.packed = path.name.startswith("pack-")
 
     def read_bytes(self):
-        """What is stored: the content, or what it is encrypted as."""
+        """The content, or what it is encrypted as."""
+        data = self.stored()
+        return lengthen(data[8], int.from_bytes(data[9:12], "big"), data[16:], self.digest) if data[:8] == b"KEDGEZLB" else data
+
+    def stored(self):
+        """The bytes as they lie there."""
         with open(self.path, "rb") as f:
             f.seek(self.offset)
             return f.read(self.size)

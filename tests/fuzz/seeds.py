@@ -260,7 +260,9 @@ def taken_apart(seeds, kedge, folder):
         seeds.put("json", path.read_bytes())
     seeds.put("pem", *(path.read_bytes() for path in sorted(folder.rglob("*.pem"))))
     seeds.put("safetensors", *(path.read_bytes() for path in sorted(folder.rglob("*.safetensors"))))
-    for content in (blob.read_bytes() for log in sorted(folder.rglob("ledger.lmdb")) for blob in packs.blobs(log.parent)):
+    blobs = [blob for log in sorted(folder.rglob("ledger.lmdb")) for blob in packs.blobs(log.parent)]
+    seeds.put("short_form", *(stored for stored in (blob.stored() for blob in blobs) if stored[:8] == b"KEDGEZLB"))
+    for content in (blob.read_bytes() for blob in blobs):
         if content[:1] == b"{":
             seeds.put("job_spec", content)
         else:

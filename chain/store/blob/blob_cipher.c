@@ -2,9 +2,20 @@
 
 #include <string.h>
 
+#include "chain/store/blob/short_form.h"
 #include "common/base/os/entropy.h"
 
-enum { VERSION = 1, CHUNK_LOG2 = 16, AT_VERSION = 8, AT_KEY = 16, AT_SALT = 32, ALSO_LEN = 9 };
+enum {
+    VERSION = 1,
+    VERSION_SHORT = 2,
+    CHUNK_LOG2 = 16,
+    AT_VERSION = 8,
+    AT_HOW = 11,
+    AT_LENGTH = 12,
+    AT_KEY = 16,
+    AT_SALT = 32,
+    ALSO_LEN = 9,
+};
 
 static const uint8_t magic[AT_VERSION] = {'K', 'E', 'D', 'G', 'E', 'B', 'L', 'B'};
 static const char label[] = "kedge/blob-file/v1";
@@ -32,9 +43,20 @@ void kedge_blob_cipher_new(enum kedge_aead aead, const struct kedge_blob_key_id 
                            const struct kedge_seed *key, const struct kedge_hash *digest,
                            struct kedge_blob_cipher *ret)
 {
+    kedge_blob_cipher_short(aead, id, key, digest, KEDGEI_SHORT_NOT, 0, ret);
+}
+
+void kedge_blob_cipher_short(enum kedge_aead aead, const struct kedge_blob_key_id *id,
+                             const struct kedge_seed *key, const struct kedge_hash *digest, unsigned how,
+                             uint32_t len, struct kedge_blob_cipher *ret)
+{
     *ret = (struct kedge_blob_cipher){.aead = aead};
     memcpy(ret->head, magic, sizeof magic);
-    ret->head[AT_VERSION] = VERSION;
+    ret->head[AT_VERSION] = how == KEDGEI_SHORT_NOT ? VERSION : VERSION_SHORT;
+    ret->head[AT_HOW] = (uint8_t)how;
+    for (unsigned i = 0; i < 4; i++) {
+        ret->head[AT_LENGTH + i] = (uint8_t)(len >> (24 - 8 * i));
+    }
     ret->head[AT_VERSION + 1] = (uint8_t)aead;
     ret->head[AT_VERSION + 2] = CHUNK_LOG2;
     memcpy(ret->head + AT_KEY, id->b, sizeof id->b);
@@ -42,14 +64,26 @@ void kedge_blob_cipher_new(enum kedge_aead aead, const struct kedge_blob_key_id 
     derive(key, digest, ret);
 }
 
+void kedge_blob_head_form(const uint8_t head[KEDGE_BLOB_HEAD_LEN], unsigned *ret_how, uint32_t *ret_len)
+{
+    const uint8_t *len = head + AT_LENGTH;
+    *ret_how = head[AT_HOW];
+    *ret_len = (uint32_t)len[0] << 24 | (uint32_t)len[1] << 16 | (uint32_t)len[2] << 8 | len[3];
+}
+
 int kedge_blob_head_read(const uint8_t head[KEDGE_BLOB_HEAD_LEN], enum kedge_aead *ret_aead,
                          struct kedge_blob_key_id *ret_id)
 {
-    static const uint8_t zeros[AT_KEY - AT_VERSION - 3];
-    uint8_t aead = head[AT_VERSION + 1];
-    if (!kedge_blob_is_sealed(kedge_view_of(head, KEDGE_BLOB_HEAD_LEN)) || head[AT_VERSION] != VERSION
+    uint8_t aead = head[AT_VERSION + 1], version = head[AT_VERSION];
+    unsigned how;
+    uint32_t len;
+    kedge_blob_head_form(head, &how, &len);
+    bool is_as_it_is = version == VERSION && how == KEDGEI_SHORT_NOT && len == 0;
+    bool is_short = version == VERSION_SHORT && how >= KEDGEI_SHORT_BYTES && how <= KEDGEI_SHORT_REALS
+                    && len > 0 && len <= KEDGEI_SHORT_CONTENT_MAX;
+    if (!kedge_blob_is_sealed(kedge_view_of(head, KEDGE_BLOB_HEAD_LEN)) || (!is_as_it_is && !is_short)
         || (aead != KEDGE_AEAD_AES256_GCM && aead != KEDGE_AEAD_XCHACHA20_POLY1305)
-        || head[AT_VERSION + 2] != CHUNK_LOG2 || memcmp(head + AT_VERSION + 3, zeros, sizeof zeros) != 0) {
+        || head[AT_VERSION + 2] != CHUNK_LOG2) {
         return KEDGE_E_CORRUPT;
     }
     *ret_aead = (enum kedge_aead)aead;

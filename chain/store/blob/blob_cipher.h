@@ -1,6 +1,7 @@
 /* A blob's file when it is encrypted. Its name stays the SHA-256 of what is in it. Integers big-endian:
  *
  *   head (64):  "KEDGEBLB" ‖ u8 version = 1 ‖ u8 cipher (crypto/aead.h) ‖ u8 16 (log2 of a chunk) ‖ 5 zeros
+ *               (version 2: u8 how ‖ u32 length of the content, which is encrypted in its short form)
  *               ‖ key id (16): the beginning of SHA-256 of the public half of the key ‖ salt (32), random
  *   chunks:     nonce (12 or 24, random) ‖ ciphertext (65,536 bytes; the last one what is left) ‖ tag (16)
  *
@@ -47,6 +48,12 @@ bool kedge_blob_is_sealed(struct kedge_view head);
 void kedge_blob_cipher_new(enum kedge_aead aead, const struct kedge_blob_key_id *id,
                            const struct kedge_seed *key, const struct kedge_hash *digest,
                            struct kedge_blob_cipher *ret);
+/* For a new file that holds the short form of content of that length (blob/short_form.h); how 0: as it is. */
+void kedge_blob_cipher_short(enum kedge_aead aead, const struct kedge_blob_key_id *id,
+                             const struct kedge_seed *key, const struct kedge_hash *digest, unsigned how,
+                             uint32_t len, struct kedge_blob_cipher *ret);
+/* What a head says of the content's form. */
+void kedge_blob_head_form(const uint8_t head[KEDGE_BLOB_HEAD_LEN], unsigned *ret_how, uint32_t *ret_len);
 /* The cipher and key that a head asks for. KEDGE_E_CORRUPT: no such head. */
 KEDGE_NODISCARD int kedge_blob_head_read(const uint8_t head[KEDGE_BLOB_HEAD_LEN], enum kedge_aead *ret_aead,
                                          struct kedge_blob_key_id *ret_id);
@@ -58,7 +65,8 @@ void kedge_blob_cipher_wipe(struct kedge_blob_cipher *c);
 
 /* Bytes of the file for `len` bytes of content. */
 uint64_t kedge_blob_stored_len(enum kedge_aead aead, uint64_t len);
-/* Bytes of content in a file of that length. KEDGE_E_CORRUPT: no file has this length. */
+/* Bytes of content, or of its short form, in a file of that length. KEDGE_E_CORRUPT: no file has this length.
+ */
 KEDGE_NODISCARD int kedge_blob_content_len(enum kedge_aead aead, uint64_t stored, uint64_t *ret);
 /* Where chunk i of the file is. */
 uint64_t kedge_blob_chunk_offset(enum kedge_aead aead, uint64_t i);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "chain/store/blob/blobs_impl.h"
+#include "chain/store/blob/short_form.h"
 #include "common/base/mem.h"
 
 /* ---- one chunk's memory per thread ---- */
@@ -139,11 +140,84 @@ static int open_map(const struct kedge_blob_at *at, struct kedge_blob_file *f, s
                : KEDGE_OK;
 }
 
+/* The bytes of such a file from `offset` on; the caller's. At most a short form's. */
+static int read_stream(const struct kedge_blob_file *f, uint64_t offset, uint64_t len, uint8_t **ret)
+{
+    uint8_t *bytes = len <= KEDGEI_SHORT_CONTENT_MAX ? kedge_mem_new((size_t)len + 1, 1) : NULL;
+    if (!bytes) {
+        return len <= KEDGEI_SHORT_CONTENT_MAX ? KEDGE_E_NOMEM : KEDGE_E_CORRUPT;
+    }
+    int err = kedge_blob_file_read(f, offset, bytes, (size_t)len);
+    if (err) {
+        kedge_mem_free(bytes);
+        return err;
+    }
+    *ret = bytes;
+    return KEDGE_OK;
+}
+
+/* From now on its content is in memory. A descriptor stays: that it is there says that the file is open. */
+static void turn_into(struct kedge_blob_file *f, uint8_t *content, size_t len)
+{
+    kedge_map_close(&f->map);
+    f->content = content;
+    f->map = (struct kedge_map){content, len};
+    f->size = len;
+    f->is_sealed = false;
+}
+
+/* What is in short form becomes its content; all else stays as it is. Plain short forms are in packs only: a
+ * file that a site has sent, or one of its own, holds what its digest is of, however it begins. */
+static int lengthen(struct kedge_blob_file *f, const char *path)
+{
+    char file[KEDGE_PATH_MAX];
+    uint64_t begin, stored;
+    uint8_t head[KEDGEI_SHORT_HEAD], *stream, *content;
+    unsigned how = KEDGEI_SHORT_NOT;
+    uint32_t said = 0;
+    size_t len = 0;
+    int err = KEDGE_OK;
+    if (f->is_sealed) {
+        kedge_blob_head_form(f->cipher.head, &how, &said);
+        len = said;
+    } else if (f->size >= sizeof head && kedgei_pack_place(path, file, &begin, &stored)) {
+        err = kedge_blob_file_read(f, 0, head, sizeof head);
+        if (!err && kedgei_short_is(kedge_view_of(head, sizeof head))) {
+            how = KEDGEI_SHORT_BYTES;
+            err = kedgei_short_length(kedge_view_of(head, sizeof head), &len);
+        }
+    }
+    if (err || how == KEDGEI_SHORT_NOT) {
+        return err;
+    }
+    err = read_stream(f, 0, f->size, &stream);
+    if (err) {
+        return err;
+    }
+    struct kedge_view bytes = kedge_view_of(stream, (size_t)f->size);
+    content = kedge_mem_new(len, 1);
+    err = !content       ? KEDGE_E_NOMEM
+          : f->is_sealed ? kedgei_lengthen((enum kedgei_short_how)how, bytes, content, len)
+                         : kedgei_short_open(bytes, content, len);
+    kedge_mem_free(stream);
+    if (err) {
+        kedge_mem_free(content);
+        return err;
+    }
+    turn_into(f, content, len);
+    return KEDGE_OK;
+}
+
 int kedge_blob_file_open(const struct kedge_blob_at *at, enum kedge_blob_how how, struct kedge_blob_file *ret,
                          struct kedge_diag *reterr)
 {
     struct kedge_blob_file f = {.fd = -1};
     int err = how == KEDGE_BLOB_MAP ? open_map(at, &f, reterr) : open_fd(at, &f, reterr);
+    if (!err) {
+        err = lengthen(&f, at->path);
+        err = err ? kedge_diag_set(reterr, err, "%s: cannot be read: %s", at->path, kedge_strerror(err))
+                  : KEDGE_OK;
+    }
     if (err) {
         kedge_blob_file_close(&f);
         return err;
@@ -158,7 +232,12 @@ void kedge_blob_file_close(struct kedge_blob_file *f)
     if (f->fd >= 0) {
         close(f->fd);
     }
-    kedge_map_close(&f->map);
+    if (f->content) {
+        kedge_wipe(f->content, f->map.len);
+        kedge_mem_free(f->content);
+    } else {
+        kedge_map_close(&f->map);
+    }
     kedge_blob_cipher_wipe(&f->cipher);
     *f = (struct kedge_blob_file){.fd = -1};
 }
@@ -210,7 +289,7 @@ int kedge_blob_file_read(const struct kedge_blob_file *f, uint64_t offset, uint8
     if (offset > f->size || len > f->size - offset) {
         return KEDGE_E_CORRUPT;
     }
-    if (!f->is_sealed && f->fd < 0) {
+    if (!f->is_sealed && (f->fd < 0 || f->content)) {
         if (len > 0) {
             memcpy(out, f->map.ptr + offset, len);
         }

@@ -1,6 +1,6 @@
-/* Reading a blob's content wherever it begins, be the file plain or encrypted (blob_cipher.h). One reader by
- * one thread at a time, except that reads of a mapped one may be made from several. Memory: a chunk per
- * thread. */
+/* Reading a blob's content wherever it begins, be the file plain or encrypted (blob_cipher.h), or in its
+ * short form (short_form.h): that is small, and lengthened when it is opened. One reader by one thread at a
+ * time, except that reads of a mapped one may be made from several. Memory: a chunk per thread. */
 #ifndef KEDGE_CHAIN_STORE_BLOB_BLOB_FILE_H
 #define KEDGE_CHAIN_STORE_BLOB_BLOB_FILE_H
 
@@ -23,10 +23,11 @@ enum kedge_blob_how {
 struct kedge_blob_file {
     int fd; /* -1: mapped */
     struct kedge_map map;
-    uint64_t begin; /* where it begins in the file of the descriptor */
-    uint64_t size;  /* of the content */
-    bool is_sealed;
-    struct kedge_blob_cipher cipher;
+    uint64_t begin;                  /* where it begins in the file of the descriptor */
+    uint64_t size;                   /* of the content */
+    bool is_sealed;                  /* chunks are decrypted when they are read; map is none of content */
+    uint8_t *content;                /* of a file in short form: `map` is of these bytes; else NULL */
+    struct kedge_blob_cipher cipher; /* its head is zeros if the file is not encrypted */
 };
 
 /* KEDGE_E_NOT_FOUND; KEDGE_E_SEALED: encrypted, and its key is not here; KEDGE_E_CORRUPT: a head or a length

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "chain/store/blob/blobs_impl.h"
+#include "chain/store/blob/short_form.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
@@ -222,21 +223,38 @@ int kedge_blobs_at(const struct kedge_blobs *b, const struct kedge_hash *digest,
 /* Bytes of its content; its key is not needed. */
 static int content_size(const char *path, uint64_t *ret)
 {
+    char file[KEDGE_PATH_MAX];
     uint8_t head[KEDGE_BLOB_HEAD_LEN];
     struct kedge_blob_key_id id;
     enum kedge_aead aead;
     uint64_t begin, stored;
+    bool is_packed = kedgei_pack_place(path, file, &begin, &stored);
     int fd = kedgei_blob_open(path, &begin, &stored, NULL);
     if (fd < 0) {
         return fd;
     }
-    *ret = stored;
-    int err = stored < sizeof head ? KEDGE_OK : kedge_fd_read_at(fd, head, sizeof head, begin);
+    struct kedge_view beginning = kedge_view_of(head, stored < sizeof head ? (size_t)stored : sizeof head);
+    int err = kedge_fd_read_at(fd, head, beginning.len, begin);
     close(fd);
-    if (!err && stored >= sizeof head && kedge_blob_is_sealed(kedge_view_of(head, sizeof head))) {
-        err = kedge_blob_head_read(head, &aead, &id);
-        err = err ? err : kedge_blob_content_len(aead, stored, ret);
+    if (err) {
+        return err;
     }
+    if (is_packed && kedgei_short_is(beginning)) {
+        size_t len = 0;
+        err = kedgei_short_length(beginning, &len);
+        *ret = len;
+        return err;
+    }
+    *ret = stored;
+    if (beginning.len < sizeof head || !kedge_blob_is_sealed(beginning)) {
+        return KEDGE_OK;
+    }
+    unsigned how;
+    uint32_t len;
+    err = kedge_blob_head_read(head, &aead, &id);
+    err = err ? err : kedge_blob_content_len(aead, stored, ret);
+    kedge_blob_head_form(head, &how, &len);
+    *ret = !err && how != KEDGEI_SHORT_NOT ? len : *ret;
     return err;
 }
 
@@ -367,6 +385,17 @@ void kedge_blobs_cool(const struct kedge_blobs *b, const struct kedge_hash *dige
     }
 }
 
+int kedgei_blobs_pack(struct kedge_blobs *b, const struct kedge_hash *digest, struct kedge_view content,
+                      struct kedge_diag *reterr)
+{
+    size_t len;
+    uint8_t *brief = content.len <= KEDGEI_SHORT_CONTENT_MAX ? kedge_mem_new(content.len + 1, 1) : NULL;
+    bool is_short = brief && kedgei_short_file(content, brief, &len);
+    int err = kedgei_packs_put(&b->packs, digest, is_short ? kedge_view_of(brief, len) : content, reterr);
+    kedge_mem_free(brief);
+    return err;
+}
+
 /* Straight into a pack. */
 static int put_packed(struct kedge_blobs *b, const struct kedge_view *parts, size_t count, size_t total,
                       struct kedge_hash *ret_digest, struct kedge_diag *reterr)
@@ -388,7 +417,7 @@ static int put_packed(struct kedge_blobs *b, const struct kedge_view *parts, siz
         err = kedge_diag_set(reterr, KEDGE_E_NOMEM, "%s: out of memory", b->blobs_dir);
     } else {
         kedge_sha256(kedge_view_of(bytes, total), &digest);
-        err = kedgei_packs_put(&b->packs, &digest, kedge_view_of(bytes, total), reterr);
+        err = kedgei_blobs_pack(b, &digest, kedge_view_of(bytes, total), reterr);
     }
     kedge_mem_free(bytes);
     kedgei_blobs_leave(b, total);
@@ -445,6 +474,24 @@ int kedge_blobs_take(struct kedge_blobs *b, const struct kedge_hash *digest, con
     return err;
 }
 
+/* What was read, in its short form, becomes the content; also after an error *bytes is the caller's. */
+static int lengthen_packed(const char *path, uint8_t **bytes, size_t *count, struct kedge_diag *reterr)
+{
+    size_t len = 0;
+    int err = kedgei_short_length(kedge_view_of(*bytes, *count), &len);
+    uint8_t *content = err ? NULL : kedge_mem_new(len, 1);
+    err = err || content ? err : KEDGE_E_NOMEM;
+    err = err ? err : kedgei_short_open(kedge_view_of(*bytes, *count), content, len);
+    if (err) {
+        kedge_mem_free(content);
+        return kedge_diag_set(reterr, err, "%s: cannot be read: %s", path, kedge_strerror(err));
+    }
+    kedge_mem_free(*bytes);
+    *bytes = content;
+    *count = len;
+    return KEDGE_OK;
+}
+
 int kedge_blobs_copy_packed(struct kedge_blobs *b, const struct kedge_hash *digest, const char *to,
                             struct kedge_diag *reterr)
 {
@@ -455,11 +502,30 @@ int kedge_blobs_copy_packed(struct kedge_blobs *b, const struct kedge_hash *dige
     int err = kedge_blobs_path(b, digest, path);
     err = err || kedgei_pack_place(path, file, &begin, &len) ? err : KEDGE_E_NOT_FOUND;
     err = err ? err : read_packed(path, &bytes, &count, reterr);
-    if (!err) {
-        err = kedge_file_write(to, kedge_view_of(bytes, count), 0600, reterr);
-        kedge_mem_free(bytes);
+    if (err) {
+        return err;
     }
+    if (kedgei_short_is(kedge_view_of(bytes, count))) {
+        err = lengthen_packed(path, &bytes, &count, reterr);
+    }
+    err = err ? err : kedge_file_write(to, kedge_view_of(bytes, count), 0600, reterr);
+    kedge_mem_free(bytes);
     return err;
+}
+
+/* Content that begins like a short form may not lie in a pack: it would be taken for one. */
+static bool begins_short(const struct kedge_view *parts, size_t count)
+{
+    uint8_t head[KEDGEI_SHORT_HEAD];
+    size_t len = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t n = parts[i].len < sizeof head - len ? parts[i].len : sizeof head - len;
+        if (n > 0) {
+            memcpy(head + len, parts[i].ptr, n);
+        }
+        len += n;
+    }
+    return kedgei_short_is(kedge_view_of(head, len));
 }
 
 int kedge_blobs_put(struct kedge_blobs *b, const struct kedge_view *parts, size_t count,
@@ -469,7 +535,7 @@ int kedge_blobs_put(struct kedge_blobs *b, const struct kedge_view *parts, size_
     for (size_t i = 0; i < count; i++) {
         total += parts[i].len;
     }
-    if (b->options.pack && total <= KEDGEI_PACK_BLOB_MAX) {
+    if (b->options.pack && total <= KEDGEI_PACK_BLOB_MAX && !begins_short(parts, count)) {
         return put_packed(b, parts, count, (size_t)total, ret_digest, reterr);
     }
     struct kedge_blob_writer *w;

@@ -85,7 +85,7 @@ KEDGE_NODISCARD int kedge_blobs_put(struct kedge_blobs *b, const struct kedge_vi
 KEDGE_NODISCARD int kedge_blobs_take(struct kedge_blobs *b, const struct kedge_hash *digest, const char *path,
                                      struct kedge_diag *reterr);
 
-/* A file of its own for a blob that lies in a pack, as it is stored: plain, or encrypted under its key.
+/* A file of its own for a blob that lies in a pack: its content, or as it is stored, encrypted under its key.
  * KEDGE_E_NOT_FOUND: it is in none. */
 KEDGE_NODISCARD int kedge_blobs_copy_packed(struct kedge_blobs *b, const struct kedge_hash *digest,
                                             const char *to, struct kedge_diag *reterr);

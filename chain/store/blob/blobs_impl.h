@@ -54,6 +54,9 @@ struct kedgei_staged {
 /* DIR/blobs/ab/cdef…, whether the blob has a file of its own or not. */
 KEDGE_NODISCARD int kedgei_blobs_file(const struct kedge_blobs *b, const struct kedge_hash *digest,
                                       char out[KEDGE_PATH_MAX]);
+/* Puts content into a pack, plain, in its short form if that is shorter. */
+KEDGE_NODISCARD int kedgei_blobs_pack(struct kedge_blobs *b, const struct kedge_hash *digest,
+                                      struct kedge_view content, struct kedge_diag *reterr);
 /* The file that a blob's path leads to, and which part of it the blob is. A descriptor or an error. */
 KEDGE_NODISCARD int kedgei_blob_open(const char *path, uint64_t *ret_begin, uint64_t *ret_len,
                                      struct kedge_diag *d);
@@ -79,6 +82,10 @@ KEDGE_NODISCARD int kedgei_sealing_write(struct kedgei_sealing *s, int fd, struc
  * and cuts the file off there. *ret_size: content that is kept. */
 KEDGE_NODISCARD int kedgei_sealing_resume(struct kedgei_sealing *s, int fd, struct kedge_hasher *h,
                                           uint64_t *ret_size);
+/* The whole file of what is stored, short: in a pack a small blob's content is encrypted in its short form,
+ * if that is shorter. out: room for stored.len bytes; false: it is not. Under another salt. */
+bool kedgei_sealing_shorten(const struct kedgei_sealing *s, struct kedge_view stored, uint8_t *out,
+                            size_t *ret_len);
 /* ---- upload.c ---- */
 /* All of it or nothing: size and hash are as before after an error. */
 KEDGE_NODISCARD int kedgei_staged_write(struct kedgei_staged *s, struct kedge_view bytes,

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "chain/store/blob/blobs_impl.h"
+#include "chain/store/blob/short_form.h"
 #include "common/base/mem.h"
 
 int kedgei_sealing_new(struct kedge_blobs *b, const struct kedge_id *key, const struct kedge_hash *digest,
@@ -126,6 +127,44 @@ int kedgei_sealing_write(struct kedgei_sealing *s, int fd, struct kedge_view byt
         s->held = held;
     }
     return err;
+}
+
+/* ---- small ones ---- */
+
+bool kedgei_sealing_shorten(const struct kedgei_sealing *s, struct kedge_view stored, uint8_t *out,
+                            size_t *ret_len)
+{
+    const enum kedge_aead aead = s->cipher.aead;
+    const size_t frame = KEDGE_BLOB_HEAD_LEN + kedge_blob_chunk_overhead(aead);
+    if (s->total > KEDGEI_SHORT_CONTENT_MAX || stored.len != frame + s->total
+        || s->total <= KEDGEI_SHORT_GAIN_MIN) {
+        return false;
+    }
+    size_t most = (size_t)s->total - KEDGEI_SHORT_GAIN_MIN, len = 0;
+    uint8_t *content = kedge_mem_new((size_t)s->total, 1), *brief = kedge_mem_new(most, 1);
+    struct kedge_view chunk =
+        kedge_view_of(stored.ptr + KEDGE_BLOB_HEAD_LEN, stored.len - KEDGE_BLOB_HEAD_LEN);
+    enum kedgei_short_how how = KEDGEI_SHORT_NOT;
+    if (content && brief && kedge_blob_chunk_open(&s->cipher, 0, true, chunk, content) == KEDGE_OK) {
+        how = kedgei_shorten(kedge_view_of(content, (size_t)s->total), brief, most, &len);
+    }
+    if (how != KEDGEI_SHORT_NOT) {
+        struct kedge_blob_cipher c;
+        kedge_blob_cipher_short(aead, &s->id, &s->seed, &s->digest, how, (uint32_t)s->total, &c);
+        memcpy(out, c.head, sizeof c.head);
+        kedge_blob_chunk_seal(&c, 0, true, kedge_view_of(brief, len), out + sizeof c.head);
+        kedge_blob_cipher_wipe(&c);
+        *ret_len = frame + len;
+    }
+    if (content) {
+        kedge_wipe(content, (size_t)s->total);
+    }
+    if (brief) {
+        kedge_wipe(brief, most);
+    }
+    kedge_mem_free(content);
+    kedge_mem_free(brief);
+    return how != KEDGEI_SHORT_NOT;
 }
 
 /* ---- going on ---- */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "chain/store/blob/blobs_impl.h"
+#include "chain/store/blob/short_form.h"
 #include "common/base/mem.h"
 
 enum { WRITEBACK_BYTES = 8 << 20, WRITEBACK_BYTES_SMALL = 256 << 10 };
@@ -127,17 +128,38 @@ static int pack(struct kedgei_staged *s, const struct kedge_hash *digest, struct
     size_t len = (size_t)st.st_size;
     uint8_t *bytes = kedge_mem_new(len + 1, 1);
     int err = bytes ? kedge_fd_read_at(s->fd, bytes, len, 0) : KEDGE_E_NOMEM;
-    err = err ? kedge_diag_set(reterr, err, "%s: cannot read: %s", s->path, kedge_strerror(err))
-              : kedgei_packs_put(&s->b->packs, digest, kedge_view_of(bytes, len), reterr);
+    if (err) {
+        kedge_diag_set(reterr, err, "%s: cannot read: %s", s->path, kedge_strerror(err));
+    } else if (s->sealing) {
+        uint8_t *brief = kedge_mem_new(len + 1, 1);
+        size_t brief_len;
+        bool is_short =
+            brief && kedgei_sealing_shorten(s->sealing, kedge_view_of(bytes, len), brief, &brief_len);
+        err =
+            kedgei_packs_put(&s->b->packs, digest,
+                             is_short ? kedge_view_of(brief, brief_len) : kedge_view_of(bytes, len), reterr);
+        kedge_mem_free(brief);
+    } else {
+        err = kedgei_blobs_pack(s->b, digest, kedge_view_of(bytes, len), reterr);
+    }
     kedge_mem_free(bytes);
     s->is_packed = !err;
     return err;
 }
 
+/* Such content would be taken for a short form in a pack; encrypted, its head tells. */
+static bool begins_short(const struct kedgei_staged *s)
+{
+    uint8_t head[8];
+    return !s->sealing && s->size >= sizeof head
+           && (kedge_fd_read_at(s->fd, head, sizeof head, 0) != KEDGE_OK
+               || kedgei_short_is(kedge_view_of(head, sizeof head)));
+}
+
 int kedgei_staged_move_in(struct kedgei_staged *s, const struct kedge_hash *digest, struct kedge_diag *reterr)
 {
     char target[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX];
-    if (s->b->options.pack && s->size <= KEDGEI_PACK_BLOB_MAX) {
+    if (s->b->options.pack && s->size <= KEDGEI_PACK_BLOB_MAX && !begins_short(s)) {
         return pack(s, digest, reterr);
     }
     int err = kedgei_blobs_file(s->b, digest, target);

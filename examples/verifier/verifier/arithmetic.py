@@ -175,8 +175,7 @@ def direction(members, share):
     most = max(lengths)
     weights = [int(length / most * 2.0**20 + 0.5) for length in lengths]
     total = sum(weights)
-    return [half_even(4096 * sum(w * x[i] for w, (_, x) in zip(weights, usable)), total)
-            for i in range(len(members[0][1]))]
+    return [half_even(4096 * sum(w * x[i] for w, (_, x) in zip(weights, usable)), total) for i in range(len(members[0][1]))]
 
 def jacobi(a):
     """(values, vectors) of a symmetric matrix, largest first."""
@@ -269,8 +268,7 @@ def kmeans_once(points, weights, k, stream):
         cluster, distance = now, [row[c] for row, c in zip(near, now)]
         for c in range(k):
             if c not in cluster:
-                at = max((i for i in range(len(points)) if cluster.count(cluster[i]) > 1),
-                         key=lambda i: (distance[i], -i))
+                at = max((i for i in range(len(points)) if cluster.count(cluster[i]) > 1), key=lambda i: (distance[i], -i))
                 cluster[at], distance[at] = c, 0.0
         for c in range(k):
             mass, total = 0.0, [0.0] * dims

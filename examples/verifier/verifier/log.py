@@ -21,7 +21,6 @@ def parent(left, right):
 
 class Tree:
     """Roots of all sizes that are asked for, from the leaf hashes."""
-
     def __init__(self, leaves):
         self.levels = [leaves]
         while len(self.levels[-1]) > 1:
@@ -40,7 +39,6 @@ class Tree:
 
 class Vkey:
     """name+hash+base64(type, key) (C2SP signed-note)."""
-
     def __init__(self, text):
         self.name, identity, encoded = text.split("+", 2)
         raw = base64.b64decode(encoded, validate=True)
@@ -83,7 +81,6 @@ def unpack(stored, words):
 
 class Entry:
     """An entry of a log: a statement, or (main chain) a tenant's checkpoint after a salt of 32 bytes."""
-
     def __init__(self, log, index, raw):
         self.log, self.index, self.raw, self.hash = log, index, raw, leaf_hash(raw)
         self.where, self.note = f"{log.name}[{index}]", None
@@ -110,7 +107,6 @@ class Entry:
 
 class Log:
     """All entries of one log, held against its tree and its newest checkpoint."""
-
     def __init__(self, name, folder, vkey):
         self.name, self.vkey = name, vkey
         store = Lmdb(folder)

@@ -12,8 +12,7 @@ LINE = "{" + ",".join('"%s":%s' % (k, "%d" if k in ("group", "leaf") else '"%s"'
 USES = ["candidate", "selected", "aggregated", "grouped", "refused", "working", "away"]
 TENANT_KEYS = {"key": "admin", "site-enrolled": "{site}", "site-revoked": "{site}", "witness-enrolled": "{witness}",
                "witness-revoked": "{witness}", "job-joined": "{job}", "erased": "{update}", "contact": "{commitment}",
-               "update": "{job}/{round:08}/{update_kind}/{site}", "evaluation": "{job}/{round:08}/{site}",
-               "group-assigned": "{job}/{site}{tail}"}
+               "update": "{job}/{round:08}/{update_kind}/{site}", "evaluation": "{job}/{round:08}/{site}", "group-assigned": "{job}/{site}{tail}"}
 MAIN_KEYS = {"policy": "", "job-opened": "/{job}", "round-opened": "/{job}/{round:08}", "step": "/{job}/{round:08}",
              "aggregate": "/{job}/{round:08}/{group:02}", "release": "/{job}/{group:02}", "job-closed": "/{job}"}
 OTHERS = "strategy options rule server compression root_site selection choose control_sites external staleness_max".split()
@@ -23,7 +22,6 @@ def sha256(data):
 
 class Tenant:
     """A tenant's ledger, blobs, and the keys in force, entry by entry."""
-
     def __init__(self, record, row):
         self.name, self.record = row["tenant"], record
         folder = os.path.join(record.state, "tenants", self.name)
@@ -81,15 +79,13 @@ class Tenant:
         entry.signed_by(self.record.key)
         rows = self.groups.setdefault((b["job"], b["site"]), [])
         tails = [""] if not rows else [f"/{b['round']}", f"/{b['round']:08}", f"/{b['round']:08}/close"]
-        entry.key_tail = next((t for t in tails if self.log.keys.get(
-            f"group-assigned/{b['job']}/{b['site']}{t}") == entry.index), tails[-1])
+        entry.key_tail = next((t for t in tails if self.log.keys.get(f"group-assigned/{b['job']}/{b['site']}{t}") == entry.index), tails[-1])
         rows.append((entry.index, b["group"], entry))
 
     def erasure(self, entry):
         entry.signed_by(self.admin)
         first = self.log.entries[entry.body["entry"]]
-        need(first.index < entry.index and first.kind == "update" and first.subject == entry.body["update"], entry.where,
-             "erases what no update before it is")
+        need(first.index < entry.index and first.kind == "update" and first.subject == entry.body["update"], entry.where, "erases what no update before it is")
         need(not self.blobs.exists(entry.body["update"]), entry.where, "is erased, and its file is still there")
         self.erased[entry.body["update"]] = entry
 
@@ -105,7 +101,6 @@ class Round:
 
 class Job:
     """A job as its statements tell it."""
-
     def __init__(self, record, opened):
         self.name, self.opened, self.closed, self.releases, self.rounds = opened.body["job"], opened, None, {}, []
         self.spec = read_json(record.blobs.read(opened.subject), f"spec of {self.name}")
@@ -152,7 +147,6 @@ class Job:
 
 class Record:
     """A whole record, checked as it is read."""
-
     def __init__(self, folder, trust):
         self.state = os.path.join(folder, "state") if os.path.isdir(os.path.join(folder, "state")) else folder
         self.models = os.path.join(folder, "models")
@@ -239,8 +233,7 @@ class Record:
                  entry.where, "draws a round again that was not open")
         need(b["round"] == (job.rounds[-1].number + 1 if job.rounds else first), entry.where, "is not the next round")
         need(not job.rounds or job.rounds[-1].step, entry.where, "opens before the step of the round before")
-        need(b["round"] <= job.spec["rounds"] and (b["round_kind"] == "pretrain") == (b["round"] == 0), entry.where,
-             "is a round too many, or of the wrong kind")
+        need(b["round"] <= job.spec["rounds"] and (b["round_kind"] == "pretrain") == (b["round"] == 0), entry.where, "is a round too many, or of the wrong kind")
         need(int(b["seed"]) == job.seed and entry.subject == job.opened.subject, entry.where, "is of another spec")
         need(b["main_size"] <= entry.index and self.main.tree.root(b["main_size"]).hex() == b["main_root"], entry.where,
              "names a state of the main chain that never was")
@@ -266,10 +259,8 @@ class Record:
         need(site and site["since"] < after and site["until"] >= before, entry.where, row["site"], "was not enrolled")
         need(joined and joined.index < after, entry.where, tenant.name, "had not joined")
         plain = tuple(row[k] for k in ROW[3:])
-        need(row["use"] in ("candidate", "selected") and plain == (0, "0" * 64, "0" * 64, "0", ""), entry.where, "row of",
-             row["site"], "is no candidate's")
-        groups = {tenant.group_at(job.name, row["site"], before)} | {
-            g for at, g, _ in tenant.groups.get((job.name, row["site"]), []) if before <= at < after}
+        need(row["use"] in ("candidate", "selected") and plain == (0, "0" * 64, "0" * 64, "0", ""), entry.where, "row of", row["site"], "is no candidate's")
+        groups = {tenant.group_at(job.name, row["site"], before)} | {g for at, g, _ in tenant.groups.get((job.name, row["site"]), []) if before <= at < after}
         need(row["group"] in {g or 0 for g in groups}, entry.where, row["site"], "is in another group")
 
     def check_selection(self, job, round_):
@@ -310,8 +301,7 @@ class Record:
             rows = self.read_list(tenant, line["list"], entry)
             used = [r for r in rows if r["use"] == counted]
             need(len(used) == line["accepted"] and str(sum(int(r["weight"]) for r in used)) == line["weight_sum"]
-                 and sum(r["use"] == "refused" for r in rows) == line["refused"] and rows, entry.where,
-                 tenant.name, "has other inputs than stated")
+                 and sum(r["use"] == "refused" for r in rows) == line["refused"] and rows, entry.where, tenant.name, "has other inputs than stated")
             for row in rows:
                 self.check_row(job, round_, entry, tenant, row)
                 if row["use"] == counted:
@@ -334,14 +324,12 @@ class Record:
         need(row["leaf"] < self.anchored(tenant.name, entry.index), where, "no checkpoint covers its statement")
         update = tenant.log.entries[row["leaf"]]
         need(update.hash.hex() == row["leaf_hash"] and update.kind == "update" and update.subject == row["update"]
-             and (update.body["job"], update.body["site"]) == (job.name, row["site"])
-             and update.body["round"] == round_.number, where, "names another update")
+             and (update.body["job"], update.body["site"]) == (job.name, row["site"]) and update.body["round"] == round_.number, where, "names another update")
         kind = {"aggregated": "train", "grouped": "pretrain", "refused": "pretrain"}[row["use"]]
         need(update.body["update_kind"] == kind, where, "uses an update of another kind")
         need(kind == "pretrain" or update.body["group"] == row["group"], where, "is of another group")
         if row["use"] == "grouped":
-            given = next((g for at, g, f in tenant.groups.get((job.name, row["site"]), [])
-                          if at > row["leaf"] and f.body["update"] == row["update"]), None)
+            given = next((g for at, g, f in tenant.groups.get((job.name, row["site"]), []) if at > row["leaf"] and f.body["update"] == row["update"]), None)
             need(given == row["group"] or (given is None and job.closed is None), where, "gave its site another group")
         need(update.index not in tenant.record.listed.setdefault(tenant.name, set()), where, "stands in a second row")
         tenant.record.listed[tenant.name].add(update.index)

@@ -76,8 +76,7 @@ class Replay:
                         continue
                     at = b["round"] if b["how"] == "cold-start" else b["round"] - 1
                     round_ = [r for r in job.rounds if r.step and r.number <= at][-1]
-                    directions = [tensors_read(self.record.blobs.read(g["direction"]), "I32", job.layout, "direction")
-                                  for g in round_.step.body["groups"]]
+                    directions = [tensors_read(self.record.blobs.read(g["direction"]), "I32", job.layout, "direction") for g in round_.step.body["groups"]]
                     update = self.update(job, tenant, b["update"])
                     if b["how"] == "cold-start":
                         _, similarity = arithmetic.nearest(update, [directions[group]])
