@@ -1,5 +1,5 @@
 /* Words of the command line: options by name, what is left by place. What a command knows is read off its
- * usage line, so that a message about an option can not disagree with the page. */
+ * usage line, so that a message about an option cannot disagree with the page. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

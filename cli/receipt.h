@@ -1,5 +1,5 @@
 /* Receipts of what commands have appended. A coordinator's bare word would do for nobody: it could answer
- * that a site is signed out and append nothing. So behind each answer the entry itself is asked for with its
+ * that a site is revoked and append nothing. So behind each answer the entry itself is asked for with its
  * inclusion proof and a signed checkpoint, held to what was asked for and to a log key that was known before,
  * and kept in a file: who signed such a checkpoint and left the entry out of the log has signed two
  * histories. */

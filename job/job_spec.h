@@ -161,10 +161,10 @@ bool kedge_job_spec_is_root(const struct kedge_job_spec *spec, uint32_t place, c
 uint32_t kedge_job_spec_models(const struct kedge_job_spec *spec);
 /* These models are random, each from a seed of its own (round/beginning.h); in hierarchical jobs they
  * are one. */
-bool kedge_job_spec_begins_apart(const struct kedge_job_spec *spec);
+bool kedge_job_spec_has_model_per_group_at_start(const struct kedge_job_spec *spec);
 /* Sites choose whose model they train (IFCA); the nearest to a site's last model is theirs (FeSEM). */
 bool kedge_job_spec_is_chosen(const struct kedge_job_spec *spec);
-bool kedge_job_spec_goes_near(const struct kedge_job_spec *spec);
+bool kedge_job_spec_assigns_by_last_model(const struct kedge_job_spec *spec);
 /* Clustered federated learning (CFL): all sites begin in one group, and closes cut groups whose updates pull
  * apart (round/split.h). */
 bool kedge_job_spec_splits(const struct kedge_job_spec *spec);

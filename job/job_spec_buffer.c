@@ -22,7 +22,7 @@ static int check_asynchronous(const struct kedge_job_spec *s, struct kedge_diag 
     if (s->grouping != KEDGE_GROUPING_NONE) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,
                               "job spec: \"grouping\": strategy \"%s\" has one model: sites that are at work "
-                              "for several rounds can not change their group; leave it out",
+                              "for several rounds cannot change their group; leave it out",
                               s->strategy->name);
     }
     if (s->options.buffer < whole || s->options.buffer > whole || buffer > most) {

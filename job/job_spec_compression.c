@@ -1,5 +1,5 @@
 /* Key "compression": how updates of training come (aggregation/compact.h), and what a job whose updates do
- * can not be besides. */
+ * cannot be besides. */
 #include <jansson.h>
 #include <string.h>
 

@@ -169,7 +169,7 @@ int kedgei_spec_check_external(const struct kedge_job_spec *s, const json_t *roo
         return kedge_diag_set(d, KEDGE_E_FORMAT,
                               "job spec: \"precision\": an external model's is its trainer's own affair");
     }
-    if (kedge_job_spec_begins_apart(s)) {
+    if (kedge_job_spec_has_model_per_group_at_start(s)) {
         return kedge_diag_set(
             d, KEDGE_E_FORMAT,
             "job spec: \"strategy\": \"%s\" begins with random models, which nobody can make of "

@@ -25,9 +25,9 @@ uint64_t kedge_job_spec_meeting_share(const struct kedge_job_spec *spec, uint64_
     return weight == 0 ? 0 : spec->rule->samples ? samples : 1;
 }
 
-bool kedge_job_spec_begins_apart(const struct kedge_job_spec *spec)
+bool kedge_job_spec_has_model_per_group_at_start(const struct kedge_job_spec *spec)
 {
-    return kedge_job_spec_is_chosen(spec) || kedge_job_spec_goes_near(spec);
+    return kedge_job_spec_is_chosen(spec) || kedge_job_spec_assigns_by_last_model(spec);
 }
 
 bool kedge_job_spec_is_chosen(const struct kedge_job_spec *spec)
@@ -35,7 +35,7 @@ bool kedge_job_spec_is_chosen(const struct kedge_job_spec *spec)
     return spec->strategy->grouping == KEDGE_GROUPING_KIND_CHOICE;
 }
 
-bool kedge_job_spec_goes_near(const struct kedge_job_spec *spec)
+bool kedge_job_spec_assigns_by_last_model(const struct kedge_job_spec *spec)
 {
     return spec->strategy->grouping == KEDGE_GROUPING_KIND_NEAREST;
 }
@@ -47,7 +47,8 @@ bool kedge_job_spec_splits(const struct kedge_job_spec *spec)
 
 uint32_t kedge_job_spec_models(const struct kedge_job_spec *spec)
 {
-    return kedge_job_spec_has_edges(spec) || kedge_job_spec_begins_apart(spec) ? spec->groups : 1;
+    return kedge_job_spec_has_edges(spec) || kedge_job_spec_has_model_per_group_at_start(spec) ? spec->groups
+                                                                                               : 1;
 }
 
 /* Samples between two meetings, of all edges together, as the cap on a tenant's share can count them. */
@@ -133,7 +134,8 @@ static int check_splits(const struct kedge_job_spec *s, struct kedge_diag *d)
 
 int kedgei_spec_check_groups(struct kedge_job_spec *s, const json_t *root, struct kedge_diag *d)
 {
-    if (!kedge_job_spec_has_edges(s) && !kedge_job_spec_begins_apart(s) && !kedge_job_spec_splits(s)) {
+    if (!kedge_job_spec_has_edges(s) && !kedge_job_spec_has_model_per_group_at_start(s)
+        && !kedge_job_spec_splits(s)) {
         return KEDGE_OK;
     }
     if (s->grouping != KEDGE_GROUPING_NONE) {

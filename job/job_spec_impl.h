@@ -20,7 +20,7 @@ bool kedgei_spec_uses_option(const struct kedge_job_spec *s, const struct kedge_
 const char *kedgei_spec_not_run(const struct kedge_strategy *row);
 /* The i-th word of the key "server"; NULL past the last. */
 const char *kedgei_spec_server_word(uint32_t i);
-/* Key "external" (job_spec_external.c); and, once all keys are read, what such a job needs and can not be. */
+/* Key "external" (job_spec_external.c); and, once all keys are read, what such a job needs and cannot be. */
 KEDGE_NODISCARD int kedgei_spec_read_external(const struct json_t *v, struct kedge_job_spec *s,
                                               struct kedge_diag *d);
 KEDGE_NODISCARD int kedgei_spec_check_external(const struct kedge_job_spec *s, const struct json_t *root,
@@ -33,7 +33,7 @@ KEDGE_NODISCARD int kedgei_spec_check_data(const struct kedge_job_spec *s, struc
 /* Keys "strategy", "options", "server", "rule", "rule_fraction", "rule_bound", once "grouping" is read. */
 KEDGE_NODISCARD int kedgei_spec_read_strategy(const struct json_t *root, struct kedge_job_spec *s,
                                               struct kedge_diag *d);
-/* Key "control_sites" (job_spec_control.c), and what a job of strategy "scaffold" can not be besides; once
+/* Key "control_sites" (job_spec_control.c), and what a job of strategy "scaffold" cannot be besides; once
  * all else of the strategy is read. */
 KEDGE_NODISCARD int kedgei_spec_read_control(const struct json_t *root, struct kedge_job_spec *s,
                                              struct kedge_diag *d);

@@ -307,7 +307,7 @@ int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag
     bool capped = s->tenant_share_max < KEDGE_SHARE_ONE;
     if (capped && !s->rule->caps) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,
-                              "job spec: \"tenant_share_max\": rule \"%s\" can not keep to a cap",
+                              "job spec: \"tenant_share_max\": rule \"%s\" cannot keep to a cap",
                               s->rule->name);
     }
     if (capped && s->rule->samples && s->strategy->weigh == kedge_weigh_qffl) {

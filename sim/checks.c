@@ -145,7 +145,7 @@ static void check_append(struct sim *w, const struct kedge_coord_effect *fx)
     t->appended = true;
 }
 
-/* The outcome of an append that is out is not known: its round can not be closed. */
+/* The outcome of an append that is out is not known: its round cannot be closed. */
 static void check_close(struct sim *w, const struct kedge_coord_effect *fx)
 {
     for (uint32_t i = 0; i < w->server.ticket_max; i++) {

@@ -1,4 +1,4 @@
-/* What must hold of sites that can not serve a task: nobody waits for them, nobody asks them meanwhile, and
+/* What must hold of sites that cannot serve a task: nobody waits for them, nobody asks them meanwhile, and
  * what they said of one round says nothing of another. */
 #include <string.h>
 
@@ -43,7 +43,7 @@ void sim_check_noted(struct sim *w, const struct kedge_coord_effect *fx)
     w->devices[fx->site].ended_round[fx->job] = open;
 }
 
-/* Those who can not are no candidates, unless too few others are there. */
+/* Those who cannot are no candidates, unless too few others are there. */
 void sim_check_drawn(struct sim *w, const struct kedge_coord_effect *fx)
 {
     struct sim_job *j = &w->jobs[fx->job];
@@ -62,7 +62,7 @@ void sim_check_drawn(struct sim *w, const struct kedge_coord_effect *fx)
         w->fired[SIM_FAULT_UNABLE] += row && !row->candidate && cannot;
     }
     if (unable > 0 && (able >= j->params.sites_min || j->params.buffer > 0)) {
-        sim_violate(w, "round %u may draw %u sites that said they can not, beside %u that can", fx->round,
+        sim_violate(w, "round %u may draw %u sites that said they cannot, beside %u that can", fx->round,
                     unable, able);
     }
 }

@@ -108,7 +108,7 @@ static void check_order(struct sim *w, const struct kedge_coord_effect *fx)
     uint32_t at = d->pretrained[fx->job];
     bool done = at != SIM_NONE && w->ledgers[d->tenant].entries[at].round == fx->round;
     bool told = d->told_term[fx->job] == 1 + w->server.term;
-    /* one whose training was refused is asked again for that, when the round can not do without it */
+    /* one whose training was refused is asked again for that, when the round cannot do without it */
     bool refused = d->refused_round[fx->job] == fx->round || w->jobs[fx->job].told[fx->site].err != KEDGE_OK;
     if (told && !done && !refused && sim_is_warm(w, fx->site, fx->job)
         && may_migrate(w, fx->site, fx->job, fx->round)) {

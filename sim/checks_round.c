@@ -243,10 +243,10 @@ void sim_check_unstored(struct sim *w, uint32_t job, uint32_t site, int err)
     uint32_t round = site != SIM_NONE && j->params.buffer > 0 ? sim_task_open(w, job, site) : j->last_opened;
     bool open = site != SIM_NONE && kedge_coord_may_upload(w->server.core, j->slot, site, round) == KEDGE_OK;
     if (err != KEDGE_OK && open && j->state != KEDGE_JOB_HALTED) {
-        sim_violate(w, "the update of site %u can not be stored, but job %u is not halted", site, job);
+        sim_violate(w, "the update of site %u cannot be stored, but job %u is not halted", site, job);
     }
     if (j->state == KEDGE_JOB_HALTED && j->reason == SIM_UNSTORED_ERR && !is_unstored(w, job)) {
-        sim_violate(w, "job %u is halted for an update that can not be stored, and there is none", job);
+        sim_violate(w, "job %u is halted for an update that cannot be stored, and there is none", job);
     }
 }
 

@@ -300,7 +300,7 @@ void sim_device_execute(struct sim *w, uint32_t site, const struct kedge_site_ef
         }
         return;
     case KEDGE_SITE_FX_FORGET:
-        sim_check_settled(w, site, &fx->result); /* a site that is signed out drops what it has */
+        sim_check_settled(w, site, &fx->result); /* a site that is revoked drops what it has */
         return;
     case KEDGE_SITE_FX_ABORT:
         d->open_upload[fx->work] = 0;

@@ -46,7 +46,7 @@
     X(TWO_FACED, "site signs twice for one task")                                         \
     X(FORGED, "statement altered after it was signed")                                    \
     X(NOSY, "site asks for the model of another group")                                   \
-    X(REVOKED, "site signed out")                                                         \
+    X(REVOKED, "site revoked")                                                            \
     X(NEWCOMER, "site gets its group in a later round")                                   \
     X(SHIFTED, "data of a site shift")                                                    \
     X(FLAPPING, "site says that its data shift, and they do not")                         \
@@ -70,7 +70,7 @@
     X(AT_WORK_CUT, "coordinator restarts between two rounds while sites are at work")     \
     X(SPARED, "site says that its battery is low, and another one is drawn")              \
     X(ENDED, "site ends its part in a round without an update")                           \
-    X(UNABLE, "site is left out of a round because it said that it can not serve it")     \
+    X(UNABLE, "site is left out of a round because it said that it cannot serve it")      \
     X(DRAWN_AGAIN, "sites of a round are drawn again")                                    \
     X(STALLED, "nobody is left who could bring what a round lacks")                       \
     X(BESIDE, "site has tasks of two jobs in hand")                                       \

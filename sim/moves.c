@@ -17,7 +17,7 @@ static uint64_t draw(const struct sim *w, uint32_t job, uint32_t site, const cha
     return kedge_load_be64(d.b) >> 8;
 }
 
-/* SIM_NONE: it is in none, or not yet signed in. */
+/* SIM_NONE: it is in none, or not yet enrolled. */
 static uint32_t group_of(const struct sim *w, uint32_t job, uint32_t site)
 {
     return w->devices[site].enrolled ? w->devices[site].group[job] : SIM_NONE;

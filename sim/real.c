@@ -126,7 +126,7 @@ static struct kedge_digest sign(struct sim *w, const struct kedge_key_pair *pair
     kedge_buf_init(&bytes, KEDGE_ENTRY_MAX);
     int err = kedge_statement_sign(r->st, pair, &bytes, &d);
     if (err) {
-        sim_violate(w, "a %s can not be signed: %s", kedge_statement_kind_name(r->st->kind), d.text);
+        sim_violate(w, "a %s cannot be signed: %s", kedge_statement_kind_name(r->st->kind), d.text);
     }
     kedge_sha256(kedge_buf_view(&bytes), &hash);
     memcpy(out.b, hash.b, sizeof out.b);

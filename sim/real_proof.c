@@ -53,7 +53,7 @@ uint32_t sim_real_prove_receipt(struct sim *w, uint32_t tenant, uint32_t leaf)
     kedge_proof_encode(&proof, &text);
     kedge_buf_deinit(&note);
     if (err) {
-        sim_violate(w, "leaf %u of ledger %u can not be proved: %s", leaf, tenant, kedge_err_code(err));
+        sim_violate(w, "leaf %u of ledger %u cannot be proved: %s", leaf, tenant, kedge_err_code(err));
     }
     return sim_real_put_text(r, &text);
 }

@@ -241,7 +241,7 @@ static struct sim_window draw_window(struct sim *w)
     return (struct sim_window){from, from + len};
 }
 
-/* A partition: some sites can not be heard, can not hear, or both. */
+/* A partition: some sites cannot be heard, cannot hear, or both. */
 static void draw_partition(struct sim *w)
 {
     struct sim_window window = draw_window(w);
@@ -276,7 +276,7 @@ static void push_site(struct sim *w, enum sim_event_type type, uint64_t at_ns, u
     sim_push(w, type, at_ns)->site = site;
 }
 
-/* Everybody comes: sites start and are signed in, jobs are submitted and joined. */
+/* Everybody comes: sites start and are enrolled, jobs are submitted and joined. */
 static void write_arrivals(struct sim *w)
 {
     const struct sim_config *g = &w->config;

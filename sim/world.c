@@ -89,7 +89,7 @@ struct sim *sim_new(uint64_t seed, bool real, sim_trace *trace)
 }
 
 /* Faults are over: everything comes up; from now on the operator lifts halts of its own, for nobody else may,
- * and gives up jobs that can not go on. Whatever else was in the way must mend itself. */
+ * and gives up jobs that cannot go on. Whatever else was in the way must mend itself. */
 static void heal(struct sim *w)
 {
     w->healed = true;

@@ -27,7 +27,7 @@ enum {
 };
 #define SIM_SECOND UINT64_C(1000000000)
 #define SIM_NONE KEDGE_COORD_NONE
-/* Why an update can not be stored: of all faults only this one comes with this error, so that a halt for it
+/* Why an update cannot be stored: of all faults only this one comes with this error, so that a halt for it
  * can be told from others. */
 #define SIM_UNSTORED_ERR KEDGE_E_FULL
 
@@ -36,7 +36,7 @@ struct sim_config {
     uint32_t tenants, sites, jobs, slots;
     uint32_t loss, duplicate, delay_ms, slow; /* network, one way */
     uint32_t disk_fail, disk_lie, disk_ms;    /* write failed; failed but done; longest latency */
-    uint32_t blob_fail; /* an update can not be stored, as it comes or once it is verified */
+    uint32_t blob_fail; /* an update cannot be stored, as it comes or once it is verified */
     uint32_t work_fail, train_fail, train_ms, train_slow;
     uint32_t bad, two_faced, forged, nosy, hang_up;
     uint32_t crash_loading, crash_written, crash_midway; /* of either side, per chance to */
@@ -206,8 +206,8 @@ struct sim_device {
     uint32_t upload_count;
     struct kedge_digest uploads[SIM_UPLOADS_KEPT];
     int upload_err[SIM_JOBS_MAX]; /* why an update could last not be stored as it came; the core knows */
-    uint32_t unstored_round[SIM_JOBS_MAX]; /* whose update can not be stored, in either way; SIM_NONE: none */
-    uint64_t unable_ns[SIM_JOBS_MAX]; /* by the coordinator's clock: it said that it can not before then … */
+    uint32_t unstored_round[SIM_JOBS_MAX]; /* whose update cannot be stored, in either way; SIM_NONE: none */
+    uint64_t unable_ns[SIM_JOBS_MAX]; /* by the coordinator's clock: it said that it cannot before then … */
     uint32_t ended_round[SIM_JOBS_MAX]; /* … and ended its part in this round; SIM_NONE: in none */
     struct sim_sent sent[SIM_SENT_MAX];
     uint32_t ack_count, ack_max;
@@ -477,12 +477,12 @@ void sim_check_sent(struct sim *w, uint32_t site, const struct kedge_site_result
 void sim_check_settled(struct sim *w, uint32_t site, const struct kedge_site_result *result);
 void sim_check_fetched(struct sim *w, uint32_t site, uint32_t job, const struct kedge_digest *model);
 void sim_check_nosy(struct sim *w, uint32_t job);
-/* After the core was told that an update can not be stored (SIM_UNSTORED_ERR), or can again (KEDGE_OK). */
+/* After the core was told that an update cannot be stored (SIM_UNSTORED_ERR), or can again (KEDGE_OK). */
 /* A site whose newest poll leaves out a job that is free asks again; what it sends goes one at a time. */
 void sim_check_asks(struct sim *w, uint32_t site);
 void sim_check_sends(struct sim *w, uint32_t site, const struct kedge_site_effect *fx);
 void sim_check_unstored(struct sim *w, uint32_t job, uint32_t site, int err);
-/* checks_able.c: sites that end their part, or can not serve a job */
+/* checks_able.c: sites that end their part, or cannot serve a job */
 void sim_able_forgotten(struct sim *w); /* the coordinator starts again */
 void sim_able_heard(struct sim *w, uint32_t site, uint32_t job, bool able, const struct sim_event *told);
 void sim_check_noted(struct sim *w, const struct kedge_coord_effect *fx);
@@ -491,7 +491,7 @@ void sim_check_drawn_again(struct sim *w, const struct sim_main *entry);  /* it 
 void sim_check_waits(struct sim *w, uint32_t job);                        /* for nobody in vain */
 void sim_check_acks(struct sim *w);
 void sim_check_end(struct sim *w);
-bool sim_job_is_stuck(const struct sim *w, uint32_t job); /* its quorum can not come any more */
+bool sim_job_is_stuck(const struct sim *w, uint32_t job); /* its quorum cannot come any more */
 bool sim_is_selected(const struct sim_main *opened, uint32_t site);
 
 /* script.c: what a seed makes of everything */

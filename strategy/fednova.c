@@ -16,7 +16,7 @@ static int compare_steps(const void *pa, const void *pb)
 }
 
 /* How far an update's steps go. */
-static double way_of(const struct kedge_strategy_input *in)
+static double effective_steps(const struct kedge_strategy_input *in)
 {
     return (double)in->steps * (in->rate > 0 ? in->rate : 1);
 }
@@ -25,7 +25,7 @@ static double way_of(const struct kedge_strategy_input *in)
 static double median_steps(const struct kedge_strategy_input *inputs, size_t n, double *scratch)
 {
     for (size_t i = 0; i < n; i++) {
-        scratch[i] = way_of(&inputs[i]);
+        scratch[i] = effective_steps(&inputs[i]);
     }
     qsort(scratch, n, sizeof *scratch, compare_steps);
     return scratch[(n - 1) / 2];
@@ -53,12 +53,12 @@ int kedge_weigh_fednova_bounded(const struct kedge_strategy_input *inputs, size_
     double samples = 0, work = 0;
     for (size_t i = 0; i < n; i++) {
         samples += (double)inputs[i].samples;
-        work += (double)inputs[i].samples * way_of(&inputs[i]);
+        work += (double)inputs[i].samples * effective_steps(&inputs[i]);
     }
     const double most = medians * median_steps(inputs, n, share);
     const double far = work / samples < most ? work / samples : most;
     for (size_t i = 0; i < n; i++) {
-        share[i] = ((double)inputs[i].samples / samples) * (far / way_of(&inputs[i]));
+        share[i] = ((double)inputs[i].samples / samples) * (far / effective_steps(&inputs[i]));
     }
     int err = kedgei_weigh_reals(share, n, weight, ret_divisor);
     kedge_mem_free(share);

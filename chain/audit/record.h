@@ -168,41 +168,41 @@ struct kedgei_audit {
 
 /* ---- what lies in tables ----
  * A table may be a mapped file, whose pieces become resident as they are touched. Tables are therefore asked,
- * not indexed: each question is a step of kedgei_scratch_breathe, and how much of them is resident at once
- * does not hang on who remembers to look. What an item points to may be touched with it. */
+ * not indexed: each question is a step of kedgei_scratch_evict_if_large, and how much of them is resident at
+ * once does not hang on who remembers to look. What an item points to may be touched with it. */
 static inline struct kedgei_fact *kedgei_fact_at(const struct kedgei_log *log, uint64_t index)
 {
-    kedgei_scratch_breathe(log->scratch);
+    kedgei_scratch_evict_if_large(log->scratch);
     return &log->facts[index];
 }
 
 static inline struct kedge_view kedgei_entry_at(const struct kedgei_log *log, uint64_t index)
 {
-    kedgei_scratch_breathe(log->scratch);
+    kedgei_scratch_evict_if_large(log->scratch);
     return log->entries[index];
 }
 
 static inline struct kedgei_head *kedgei_head_at(const struct kedgei_log *log, size_t i)
 {
-    kedgei_scratch_breathe(log->scratch);
+    kedgei_scratch_evict_if_large(log->scratch);
     return &log->heads[i];
 }
 
 static inline struct kedgei_key_row *kedgei_key_at(const struct kedgei_log *log, size_t i)
 {
-    kedgei_scratch_breathe(log->scratch);
+    kedgei_scratch_evict_if_large(log->scratch);
     return &log->keys[i];
 }
 
 static inline struct kedge_hash *kedgei_hash_at(const struct kedgei_log *log, unsigned level, uint64_t index)
 {
-    kedgei_scratch_breathe(log->scratch);
+    kedgei_scratch_evict_if_large(log->scratch);
     return &log->levels[level][index];
 }
 
 static inline struct kedgei_round *kedgei_round_at(const struct kedgei_job *job, size_t i)
 {
-    kedgei_scratch_breathe(job->scratch);
+    kedgei_scratch_evict_if_large(job->scratch);
     return &job->rounds[i];
 }
 
@@ -219,7 +219,7 @@ static inline struct kedgei_round *kedgei_opening_at(const struct kedgei_job *jo
 
 static inline struct kedgei_update *kedgei_update_at(const struct kedgei_audit *a, size_t i)
 {
-    kedgei_scratch_breathe(a->main.scratch);
+    kedgei_scratch_evict_if_large(a->main.scratch);
     return &a->updates[i];
 }
 
@@ -354,9 +354,9 @@ bool kedgei_drifted(const struct kedgei_round *round);
 void kedgei_check_refreshed(struct kedgei_audit *a, const struct kedgei_job *job,
                             const struct kedgei_round *round, const struct kedgei_fact *fact);
 /* given.c: what is wrong with the statement that follows a row of this update, NULL: nothing. */
-const char *kedgei_row_given(const struct kedgei_job *job, const struct kedgei_round *round,
-                             const struct kedgei_log *log, const struct kedgei_fact *update,
-                             const struct kedge_input_row *row);
+const char *kedgei_assignment_matches_row(const struct kedgei_job *job, const struct kedgei_round *round,
+                                          const struct kedgei_log *log, const struct kedgei_fact *update,
+                                          const struct kedge_input_row *row);
 /* ---- split.c: groups that are cut by the round's updates ---- */
 /* What a step says of that; a row of its round's lists against what its site was told, NULL: nothing wrong; a
  * group-assigned, before: the site's last one. */
@@ -367,9 +367,9 @@ const char *kedgei_row_cut(const struct kedgei_job *job, const struct kedgei_rou
 void kedgei_check_parted(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
                          const struct kedgei_fact *fact, const struct kedgei_fact *before);
 /* The evaluation is of the group in which all begin, and no cut had moved its site when the round closed. */
-bool kedgei_was_together(const struct kedgei_job *job, const struct kedgei_log *log,
-                         const struct kedge_st_evaluation *e, const struct kedgei_round *round,
-                         uint64_t index);
+bool kedgei_unsplit_at_close(const struct kedgei_job *job, const struct kedgei_log *log,
+                             const struct kedge_st_evaluation *e, const struct kedgei_round *round,
+                             uint64_t index);
 /* ---- reshape.c: groups that are cut and joined ---- */
 /* What a step says of that. */
 void kedgei_check_reshaped(struct kedgei_audit *a, const struct kedgei_job *job,
@@ -398,8 +398,8 @@ const struct kedgei_fact *kedgei_trained_before(const struct kedgei_audit *a, co
                                                 uint64_t index);
 /* Where sites choose: whether this group was the site's choice in front of the entry, or at the close of the
  * round. */
-bool kedgei_chose(const struct kedgei_audit *a, const struct kedgei_round *round,
-                  const struct kedgei_log *log, const struct kedge_st_evaluation *e, uint64_t index);
+bool kedgei_choice_matches(const struct kedgei_audit *a, const struct kedgei_round *round,
+                           const struct kedgei_log *log, const struct kedge_st_evaluation *e, uint64_t index);
 /* The model that a group begins with, as job-opened says. */
 struct kedge_hash kedgei_first_model(const struct kedgei_job *job, uint32_t group);
 void kedgei_check_first_models(struct kedgei_audit *a, const struct kedgei_job *job);

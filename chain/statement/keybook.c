@@ -116,7 +116,7 @@ static int check_holder(const struct kedge_keybook *book, enum kedge_key_role ro
                         const struct kedge_public_key *tls, struct kedge_diag *d)
 {
     if (kedge_keybook_of(book, role, holder)) {
-        return kedge_diag_set(d, KEDGE_E_EXISTS, "\"%s\" was signed in before; names are not reused",
+        return kedge_diag_set(d, KEDGE_E_EXISTS, "\"%s\" was enrolled before; names are not reused",
                               holder->s);
     }
     if (kedge_public_key_eq(key, tls)) {
@@ -133,7 +133,7 @@ static int check_held(const struct kedge_keybook *book, enum kedge_key_role role
     const struct kedge_book_key *k = kedge_keybook_find(book, key);
     bool named = holder->s[0] != '\0';
     if (named && !kedge_keybook_of(book, role, holder)) {
-        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "\"%s\" was not signed in", holder->s);
+        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "\"%s\" was not enrolled", holder->s);
     }
     if (!k || k->role != role || !kedge_id_eq(&k->holder, holder)) {
         return kedge_diag_set(d, KEDGE_E_KEY, "not the %s%s%s", kedge_key_role_name(role),

@@ -134,7 +134,7 @@ static int rotated_signers(const struct kedge_keybook *book, const struct kedge_
     }
     const struct kedge_book_key *site = kedge_keybook_of(book, KEDGE_ROLE_SITE, &r->site);
     if (!site) {
-        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "\"%s\" was not signed in", r->site.s);
+        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "\"%s\" was not enrolled", r->site.s);
     }
     if (!kedge_book_key_in_force(site)) {
         return refuse_signer(d, st, KEDGE_E_REVOKED, site, "");

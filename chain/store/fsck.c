@@ -79,7 +79,7 @@ static int check_table(struct run *r, enum kedge_kv_table table)
     int err = kedge_kv_count(r->tx, table, &r->total);
     err = err ? err : kedge_kv_scan(r->tx, table, all, all, visit_record, r);
     if (err == KEDGE_E_CORRUPT) {
-        find_in(r, name, true, r->index, "the table can not be read beyond this record");
+        find_in(r, name, true, r->index, "the table cannot be read beyond this record");
         return KEDGE_OK;
     }
     if (!err && r->index != r->total) {

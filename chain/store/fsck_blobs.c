@@ -131,7 +131,7 @@ static int check_files(struct run *r, struct kedge_diag *reterr)
                  "restore the key from a backup, or kedge ledger repair brings the blob from a replica");
         } else if (err == KEDGE_E_CORRUPT || err == KEDGE_E_IO) {
             find(r, KEDGE_FSCK_DAMAGE, path,
-                 err == KEDGE_E_IO ? "it can not be read" : "its content does not have this digest",
+                 err == KEDGE_E_IO ? "it cannot be read" : "its content does not have this digest",
                  "kedge ledger repair brings it back from a replica or backup");
         } else if (err) {
             return kedge_diag_set(reterr, err, "%s: %s", path, d.text[0] ? d.text : kedge_strerror(err));

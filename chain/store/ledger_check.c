@@ -39,7 +39,7 @@ struct check {
 
 static const char *said_of(int err)
 {
-    return err == KEDGE_E_CORRUPT ? "the table can not be read beyond this record" : kedge_strerror(err);
+    return err == KEDGE_E_CORRUPT ? "the table cannot be read beyond this record" : kedge_strerror(err);
 }
 
 /* Returns what ends the check, or KEDGE_OK to go on to the next damage. */

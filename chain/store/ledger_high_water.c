@@ -99,7 +99,7 @@ int kedgei_high_water_allows(const char *path, const char *origin, uint64_t size
 
 /* Over the former mark: one write within a sector, which a disk writes whole or not at all (LMDB's meta pages
  * rely on the same), and one sync instead of two and a rename. Marks only grow, so nothing of a former one is
- * left behind the new one. False when that can not be, then the mark is untouched. */
+ * left behind the new one. False when that cannot be, then the mark is untouched. */
 static bool overwrite(const char *path, struct kedge_view text, int *ret_err, struct kedge_diag *reterr)
 {
     struct stat st;

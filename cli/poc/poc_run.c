@@ -35,7 +35,7 @@ int kedge_poc_start(struct kedge_poc *p, struct kedge_poc_child *child, struct k
     return kedge_process_start(&options, &child->process, d);
 }
 
-/* The last line of a child's log, for the case that it can not be kept running. */
+/* The last line of a child's log, for the case that it cannot be kept running. */
 static void read_last_words(const struct kedge_poc_child *child, char out[LAST_WORDS])
 {
     int64_t size = kedge_file_size(child->log);

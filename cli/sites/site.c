@@ -110,7 +110,7 @@ static int await_pending(struct kedge_cli *c, const struct kedge_id *tenant, con
             (void)kedge_diag_hint(
                 d,
                 "the device must have used its token (--wait SECONDS waits for it); or it is "
-                "signed in already: kedge site list %s",
+                "enrolled already: kedge site list %s",
                 tenant->s);
             return KEDGE_E_NOT_FOUND;
         }
@@ -192,7 +192,7 @@ int kedge_cmd_site_approve(struct kedge_cli *c)
         return kedge_cli_fail(c, err, &d);
     }
     kedge_cli_say(
-        c, "Signed in, entry %lld of the tenant's ledger.%s\n", (long long)kedge_cli_int(o, "leaf_index"),
+        c, "Enrolled, entry %lld of the tenant's ledger.%s\n", (long long)kedge_cli_int(o, "leaf_index"),
         knows_tls && knows_statement ? ""
                                      : " Compare these keys with those that kedge-client logs on the device; "
                                        "--tls-key and --statement-key do so before anything is signed.");
@@ -362,8 +362,8 @@ int kedge_cmd_site_revoke(struct kedge_cli *c)
     if (err) {
         return kedge_cli_fail(c, err, &d);
     }
-    kedge_cli_say(c, "Site %s of tenant %s is signed out for good, entry %lld of the tenant's ledger.\n",
-                  site.s, tenant.s, (long long)kedge_cli_int(o, "leaf_index"));
+    kedge_cli_say(c, "Site %s of tenant %s is revoked for good, entry %lld of the tenant's ledger.\n", site.s,
+                  tenant.s, (long long)kedge_cli_int(o, "leaf_index"));
     json_object_set_new(o, "site", json_string(site.s));
     return kedge_cli_ok(c, o);
 }

@@ -151,7 +151,7 @@ int kedge_cmd_witness_enroll(struct kedge_cli *c)
         return kedge_cli_fail(c, err, &d);
     }
     kedge_cli_say(c,
-                  "Witness %s of tenant %s is signed in, entry %lld of the tenant's ledger.\n"
+                  "Witness %s of tenant %s is enrolled, entry %lld of the tenant's ledger.\n"
                   "For the federation's witness-policy.txt:\n  witness %s.%s %s\n",
                   witness.s, tenant.s, (long long)kedge_cli_int(o, "leaf_index"), tenant.s, witness.s, text);
     json_object_set_new(o, "witness", json_string(witness.s));
@@ -212,7 +212,7 @@ int kedge_cmd_witness_revoke(struct kedge_cli *c)
     if (err) {
         return kedge_cli_fail(c, err, &d);
     }
-    kedge_cli_say(c, "Witness %s of tenant %s is signed out for good, entry %lld of the tenant's ledger.\n",
+    kedge_cli_say(c, "Witness %s of tenant %s is revoked for good, entry %lld of the tenant's ledger.\n",
                   witness.s, tenant.s, (long long)kedge_cli_int(o, "leaf_index"));
     json_object_set_new(o, "witness", json_string(witness.s));
     return kedge_cli_ok(c, o);

@@ -30,7 +30,7 @@ enum {
     MUTANT_SITE_TAKES_TWICE,    /* polls do not say what is at work, and a second task of a job is taken */
     MUTANT_SITE_POLL_STALE,     /* a job that has become free is not asked for before the poll is answered */
     MUTANT_SITE_KEEPS_ONE,      /* what is persisted has the results of one work only */
-    MUTANT_SITE_STOPS_ONE,      /* signed out, a site goes on with what else it has in hand */
+    MUTANT_SITE_STOPS_ONE,      /* revoked, a site goes on with what else it has in hand */
     MUTANT_SITE_SENDS_OTHERS,   /* a work submits the result of another one */
     MUTANT_SITE_SENDS_TOGETHER, /* works upload over each other */
     MUTANT_SITE_FAILS_UNTOLD,   /* a task that failed is not told */

@@ -194,7 +194,7 @@ static void log_keys_used(const struct kedge_site_host *h, int err)
               h->dir, tls, h->dir, statement);
 }
 
-/* Turns a message into a reply of the core; what can not be believed is an error. */
+/* Turns a message into a reply of the core; what cannot be believed is an error. */
 static int take_reply(struct kedge_client_work *w, struct call_item *c, const struct kedge_msg *msg,
                       struct kedge_view envelope)
 {

@@ -290,13 +290,13 @@ KEDGE_NODISCARD int kedge_client_take_refused(struct kedge_client_work *w, const
 
 /* ---- update.c: on the work thread ---- */
 struct kedge_client_control;
-struct kedge_client_left;
+struct kedge_client_residual;
 /* Makes the update file from two models and writes its digest and length to r. Where the job has a control
  * variate (control.h), the file has its change over so many steps, too, and `control` is what it is then;
  * where its updates come compact, `left` (left.h) is what is left then. Else NULL. */
 KEDGE_NODISCARD int kedge_client_make_update(struct kedge_client_work *w, const char *base_path,
                                              const char *out_path, struct kedge_client_control *control,
-                                             struct kedge_client_left *left, uint64_t steps,
+                                             struct kedge_client_residual *left, uint64_t steps,
                                              struct kedge_site_result *r, struct kedge_diag *d);
 /* Sign what r says of a task; *ret_envelope is the caller's. */
 struct kedge_energy_plan;

@@ -318,10 +318,10 @@ static int train(struct trainer *t, const struct kedge_task *task, struct kedge_
     int err = task->base_loss ? measure_base(t, r, reterr) : KEDGE_OK;
     if (!err && task->proximal > 0) {
         err = pull_to(t, kedge_net_weights(t->net), task->proximal, &towards, reterr);
-        params.bend = (struct kedge_train_bend){task->proximal, towards};
+        params.bend = (struct kedge_proximal_term){task->proximal, towards};
     } else if (!err && task->drift[0]) {
         err = read_drift(t, task->drift, &towards, reterr);
-        params.bend = (struct kedge_train_bend){0, towards};
+        params.bend = (struct kedge_proximal_term){0, towards};
     }
     err = err ? err : kedge_net_train(t->net, &t->train, &params, &trained, reterr);
     kedge_mem_free(towards);
@@ -380,7 +380,7 @@ static int personal_train(struct trainer *t, const struct kedge_task *task, cons
     float *towards = NULL;
     int err = pull_to(t, base, task->personal_pull, &towards, reterr);
     if (!err) {
-        params.bend = (struct kedge_train_bend){task->personal_pull, towards};
+        params.bend = (struct kedge_proximal_term){task->personal_pull, towards};
         err = kedge_net_train(t->net, &t->train, &params, &trained, reterr);
     }
     kedge_mem_free(towards);

@@ -49,13 +49,13 @@ const float *kedge_net_forward(struct kedge_net *net, const float *x, uint32_t n
  *   … and lambda towards another, y        pull = mu + lambda, towards = mu · x + lambda · y
  *   SCAFFOLD, controls c_k and c           pull = 0, towards = c_k − c
  *   Ditto's personal model, lambda         pull = lambda, towards = lambda · (the group's model) */
-struct kedge_train_bend {
+struct kedge_proximal_term {
     double pull;          /* ≥ 0 */
     const float *towards; /* kedge_net_values_count floats; NULL: zeros, and pull is 0 too */
 };
 /* As kedge_net_step; bend may be NULL. */
-double kedge_net_step_bent(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n,
-                           double lr, double l2, const struct kedge_train_bend *bend);
+double kedge_net_step_proximal(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n,
+                               double lr, double l2, const struct kedge_proximal_term *bend);
 
 struct kedge_train_params {
     uint64_t steps;  /* 0: whole epochs; else exactly so many iterations, reshuffled at each pass */
@@ -65,7 +65,7 @@ struct kedge_train_params {
     double
         momentum; /* 0 to below 1: v = momentum · v + gradient, w −= lr · v; v begins at 0 with each call */
     double clip; /* > 0: the loss's gradient (without l2 and bend) has at most this Euclidean norm */
-    struct kedge_train_bend bend; /* all zero: plain SGD */
+    struct kedge_proximal_term bend; /* all zero: plain SGD */
     uint64_t
         seed; /* shuffles: kedge_rng (seed, KEDGE_RNG_TRAIN or, with steps, KEDGE_RNG_PRETRAIN, pass, 0) */
 };

@@ -29,7 +29,7 @@ struct kedge_net {
 
 struct kedge_net_rule {
     double lr, l2, momentum, clip;
-    const struct kedge_train_bend *bend; /* towards is the device's; NULL: plain */
+    const struct kedge_proximal_term *bend; /* towards is the device's; NULL: plain */
 };
 
 /* Everything on the device: forward, loss, backward, step. Nothing waits. */

@@ -39,7 +39,7 @@ struct training {
     const struct kedge_dataset *data;
     const struct kedge_train_params *params;
     struct kedge_net_rule rule;
-    struct kedge_train_bend bend;
+    struct kedge_proximal_term bend;
     uint32_t *order, *device_order; /* the same where memory is unified */
     struct kedge_ops_data_handle *handle;
     struct kept_step steps[2]; /* of whole batches, of a pass's last one */

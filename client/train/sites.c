@@ -29,7 +29,7 @@ struct together {
     uint32_t sites;
     const struct kedge_train_params *params;
     struct kedge_net_rule rule;
-    struct kedge_train_bend bend;
+    struct kedge_proximal_term bend;
     struct walk *walks;
     struct kedge_ops_data_handle **handles;
     uint32_t *order, *device_order; /* STEPS_MAX · batch of one site, of all */

@@ -1,4 +1,4 @@
-/* Sites that can not serve a job, or not now. A site says so when a task of it ends without a result: from
+/* Sites that cannot serve a job, or not now. A site says so when a task of it ends without a result: from
  * then on it is no candidate of the job for as long as it said, and the open round waits for it no more. It
  * is asked again when that time has passed, or when it says that nothing of what it told holds any more: then
  * it has started anew, or its owner has changed the policy.

@@ -115,7 +115,7 @@ void kedgei_assign_appended(struct kedge_coord *c, const struct kedge_coord_even
 {
     struct row *row = kedgei_row(c, ev->job, ev->site);
     KEDGE_ASSERT(row->assign == ASSIGN_APPEND && row->item[ITEM_ASSIGN].out);
-    if (kedgei_is_final(ev->err)) { /* the site can not be told its group, now or later */
+    if (kedgei_is_final(ev->err)) { /* the site cannot be told its group, now or later */
         kedgei_item_done(&c->jobs[ev->job], &row->item[ITEM_ASSIGN]);
         kedgei_job_fail(&c->jobs[ev->job], ev->err);
         return;

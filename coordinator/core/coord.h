@@ -9,7 +9,7 @@
  * event that reports the write durable.
  *  - Appends are idempotent (the ledger has an idempotency key per statement). A failed append has an unknown
  * outcome: the core asks for the same append again after a pause (the job is halted meanwhile) until it
- * succeeds, so nothing that is durable is ever left out of an input list. A failure that can not be repaired
+ * succeeds, so nothing that is durable is ever left out of an input list. A failure that cannot be repaired
  * ends the process instead. Two exceptions. What can never be stored (EXISTS: another entry has its key;
  * TOO_LONG, FORMAT, ARG, BUG) is definite: a site's statement is refused (EXISTS as DUPLICATE), any other
  * ends its job as failed with that reason, without job-closed where job-opened could not be stored. And for a
@@ -30,10 +30,10 @@
  * JOB_JOINED may come before START, too.
  *  - A refusal that belongs into the record of the round (TURN_AWAY with recorded) is made durable by the
  * host before it is told, and comes back by LOAD_REFUSED as long as its round is open; so a round neither
- * waits again for a site that was refused nor forgets to say so. A host that can not keep it may leave it
+ * waits again for a site that was refused nor forgets to say so. A host that cannot keep it may leave it
  * out: then the site is asked again.
- *  - A site that can not serve a task says so (TASK_ENDED). Its part in the round ends with that, and for as
- * long as it said it is no candidate of that job, unless the job can not do without: then a round that could
+ *  - A site that cannot serve a task says so (TASK_ENDED). Its part in the round ends with that, and for as
+ * long as it said it is no candidate of that job, unless the job cannot do without: then a round that could
  * close without it opens with it. A round of which nobody is left and that has too few updates is HALTED with
  * KEDGE_E_SITES, and goes on when one of its sites is able again; or, when nothing has come to it and
  * sites_min others are able, with these: MAIN_ROUND_OPENED again, of the same round and the next draw. When
@@ -152,7 +152,7 @@ struct kedge_coord_job_params {
                       opens while it is not online, none closes without its accepted update. groups is 1,
                       sites_per_round not 1, sites_min and quorum are at least 2 … */
     uint32_t root_tenant;      /* … a tenant handle of this job */
-    struct kedge_id root_site; /* … and the name of its site, which need not be signed in yet */
+    struct kedge_id root_site; /* … and the name of its site, which need not be enrolled yet */
     /* with groups > 1; all 0: groups are made in round 0 and never change */
     uint32_t migrate_every; /* a site whose data shift may change its group when its last group-assigned is so
                                many rounds ago, 0: never. So a site can move (rounds / migrate_every) times */
@@ -179,7 +179,7 @@ struct kedge_coord_job_params {
 enum kedge_input_progress {
     KEDGE_INPUT_NONE,
     KEDGE_INPUT_VERIFYING,
-    KEDGE_INPUT_APPENDING, /* the outcome of its append is open; the round can not close */
+    KEDGE_INPUT_APPENDING, /* the outcome of its append is open; the round cannot close */
     KEDGE_INPUT_ACCEPTED,  /* durable in the tenant's ledger */
     KEDGE_INPUT_REFUSED,   /* invalid; counts as resolved, recorded as turned away with its reason */
 };
@@ -255,7 +255,7 @@ enum kedge_coord_event_type {
     KEDGE_EV_APPENDED, /* of APPEND: err, leaf */
     KEDGE_EV_MAIN_APPENDED,  /* of MAIN_*: err */
     KEDGE_EV_ROUND_COMPUTED, /* of CLOSE_ROUND: err, models, regroup, assigned_*. A PRETRAIN round lists every
-                                site that has a group (signed out or not) and every newcomer that gets one; a
+                                site that has a group (revoked or not) and every newcomer that gets one; a
                                 TRAIN round those that move, among them all whose group is not below
                                 model_count. Each that is listed gets a group-assigned, also one that stays
                                 where it is. One that keeps groups lists nobody, and its models are those

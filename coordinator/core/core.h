@@ -44,7 +44,7 @@ enum {
     MUTANT_GROUP_DRAWN_AGAIN,      /* a failed group-assigned is asked for again with another group */
     MUTANT_POLL_FORGOTTEN,         /* a parked poll is dropped without an answer */
     MUTANT_FORGET_REFUSED,         /* a restart forgets what the open round had refused */
-    MUTANT_UNSTORED_UNTOLD,        /* an update that can not be stored does not halt its job */
+    MUTANT_UNSTORED_UNTOLD,        /* an update that cannot be stored does not halt its job */
     MUTANT_UNSTORED_FOREVER,       /* … or its job stays halted when it is stored after all */
     MUTANT_MOVED_BEFORE_CLOSED,    /* groups that a close gives hold once computed, before it is durable */
     MUTANT_MOVES_NOT_AWAITED,      /* the next round opens before the groups that a close gave are durable */
@@ -93,10 +93,10 @@ enum {
     MUTANT_NO_TURNS,         /* all places are drawn, none goes round */
 };
 
-/* Of sites that can not serve a task. */
+/* Of sites that cannot serve a task. */
 enum {
     MUTANT_ENDED_AWAITED = 94, /* a round waits for a site that has ended its part in it */
-    MUTANT_UNABLE_DRAWN,       /* a site is a candidate of a job that it said it can not serve */
+    MUTANT_UNABLE_DRAWN,       /* a site is a candidate of a job that it said it cannot serve */
     MUTANT_ENDED_ANY_ROUND,    /* what was told of another round ends a site's part in the open one */
     MUTANT_UNABLE_FOR_GOOD,    /* a site that took itself out of a job is never asked again */
     MUTANT_DRAWN_OVER,         /* sites are drawn again although an update has come to the round */
@@ -161,7 +161,7 @@ struct row {
     bool ended;      /* selected, neither accepted nor refused, and it has told that it will not */
     bool awaited;    /* the job waits for it now: unresolved or still to evaluate, and not gone */
     bool accepted, refused;
-    bool busy;         /* an input or assignment of the round is in flight: the round can not close */
+    bool busy;         /* an input or assignment of the round is in flight: the round cannot close */
     bool in_flight;    /* busy, or an evaluation is */
     uint32_t failures; /* tasks in a row that ended its part in a round */
     bool touched;      /* in the job's list of those that the open round has to do with */
@@ -169,7 +169,7 @@ struct row {
 
 enum stage {
     STAGE_JOB_OPENING,
-    STAGE_WISH, /* wants to open `round` */
+    STAGE_WAITING_TO_OPEN, /* wants to open `round` */
     STAGE_ROUND_OPENING,
     STAGE_COLLECT,
     STAGE_COMPUTE,
@@ -211,18 +211,18 @@ struct job {
     uint32_t joined_count, selected_count;
     uint32_t unresolved_count, awaited_count, accepted_count, refused_count, busy_count, in_flight_count;
     uint32_t ended_count;
-    bool stalled;          /* the open round needs more, and nobody is left of whom it could come */
-    bool short_of_sites;   /* the next round can not open: enough are online, too few are able */
-    uint64_t able_ns;      /* when the first that is unable may be asked again, UINT64_MAX: all are able */
-    uint64_t open_ns;      /* since when the open round collects */
-    uint64_t enrol_ns;     /* until when the first round must have opened, UINT64_MAX: whenever */
-    uint64_t wish_ns;      /* since when the next round could open, UINT64_MAX: it can not */
-    uint64_t deadline_ns;  /* of the open round or of the last evaluations, UINT64_MAX: none … */
-    bool late;             /* … or passed */
-    uint64_t retry_ns;     /* when failed items are asked for again, UINT64_MAX: none */
-    uint32_t sweep, offer; /* positions in the site order, KEDGE_COORD_NONE: idle */
-    bool offer_touched;    /* offer is a position in the list of touched rows: nobody else can have a task */
-    bool eligible_stale;   /* sites or tenants came: the sets are to be made anew */
+    bool stalled;            /* the open round needs more, and nobody is left of whom it could come */
+    bool short_of_sites;     /* the next round cannot open: enough are online, too few are able */
+    uint64_t able_ns;        /* when the first that is unable may be asked again, UINT64_MAX: all are able */
+    uint64_t open_ns;        /* since when the open round collects */
+    uint64_t enrol_ns;       /* until when the first round must have opened, UINT64_MAX: whenever */
+    uint64_t ready_since_ns; /* since when the next round could open, UINT64_MAX: it cannot */
+    uint64_t deadline_ns;    /* of the open round or of the last evaluations, UINT64_MAX: none … */
+    bool late;               /* … or passed */
+    uint64_t retry_ns;       /* when failed items are asked for again, UINT64_MAX: none */
+    uint32_t sweep, offer;   /* positions in the site order, KEDGE_COORD_NONE: idle */
+    bool offer_touched;  /* offer is a position in the list of touched rows: nobody else can have a task */
+    bool eligible_stale; /* sites or tenants came: the sets are to be made anew */
     uint32_t eligible_count, touched_count;
     uint32_t *eligible_counts; /* by block */
     uint64_t *eligible;        /* a bit per place in the site order: online, of a tenant that joined … */
@@ -303,7 +303,7 @@ void kedgei_offer_touched(struct job *j);
 /* Its place among the candidates, which are marked. */
 uint32_t kedgei_candidate_rank(const struct job *j, const struct site *site);
 
-/* able.c: sites that can not serve a job, or not now */
+/* able.c: sites that cannot serve a job, or not now */
 bool kedgei_is_unable(const struct row *row);
 void kedgei_task_ended(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_able(struct kedge_coord *c, uint32_t site);       /* for all jobs: it says so */
@@ -317,7 +317,7 @@ void kedgei_stall(struct kedge_coord *c, uint32_t job, bool stalled);
 bool kedgei_may_draw_again(struct kedge_coord *c, uint32_t job);
 
 /* root.c */
-/* The job's root site, KEDGE_COORD_NONE: it is not signed in (jobs that have one only). */
+/* The job's root site, KEDGE_COORD_NONE: it is not enrolled (jobs that have one only). */
 uint32_t kedgei_root_find(const struct kedge_coord *c, const struct job *j);
 /* The job has no root site, or that is online; … or its update of the open round is accepted. */
 bool kedgei_root_is_there(const struct kedge_coord *c, const struct job *j);

@@ -63,7 +63,8 @@ void kedgei_job_tell(struct kedge_coord *c, uint32_t job)
         tell(c, job, KEDGE_JOB_HALTED, KEDGE_OK);
     } else if (j->failed_count > 0) {
         tell(c, job, KEDGE_JOB_HALTED, j->stored_err);
-    } else if ((j->stalled && j->stage == STAGE_COLLECT) || (j->short_of_sites && j->stage == STAGE_WISH)) {
+    } else if ((j->stalled && j->stage == STAGE_COLLECT)
+               || (j->short_of_sites && j->stage == STAGE_WAITING_TO_OPEN)) {
         tell(c, job, KEDGE_JOB_HALTED, KEDGE_E_SITES);
     } else if (j->halted_by_quorum) {
         tell(c, job, KEDGE_JOB_HALTED, KEDGE_E_TIMEOUT);
@@ -108,7 +109,7 @@ void kedgei_main_emit(struct kedge_coord *c, uint32_t job)
     case STAGE_JOB_CLOSING:
         type = KEDGE_FX_MAIN_JOB_CLOSED;
         break;
-    case STAGE_WISH:
+    case STAGE_WAITING_TO_OPEN:
     case STAGE_COLLECT:
     case STAGE_ASSIGNING:
     case STAGE_EVALUATE:
@@ -161,7 +162,7 @@ void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_co
     j->kind = kedge_coord_round_kind(&j->params, j->round, KEDGE_TASK_NONE, false);
     j->closed_round = j->prior_round = j->unstored_site = KEDGE_COORD_NONE;
     kedgei_base_keep(j);
-    j->wish_ns = j->deadline_ns = j->retry_ns = j->able_ns = UINT64_MAX;
+    j->ready_since_ns = j->deadline_ns = j->retry_ns = j->able_ns = UINT64_MAX;
     uint64_t within = j->params.enrol_within_ns;
     j->enrol_ns = within == 0 ? UINT64_MAX
                               : kedgei_after(c, within - (ev->waited_ns < within ? ev->waited_ns : within));

@@ -12,7 +12,7 @@ static void load_job(struct kedge_coord *c, const struct kedge_coord_event *ev)
     j->told = ev->state;
     j->told_reason = ev->state == KEDGE_JOB_HALTED ? ev->err : KEDGE_OK;
     j->halted_by_operator = ev->state == KEDGE_JOB_HALTED && ev->err == KEDGE_OK;
-    j->stage = STAGE_WISH; /* until LOAD_ROUND says more */
+    j->stage = STAGE_WAITING_TO_OPEN; /* until LOAD_ROUND says more */
 }
 
 static enum kedge_task_kind kind_of(const struct kedge_coord_event *ev)

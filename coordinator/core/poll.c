@@ -80,7 +80,7 @@ uint64_t kedgei_poll_deadline(const struct kedge_coord *c)
     return c->parked_count > 0 ? c->sites[c->heap[0]].park_until_ns : UINT64_MAX;
 }
 
-/* May this input be worked on (again)? A refused site is asked again only when the round can not do without
+/* May this input be worked on (again)? A refused site is asked again only when the round cannot do without
  * it. */
 static bool wants_input(const struct job *j, const struct kedge_coord_input *in)
 {

@@ -25,17 +25,19 @@ static struct crowd crowd_of(const struct kedge_coord *c, const struct job *j)
 /* Does the job still wait for its first round, with nothing that could open it? */
 static bool is_enrolling(const struct job *j)
 {
-    return j->stage == STAGE_WISH && j->closed_round == KEDGE_COORD_NONE && j->wish_ns == UINT64_MAX;
+    return j->stage == STAGE_WAITING_TO_OPEN && j->closed_round == KEDGE_COORD_NONE
+           && j->ready_since_ns == UINT64_MAX;
 }
 
 uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j)
 {
     uint64_t at = j->retry_ns < j->deadline_ns ? j->retry_ns : j->deadline_ns;
-    bool waits =
-        j->stage == STAGE_WISH && j->wish_ns != UINT64_MAX && !j->halted_by_operator && j->failed_count == 0;
+    bool waits = j->stage == STAGE_WAITING_TO_OPEN && j->ready_since_ns != UINT64_MAX
+                 && !j->halted_by_operator && j->failed_count == 0;
     if (waits && !j->cancelling) {
-        uint64_t settled =
-            j->wish_ns < UINT64_MAX - c->times.settle ? j->wish_ns + c->times.settle : UINT64_MAX;
+        uint64_t settled = j->ready_since_ns < UINT64_MAX - c->times.settle
+                               ? j->ready_since_ns + c->times.settle
+                               : UINT64_MAX;
         at = settled < at ? settled : at;
     }
     bool may_expire = is_enrolling(j) && !j->halted_by_operator && j->failed_count == 0 && !j->cancelling;
@@ -66,7 +68,7 @@ static void open_round(struct kedge_coord *c, uint32_t job)
     j->quorum = kedgei_quorum(j);
     j->stage = STAGE_ROUND_OPENING;
     j->base = j->round == 0 ? KEDGE_JOB_GROUPING : KEDGE_JOB_TRAINING;
-    j->wish_ns = UINT64_MAX;
+    j->ready_since_ns = UINT64_MAX;
     kedgei_rows_refresh(c, job);
     kedgei_job_tell(c, job);
     kedgei_main_emit(c, job);
@@ -144,17 +146,17 @@ static bool advance_wish(struct kedge_coord *c, uint32_t job)
                   && kedgei_root_is_there(c, j);
     j->short_of_sites = enough && lacks_able_sites(c, job);
     if (!enough || j->short_of_sites) {
-        j->wish_ns = UINT64_MAX;
+        j->ready_since_ns = UINT64_MAX;
         if (is_enrolling(j) && j->enrol_ns <= c->now_ns) {
             j->failing = KEDGE_E_ENROL_TIME;
             return true; /* the next look ends it */
         }
         return false;
     }
-    j->wish_ns = j->wish_ns != UINT64_MAX ? j->wish_ns : c->now_ns;
+    j->ready_since_ns = j->ready_since_ns != UINT64_MAX ? j->ready_since_ns : c->now_ns;
     /* The first round waits for sites that were never heard of; later ones not for those long gone. */
     uint32_t expected = j->closed_round == KEDGE_COORD_NONE ? crowd.active : crowd.active - crowd.gone;
-    bool unsettled = crowd.online < expected && c->now_ns - j->wish_ns < c->times.settle;
+    bool unsettled = crowd.online < expected && c->now_ns - j->ready_since_ns < c->times.settle;
     if (unsettled && !KEDGE_RARE(c, UNSETTLED)) {
         return false;
     }
@@ -239,7 +241,7 @@ static bool advance_stage(struct kedge_coord *c, uint32_t job)
         return false;
     }
     switch (j->stage) {
-    case STAGE_WISH:
+    case STAGE_WAITING_TO_OPEN:
         return advance_wish(c, job);
     case STAGE_COLLECT:
         return advance_collect(c, job);
@@ -302,12 +304,12 @@ void kedgei_next_round(struct kedge_coord *c, uint32_t job)
         kedgei_offer_all(j);
         return;
     }
-    j->stage = STAGE_WISH;
+    j->stage = STAGE_WAITING_TO_OPEN;
     j->base = KEDGE_JOB_TRAINING;
     j->round = j->closed_round + 1;
     j->draw = 0;
     j->kind = kedge_coord_round_kind(&j->params, j->round, j->closed_kind, j->regroup);
-    j->wish_ns = UINT64_MAX;
+    j->ready_since_ns = UINT64_MAX;
     j->dirty = true;
 }
 
@@ -378,7 +380,7 @@ static void round_closed(struct kedge_coord *c, uint32_t job)
     }
 }
 
-/* It can not be stored, however often it is tried: the job ends without it. */
+/* It cannot be stored, however often it is tried: the job ends without it. */
 static void main_refused(struct kedge_coord *c, uint32_t job, int err)
 {
     struct job *j = &c->jobs[job];
@@ -386,7 +388,7 @@ static void main_refused(struct kedge_coord *c, uint32_t job, int err)
     kedgei_job_fail(j, err);
     if (j->stage == STAGE_JOB_OPENING) { /* the main chain knows nothing of it, and there it stays */
         kedgei_job_tell_end(c, job, KEDGE_JOB_FAILED);
-    } else if (j->stage == STAGE_JOB_CLOSING) { /* as completed it can not end */
+    } else if (j->stage == STAGE_JOB_CLOSING) { /* as completed it cannot end */
         kedgei_main_emit(c, job);
     }
 }
@@ -407,7 +409,7 @@ void kedgei_main_appended(struct kedge_coord *c, const struct kedge_coord_event 
     kedgei_item_done(j, &j->main);
     switch (j->stage) {
     case STAGE_JOB_OPENING:
-        j->stage = STAGE_WISH;
+        j->stage = STAGE_WAITING_TO_OPEN;
         j->base = KEDGE_JOB_ENROLLING;
         break;
     case STAGE_ROUND_OPENING:
@@ -419,7 +421,7 @@ void kedgei_main_appended(struct kedge_coord *c, const struct kedge_coord_event 
     case STAGE_JOB_CLOSING:
         kedgei_job_tell_end(c, ev->job, kedgei_outcome(j));
         break;
-    case STAGE_WISH:
+    case STAGE_WAITING_TO_OPEN:
     case STAGE_COLLECT:
     case STAGE_COMPUTE:
     case STAGE_ASSIGNING:

@@ -75,7 +75,7 @@ static int check_round(const struct job *j, const struct kedge_coord_event *ev)
     if (ev->round < j->round || (j->closed_round != KEDGE_COORD_NONE && ev->round <= j->closed_round)) {
         return KEDGE_E_ROUND_CLOSED;
     }
-    if (ev->round > j->round || j->stage == STAGE_WISH || j->stage == STAGE_ROUND_OPENING
+    if (ev->round > j->round || j->stage == STAGE_WAITING_TO_OPEN || j->stage == STAGE_ROUND_OPENING
         || j->stage == STAGE_JOB_OPENING) {
         return KEDGE_E_ROUND_STALE;
     }

@@ -117,7 +117,7 @@ int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struc
         uint64_t rounds = (uint64_t)job->spec.rounds + 1;
         job->history = kedge_mem_new(rounds < KEDGE_HISTORY_MAX ? (size_t)rounds : KEDGE_HISTORY_MAX,
                                      sizeof *job->history);
-        bool near = kedge_job_spec_goes_near(&job->spec);
+        bool near = kedge_job_spec_assigns_by_last_model(&job->spec);
         job->trained = near ? kedge_mem_new(KEDGE_SITES_MAX, sizeof *job->trained) : NULL;
         err = job->joined && job->pretrain && job->grouped_by && job->history && (!near || job->trained)
                   ? KEDGE_OK

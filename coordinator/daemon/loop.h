@@ -31,7 +31,7 @@ void kedge_host_step(struct kedge_host *h, struct kedge_coord_event *ev);
 void kedge_host_post_event(struct kedge_host *h, const struct kedge_coord_event *ev);
 /* Takes items and watches the core's deadline until `stop`; returns `fatal`. */
 int kedge_host_run(struct kedge_host *h);
-/* Ends the process after the current item: storage is damaged or the outcome can not be known. */
+/* Ends the process after the current item: storage is damaged or the outcome cannot be known. */
 void kedge_host_fail(struct kedge_host *h, int err, const char *what);
 
 /* Logs why a commit failed, for callbacks that keep its code only; nothing when it did not. Any thread. */

@@ -31,7 +31,7 @@ struct kedge_site_entry {
     uint32_t tenant;
     struct kedge_id id;
     struct kedge_public_key tls_key, statement_key;
-    bool active;               /* signed in and not signed out */
+    bool active;               /* enrolled and not revoked */
     uint64_t last_seen_ms;     /* wall clock, 0: never; coordinator/daemon/restore/seen.h … */
     uint64_t stored_seen_ms;   /* … keeps it: what its record says */
     uint64_t refuses_since_ms; /* wall clock: it refuses the main chain, as its polls say; 0: it does not */

@@ -145,7 +145,7 @@ static int mix(struct kedge_close *c)
 
 /* ---- rounds ---- */
 
-bool kedge_close_is_light(const struct kedge_job_spec *spec)
+bool kedge_close_needs_no_files(const struct kedge_job_spec *spec)
 {
     return kedge_job_spec_weighs_samples(spec) && spec->rule->kind == KEDGE_RULE_MEAN
            && !kedge_job_spec_splits(spec);

@@ -110,7 +110,7 @@ struct kedge_close {
 
 /* What input lists say is known as soon as a round of training is weighed, for which no statements and files
  * are read. */
-bool kedge_close_is_light(const struct kedge_job_spec *spec);
+bool kedge_close_needs_no_files(const struct kedge_job_spec *spec);
 /* Sets members and trained of all groups of a round of training, and what each of its inputs weighs. */
 KEDGE_NODISCARD int kedge_close_weigh(struct kedge_close *c);
 /* The models of a round of training that is weighed, and all that follows. */

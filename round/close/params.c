@@ -22,7 +22,7 @@ void kedge_close_params(const struct kedge_job_spec *s, const uint32_t *tenants,
     p.start_together = kedge_job_spec_splits(s);
     p.by_tenant = kedge_job_spec_has_edges(s);
     p.site_chooses = kedge_job_spec_is_chosen(s);
-    p.nearest = kedge_job_spec_goes_near(s);
+    p.nearest = kedge_job_spec_assigns_by_last_model(s);
     p.by_charge = s->by_charge;
     p.evaluate_every = s->evaluate_every;
     p.weight_max = s->weight_max;

@@ -283,8 +283,8 @@ void kedgei_learn_gather(const struct kedgei_learn *l, const struct kedgei_learn
                          const uint32_t *rows, uint32_t n, float *x, int32_t *labels);
 /* How an item's steps are bent, in its first training or in that of the site's own model; towards: d values
  * that the bend may point to. */
-struct kedge_train_bend kedgei_learn_bend(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
-                                          bool own, float *towards);
+struct kedge_proximal_term kedgei_learn_bend(const struct kedgei_learn *l,
+                                             const struct kedgei_learn_item *item, bool own, float *towards);
 /* … and what it begins with. */
 const float *kedgei_learn_begin(const struct kedgei_learn *l, const struct kedgei_learn_item *item, bool own);
 /* The stream of its shuffles; true: none, but *ret_seed is that of its task, as jobs draw. */

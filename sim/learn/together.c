@@ -173,7 +173,7 @@ static double fill(struct party *p)
         const struct kedgei_learn_site *s = &l->sites[item->site];
         struct trained *done = &t->trained[p->own][index];
         float *w = t->weights[p->own] + index * l->d, *values = p->values + row * l->pool.features;
-        const struct kedge_train_bend bend =
+        const struct kedge_proximal_term bend =
             kedgei_learn_bend(l, item, p->own, p->towards + (size_t)i * l->d);
         kedgei_learn_gather(l, s, s->train, s->train_count, values, p->labels + row);
         p->data[i] = (struct kedge_dataset){.n = s->train_count,

@@ -13,7 +13,7 @@ struct pass_params {
     uint32_t epochs;
     bool as_job; /* each pass has a stream of its own, as kedge_net_train has them */
     uint64_t seed;
-    struct kedge_train_bend bend;
+    struct kedge_proximal_term bend;
 };
 
 void kedgei_learn_gather(const struct kedgei_learn *l, const struct kedgei_learn_site *s,
@@ -61,7 +61,7 @@ static int run_steps(const struct kedgei_learn *l, struct kedgei_learn_lane *lan
             kedgei_learn_gather(l, s, lane->order + at, n, lane->x, lane->labels);
             uint32_t left = s->train_count - at - n;
             prefetch(l, lane->order + at + n, left < spec->batch ? left : spec->batch);
-            sum += kedge_net_step_bent(lane->net, lane->x, lane->labels, n, spec->lr, spec->l2, &p->bend);
+            sum += kedge_net_step_proximal(lane->net, lane->x, lane->labels, n, spec->lr, spec->l2, &p->bend);
             used += n;
             at += n;
         }
@@ -107,24 +107,24 @@ int kedgei_learn_loss(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
 }
 
 /* Ditto: the site's own model, pulled towards the one given; a lone site's without any pull. */
-static struct kedge_train_bend bend_own(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
-                                        float *towards)
+static struct kedge_proximal_term bend_own(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
+                                           float *towards)
 {
     float pull = (float)l->spec->options.personal;
     if (l->spec->strategy->local != KEDGE_LOCAL_DITTO || !(pull > 0)) {
-        return (struct kedge_train_bend){0};
+        return (struct kedge_proximal_term){0};
     }
     for (uint64_t i = 0; i < l->d; i++) {
         towards[i] = pull * item->base[i];
     }
-    return (struct kedge_train_bend){.pull = (double)pull, .towards = towards};
+    return (struct kedge_proximal_term){.pull = (double)pull, .towards = towards};
 }
 
-struct kedge_train_bend kedgei_learn_bend(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
-                                          bool own, float *towards)
+struct kedge_proximal_term kedgei_learn_bend(const struct kedgei_learn *l,
+                                             const struct kedgei_learn_item *item, bool own, float *towards)
 {
     const struct kedge_strategy_options *o = &l->spec->options;
-    struct kedge_train_bend bend = {0};
+    struct kedge_proximal_term bend = {0};
     if (own) {
         return bend_own(l, item, towards);
     }
@@ -143,7 +143,7 @@ struct kedge_train_bend kedgei_learn_bend(const struct kedgei_learn *l, const st
         for (uint64_t i = 0; i < l->d; i++) {
             towards[i] = near * item->base[i] + far * other[i];
         }
-        bend = (struct kedge_train_bend){.pull = (double)near + (double)far, .towards = towards};
+        bend = (struct kedge_proximal_term){.pull = (double)near + (double)far, .towards = towards};
     }
     return bend;
 }

@@ -74,7 +74,7 @@ int kedgei_file_begin(struct kedgei_files *files, uint32_t number, struct kedgei
     ret->fd = err ? -1 : open(ret->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (!err && ret->fd < 0) {
         kedge_hasher_free(ret->hasher);
-        err = kedge_diag_set(d, KEDGE_E_IO, "%s: it can not be written", ret->path);
+        err = kedge_diag_set(d, KEDGE_E_IO, "%s: it cannot be written", ret->path);
     }
     return err;
 }
@@ -90,7 +90,7 @@ int kedgei_file_end(struct kedgei_file *f, int err, struct kedge_digest *ret, st
     kedgei_files_path(f->files, &digest, path);
     bool closed = close(f->fd) == 0;
     if (!err && (!closed || rename(f->path, path) != 0)) {
-        err = kedge_diag_set(d, KEDGE_E_IO, "%s: it can not be written", path);
+        err = kedge_diag_set(d, KEDGE_E_IO, "%s: it cannot be written", path);
     }
     if (err) {
         (void)unlink(f->path);

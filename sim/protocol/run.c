@@ -15,7 +15,7 @@ enum {
     STREAM = 2, /* of the seed: kedge-sim-check draws from stream 0, kedge sim from 1 */
     DELAY_MS = 40,
     DISK_MS = 10,
-    ARRIVED_S = 15,    /* sites are signed in and tenants have joined by then */
+    ARRIVED_S = 15,    /* sites are enrolled and tenants have joined by then */
     JUMP_S = 60,       /* a clock's, at most */
     ROUND_EXTRA_S = 3, /* of a round without training and transfers, about */
 };
@@ -182,7 +182,7 @@ static int judge(struct kedgei_protocol *p)
         (void)snprintf(why, sizeof why, "%.190s",
                        p->d && p->d->text[0] ? p->d->text
                        : w->jobs[0].reason   ? kedge_strerror(w->jobs[0].reason)
-                                             : "its quorum can not come any more");
+                                             : "its quorum cannot come any more");
         return kedge_diag_set(p->d, KEDGE_E_STATE, "the job is %s behind round %u: %s",
                               kedge_job_state_name(w->jobs[0].state), p->last.r.round, why);
     }
@@ -220,7 +220,7 @@ static int make_models(struct kedgei_protocol *p)
     int err = KEDGE_OK;
     for (uint32_t g = 0; g < kedge_job_spec_models(&p->job) && !err; g++) {
         struct kedgei_file file;
-        if (g > 0 && !kedge_job_spec_begins_apart(&p->job)) {
+        if (g > 0 && !kedge_job_spec_has_model_per_group_at_start(&p->job)) {
             p->begin[g] = p->initial;
             continue;
         }
@@ -246,7 +246,7 @@ static int open_record(struct kedgei_protocol *p)
     err = err ? err : kedge_path_join(path, p->host->scratch, "record.jsonl");
     if (!err) {
         p->record = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        err = p->record < 0 ? kedge_diag_set(p->d, KEDGE_E_IO, "%s: it can not be written", path) : KEDGE_OK;
+        err = p->record < 0 ? kedge_diag_set(p->d, KEDGE_E_IO, "%s: it cannot be written", path) : KEDGE_OK;
     }
     return err;
 }
@@ -262,7 +262,8 @@ static int make_tables(struct kedgei_protocol *p)
     p->next.inputs = kedge_mem_new(n, sizeof *p->next.inputs);
     p->last.weights = kedge_mem_new(n, sizeof *p->last.weights);
     p->next.weights = kedge_mem_new(n, sizeof *p->next.weights);
-    bool has_control = kedge_job_spec_has_control(&p->job), goes_near = kedge_job_spec_goes_near(&p->job);
+    bool has_control = kedge_job_spec_has_control(&p->job),
+         goes_near = kedge_job_spec_assigns_by_last_model(&p->job);
     p->variates = has_control ? kedge_mem_new(n, sizeof *p->variates) : NULL;
     bool is_compact = kedge_job_spec_compact(&p->job, false) != NULL;
     p->lefts = is_compact ? kedge_mem_new(n, sizeof *p->lefts) : NULL;

@@ -73,7 +73,7 @@ static int train(const struct kedgei_protocol *p, const struct kedgei_work *work
         towards[i] = (float)(mu * (double)base[i]);
     }
     if (towards || drift) {
-        params.bend = (struct kedge_train_bend){mu, towards ? towards : drift};
+        params.bend = (struct kedge_proximal_term){mu, towards ? towards : drift};
     }
     err = err ? err : kedge_net_train(net, data, &params, &result, NULL);
     kedge_mem_free(towards);
@@ -105,7 +105,7 @@ static int train_own(const struct kedgei_protocol *p, const struct kedgei_work *
     for (size_t i = 0; i < n && !err; i++) {
         towards[i] = (float)(pull * (double)base[i]);
     }
-    params.bend = (struct kedge_train_bend){pull, towards};
+    params.bend = (struct kedge_proximal_term){pull, towards};
     if (!err) {
         memcpy(kedge_net_weights(net), p->l->sites[work->site].own, n * sizeof *base);
         err = kedge_net_train(net, data, &params, &result, NULL);

@@ -169,7 +169,7 @@ class Field:
         return (self.state / "address").read_text().split()[0]
 
     def add(self, name, address=None, **how):
-        """A site that is signed in."""
+        """A site that is enrolled."""
         site = Site(self, name, **how)
         site.enroll(address or self.address())
         site.start()

@@ -174,7 +174,7 @@ void hx_try_offsets(void)
         hx_refuse(hx_alice.net, &get, KEDGE_E_ARG, "a blob from after its end");
         get.u.blob_get.max = i % 2 ? KEDGE_CHUNK_MAX : UINT32_MAX;
     }
-    ck_assert(!hx_log_says("can not be read"));
+    ck_assert(!hx_log_says("cannot be read"));
 }
 
 /* hx_st as it is, but with other bytes in place of what its payload says, signed by alice all the same. */

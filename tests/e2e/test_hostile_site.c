@@ -152,7 +152,7 @@ static void try_strangers(void)
 {
     struct kedge_msg msg = {.type = KEDGE_MSG_POLL};
     hx_refuse(hx_stranger.net, &msg, KEDGE_E_NOT_ENROLLED, "unknown key");
-    hx_refuse(hx_waiting.net, &msg, KEDGE_E_NOT_ENROLLED, "site that nobody signed in");
+    hx_refuse(hx_waiting.net, &msg, KEDGE_E_NOT_ENROLLED, "site that nobody enrolled");
     hx_refuse(hx_door, &msg, KEDGE_E_DENIED, "site without TLS");
     msg.type = KEDGE_MSG_ENROLL;
     msg.u.enroll = (struct kedge_msg_enroll){.tenant = hx_id_of("org-a"), .site = hx_id_of("site-9")};

@@ -37,11 +37,11 @@ static int fill_log(struct kedgei_audit *a, struct kedgei_log *log, const struct
         } else if (record.kind == 'k' && keys < spool->keys) {
             log->stored_keys[keys++] = (struct kedgei_key_row){record.bytes, record.number};
         }
-        kedgei_scratch_breathe(&a->scratch);
+        kedgei_scratch_evict_if_large(&a->scratch);
     }
     while (log->count < spool->entries && log->entries[log->count].ptr) {
         log->count++;
-        kedgei_scratch_breathe(&a->scratch);
+        kedgei_scratch_evict_if_large(&a->scratch);
     }
     log->head_count = heads;
     log->stored_key_count = keys;

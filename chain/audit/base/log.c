@@ -236,7 +236,7 @@ static bool has_idem_key(const struct kedgei_audit *a, const struct kedgei_fact 
 
 static const struct kedgei_key_row *stored_at(const struct kedgei_log *log, size_t i)
 {
-    kedgei_scratch_breathe(log->scratch);
+    kedgei_scratch_evict_if_large(log->scratch);
     return &log->stored_keys[i];
 }
 

@@ -43,7 +43,7 @@ static void run_blocks(struct pool *p, bool reports)
         uint64_t end = (b + 1) * p->per_block < p->count ? (b + 1) * p->per_block : p->count;
         for (uint64_t i = b * p->per_block; i < end; i++) {
             p->task(p->arg, i, &p->blocks[b].findings);
-            kedgei_scratch_breathe(&p->audit->scratch);
+            kedgei_scratch_evict_if_large(&p->audit->scratch);
             if (reports && o->progress && i % PROGRESS_EVERY == 0) {
                 o->progress(o->progress_arg, p->what, i, p->count);
             }

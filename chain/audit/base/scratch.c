@@ -281,7 +281,7 @@ static void look(struct kedgei_scratch *s)
     pthread_mutex_unlock(&s->mutex);
 }
 
-void kedgei_scratch_breathe(struct kedgei_scratch *s)
+void kedgei_scratch_evict_if_large(struct kedgei_scratch *s)
 {
     if (atomic_fetch_add_explicit(&s->steps, 1, memory_order_relaxed) % BREATHE_EVERY == BREATHE_EVERY - 1) {
         look(s);
@@ -333,7 +333,7 @@ static void merge(struct kedgei_scratch *s, const uint8_t *from, uint8_t *to, si
         }
         to += size;
         if ((left + right) % MERGE_STEP == 0) {
-            kedgei_scratch_breathe(s);
+            kedgei_scratch_evict_if_large(s);
         }
     }
     copy(s, to, left > 0 ? a : b, (left + right) * size);

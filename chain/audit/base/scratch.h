@@ -49,7 +49,7 @@ KEDGE_NODISCARD int kedgei_scratch_map(struct kedgei_scratch *s, int fd, struct 
 void kedgei_scratch_unmap(struct kedgei_scratch *s, struct kedge_view map);
 
 /* Called now and then by loops over large tables: when much of the maps is resident, lets go of it. */
-void kedgei_scratch_breathe(struct kedgei_scratch *s);
+void kedgei_scratch_evict_if_large(struct kedgei_scratch *s);
 
 /* Sorts in place with one more block of that size; `compare` tells any two items apart. Errors of blocks. */
 KEDGE_NODISCARD int kedgei_scratch_sort(struct kedgei_scratch *s, void *items, size_t count, size_t size,

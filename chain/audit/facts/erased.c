@@ -61,7 +61,7 @@ void kedgei_check_erased(struct kedgei_audit *a)
     }
 }
 
-/* ---- what can not be replayed ---- */
+/* ---- what cannot be replayed ---- */
 
 static bool touches_round(const struct kedgei_audit *a, const struct kedgei_round *round)
 {
@@ -255,7 +255,7 @@ static void tell_count(const struct kedgei_replay *r, const struct kedgei_job *j
     }
     if (count > 0) {
         kedgei_find(&r->a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_ERASED, "main",
-                    "job \"%s\": %s, %zu time%s, can not be replayed: updates are erased", job->id.s, what,
+                    "job \"%s\": %s, %zu time%s, cannot be replayed: updates are erased", job->id.s, what,
                     count, count == 1 ? "" : "s");
     }
 }
@@ -266,20 +266,19 @@ static void tell_job(const struct kedgei_replay *r, const struct kedgei_job *job
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
         snprintf(before, sizeof before, "job \"%s\", group %u: the aggregates of rounds ", job->id.s, g);
         tell_numbers(r, job, KEDGEI_AGGREGATE, g, before,
-                     " can not be replayed: updates in them are erased; their results are recorded and hold");
+                     " cannot be replayed: updates in them are erased; their results are recorded and hold");
         snprintf(before, sizeof before, "job \"%s\", group %u: the directions of rounds ", job->id.s, g);
-        tell_numbers(r, job, KEDGEI_DIRECTION, g, before, " can not be replayed: updates are erased");
+        tell_numbers(r, job, KEDGEI_DIRECTION, g, before, " cannot be replayed: updates are erased");
         snprintf(before, sizeof before, "job \"%s\", group %u: the cuts of rounds ", job->id.s, g);
-        tell_numbers(r, job, KEDGEI_SPLIT, g, before, " can not be replayed: updates are erased");
+        tell_numbers(r, job, KEDGEI_SPLIT, g, before, " cannot be replayed: updates are erased");
     }
     snprintf(before, sizeof before, "job \"%s\": the server's steps of rounds ", job->id.s);
-    tell_numbers(r, job, KEDGEI_SERVER, 0, before, " can not be replayed: updates are erased");
+    tell_numbers(r, job, KEDGEI_SERVER, 0, before, " cannot be replayed: updates are erased");
     snprintf(before, sizeof before, "job \"%s\": the groupings of rounds ", job->id.s);
-    tell_numbers(r, job, KEDGEI_GROUPING, 0, before, " can not be replayed: updates are erased");
+    tell_numbers(r, job, KEDGEI_GROUPING, 0, before, " cannot be replayed: updates are erased");
     snprintf(before, sizeof before, "job \"%s\": which groups are alike or hold two kinds behind rounds ",
              job->id.s);
-    tell_numbers(r, job, KEDGEI_RESHAPE, KEDGE_GROUP_NONE, before,
-                 " can not be replayed: updates are erased");
+    tell_numbers(r, job, KEDGEI_RESHAPE, KEDGE_GROUP_NONE, before, " cannot be replayed: updates are erased");
     tell_count(r, job, KEDGEI_ASSIGNED, "which group a site is given");
     tell_count(r, job, KEDGEI_NEAREST, "which model is nearest to a site's last one");
 }

@@ -11,7 +11,7 @@ const struct kedgei_fact *kedgei_erased(const struct kedgei_audit *a, const stru
 void kedgei_check_erased(struct kedgei_audit *a);
 /* Sets `erased` of each decision: how many of its inputs are. KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedgei_mark_erased(struct kedgei_replay *r);
-/* Notes: which updates are erased, and which decisions can not be replayed for it. KEDGE_E_NOMEM. */
+/* Notes: which updates are erased, and which decisions cannot be replayed for it. KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedgei_tell_erased(struct kedgei_audit *a);
 
 #endif

@@ -70,11 +70,11 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
                                            : NULL;
     if (!enrolled || enrolled->index >= after) {
         kedgei_error(c->f, KEDGE_AUDIT_SITE_UNKNOWN, &c->a->main, at,
-                     "candidate \"%s\" of \"%s\" was not signed in", row->site.s, log->name);
+                     "candidate \"%s\" of \"%s\" was not enrolled", row->site.s, log->name);
     }
     if (revoked && revoked->index < before) {
         kedgei_error(c->f, KEDGE_AUDIT_CANDIDATE, &c->a->main, at,
-                     "candidate \"%s\" of \"%s\" was signed out before", row->site.s, log->name);
+                     "candidate \"%s\" of \"%s\" was revoked before", row->site.s, log->name);
     }
     if (!joined || joined->index >= after) {
         kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, &c->a->main, at,
@@ -230,7 +230,7 @@ static void check_named(const struct round_check *c, const struct kedgei_fact *a
     if (kedgei_is_overdue(c->job, c->round, log, row->leaf)) {
         row_error(c, aggregate, log, row, "it belongs in the list of an earlier close, which covers it");
     }
-    const char *not_given = kedgei_row_given(c->job, c->round, log, fact, row);
+    const char *not_given = kedgei_assignment_matches_row(c->job, c->round, log, fact, row);
     if (not_given) {
         row_error(c, aggregate, log, row, not_given);
     }
@@ -351,8 +351,8 @@ static void check_update_base(const struct round_check *c, const struct kedgei_l
             kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index,
                          "a train update in round %u, which groups", u->round);
         }
-        bool grouped =
-            c->job->spec.grouping != KEDGE_GROUPING_NONE || kedge_job_spec_goes_near(&c->job->spec);
+        bool grouped = c->job->spec.grouping != KEDGE_GROUPING_NONE
+                       || kedge_job_spec_assigns_by_last_model(&c->job->spec);
         const struct kedgei_fact *assigned =
             grouped || kedge_job_spec_splits(&c->job->spec)
                 ? kedgei_group_before(log, &c->job->id, &u->site, fact->index)
@@ -404,7 +404,7 @@ static void check_update(const struct round_check *c, const struct kedgei_update
         && !(kedge_job_spec_takes(spec, u->samples, u->steps, u->loss)
              && kedge_job_spec_takes_batch(spec, u->samples, u->steps, u->batch, u->learning_rate))) {
         kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index,
-                     "%llu steps of batch %llu, rate %g, loss %g: strategy \"%s\" can not weigh that",
+                     "%llu steps of batch %llu, rate %g, loss %g: strategy \"%s\" cannot weigh that",
                      (unsigned long long)u->steps, (unsigned long long)u->batch, u->learning_rate, u->loss,
                      spec->strategy->name);
     }

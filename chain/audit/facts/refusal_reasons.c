@@ -141,7 +141,7 @@ static enum kedgei_shown judge_file(struct kedgei_look *l, int claimed)
         return KEDGEI_SHOWN_FITS;
     }
     if (err && kedge_err_class(err) != KEDGE_CLASS_REJECT) {
-        return nothing(l, "the refused file can not be read");
+        return nothing(l, "the refused file cannot be read");
     }
     snprintf(l->why, sizeof l->why, err ? "the file shows %s" : "the file is what the job asks for",
              err ? kedge_err_code(err) : "");

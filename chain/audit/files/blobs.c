@@ -71,7 +71,7 @@ static void add_ref(struct sweep *s, uint32_t log, const struct kedge_hash *dige
         s->refs = refs;
         s->ref_cap = cap;
     }
-    kedgei_scratch_breathe(&s->a->scratch); /* what names the blob, and the ref */
+    kedgei_scratch_evict_if_large(&s->a->scratch); /* what names the blob, and the ref */
     s->refs[s->ref_count++] = (struct ref){log, *digest, role, job, by, index};
 }
 
@@ -202,7 +202,7 @@ static int sort_refs(struct sweep *s)
             || last->role != ref->role || last->job != ref->job) {
             s->refs[n++] = *ref;
         }
-        kedgei_scratch_breathe(&s->a->scratch);
+        kedgei_scratch_evict_if_large(&s->a->scratch);
     }
     s->ref_count = n;
     return err;
@@ -324,26 +324,26 @@ static void match(struct sweep *s)
         while (r < s->ref_count
                && compare_places(s->refs[r].log, &s->refs[r].digest, file->log, &file->digest) < 0) {
             report_missing(s, &s->refs[r++]);
-            kedgei_scratch_breathe(&s->a->scratch);
+            kedgei_scratch_evict_if_large(&s->a->scratch);
         }
         file->ref_first = r;
         while (r < s->ref_count
                && compare_places(s->refs[r].log, &s->refs[r].digest, file->log, &file->digest) == 0) {
             r++;
-            kedgei_scratch_breathe(&s->a->scratch);
+            kedgei_scratch_evict_if_large(&s->a->scratch);
         }
         file->ref_count = r - file->ref_first;
         if (file->ref_count == 0) {
             report_unreferenced(s, file);
         }
         report_not_erased(s, file);
-        kedgei_scratch_breathe(&s->a->scratch);
+        kedgei_scratch_evict_if_large(&s->a->scratch);
         s->a->counts.blobs++;
         s->a->counts.blob_bytes += file->size;
     }
     while (r < s->ref_count) {
         report_missing(s, &s->refs[r++]);
-        kedgei_scratch_breathe(&s->a->scratch);
+        kedgei_scratch_evict_if_large(&s->a->scratch);
     }
 }
 

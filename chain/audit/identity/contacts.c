@@ -15,7 +15,7 @@ static void check_statement(struct kedgei_audit *a, const struct kedgei_log *log
     const struct kedgei_fact *site = kedgei_log_find(log, "site-enrolled/%s", c->about.s);
     if (!site || site->index > fact->index) {
         kedgei_error(&a->findings, KEDGE_AUDIT_SITE_UNKNOWN, log, fact->index,
-                     "names who answers for site \"%s\", which was not signed in before", c->about.s);
+                     "names who answers for site \"%s\", which was not enrolled before", c->about.s);
     }
 }
 

@@ -46,13 +46,13 @@ static bool site_key(struct walk *w, struct kedgei_fact *fact, const struct kedg
     const char *what = kedge_statement_kind_name((enum kedge_statement_kind)fact->kind);
     if (!k) {
         kedgei_error(&w->a->findings, KEDGE_AUDIT_SITE_UNKNOWN, w->log, fact->index,
-                     "%s of site \"%s\", which the tenant had not signed in", what, site->s);
+                     "%s of site \"%s\", which the tenant had not enrolled", what, site->s);
         return false;
     }
     *ret = k->key;
     if (!kedge_book_key_in_force(k) && fact->kind != KEDGE_ST_GROUP_ASSIGNED) {
         kedgei_error(&w->a->findings, KEDGE_AUDIT_SITE_REVOKED, w->log, fact->index,
-                     "%s of site \"%s\", which the tenant signed out in entry %llu", what, site->s,
+                     "%s of site \"%s\", which the tenant revoked in entry %llu", what, site->s,
                      (unsigned long long)k->until);
     }
     return true;

@@ -14,7 +14,7 @@ void kedgei_check_nearest(struct kedgei_audit *a, const struct kedgei_job *job, 
     const struct kedgei_fact *trained = kedgei_trained_before(a, log, &g->job, &g->site, fact->index);
     const struct kedge_st_update *u = trained ? trained->body : NULL;
     struct kedgei_findings *f = &a->findings;
-    if (!kedge_job_spec_goes_near(&job->spec)) {
+    if (!kedge_job_spec_assigns_by_last_model(&job->spec)) {
         kedgei_error(f, KEDGE_AUDIT_GROUP, log, fact->index,
                      "group of site \"%s\": no rule of job \"%s\" gives groups by %s", g->site.s, g->job.s,
                      kedge_group_how_name(g->how));
@@ -132,7 +132,7 @@ void kedgei_nearest_decisions(struct kedgei_replay *r, const struct kedgei_log *
         bool stays = fact->kind == KEDGE_ST_UPDATE && u->update_kind == KEDGE_TRAIN_TRAIN;
         const struct kedgei_job *job =
             moves || stays ? kedgei_job_find(r->a, moves ? &g->job : &u->job) : NULL;
-        if (!job || !job->usable || !kedge_job_spec_goes_near(&job->spec)
+        if (!job || !job->usable || !kedge_job_spec_assigns_by_last_model(&job->spec)
             || (stays && is_stated(log, fact))) {
             continue;
         }

@@ -126,9 +126,9 @@ void kedgei_check_parted(struct kedgei_audit *a, const struct kedgei_job *job, c
     }
 }
 
-bool kedgei_was_together(const struct kedgei_job *job, const struct kedgei_log *log,
-                         const struct kedge_st_evaluation *e, const struct kedgei_round *round,
-                         uint64_t index)
+bool kedgei_unsplit_at_close(const struct kedgei_job *job, const struct kedgei_log *log,
+                             const struct kedge_st_evaluation *e, const struct kedgei_round *round,
+                             uint64_t index)
 {
     const uint64_t at = round->step ? kedgei_anchored_before(log, round->step->index) : index;
     return kedge_job_spec_splits(&job->spec) && e->group == 0

@@ -22,7 +22,7 @@ static bool is_wanted(const struct kedgei_audit *a, const struct kedgei_fact *fa
         return false;
     }
     const struct kedgei_job *job = kedgei_job_find(a, &u->job);
-    return job && job->usable && kedge_job_spec_begins_apart(&job->spec);
+    return job && job->usable && kedge_job_spec_has_model_per_group_at_start(&job->spec);
 }
 
 int kedgei_trained_collect(struct kedgei_audit *a)
@@ -55,7 +55,7 @@ int kedgei_trained_collect(struct kedgei_audit *a)
 /* As kedgei_fact_at. */
 static const struct kedgei_trained *trained_at(const struct kedgei_audit *a, size_t i)
 {
-    kedgei_scratch_breathe(a->main.scratch);
+    kedgei_scratch_evict_if_large(a->main.scratch);
     return &a->trained[i];
 }
 
@@ -89,8 +89,8 @@ static bool chose(const struct kedgei_fact *trained, uint32_t group)
     return trained && ((const struct kedge_st_update *)trained->body)->group == group;
 }
 
-bool kedgei_chose(const struct kedgei_audit *a, const struct kedgei_round *round,
-                  const struct kedgei_log *log, const struct kedge_st_evaluation *e, uint64_t index)
+bool kedgei_choice_matches(const struct kedgei_audit *a, const struct kedgei_round *round,
+                           const struct kedgei_log *log, const struct kedge_st_evaluation *e, uint64_t index)
 {
     uint64_t closed = round && round->step ? kedgei_anchored_before(log, round->step->index) : index;
     return chose(kedgei_trained_before(a, log, &e->job, &e->site, index), e->group)
@@ -109,7 +109,7 @@ struct kedge_hash kedgei_first_model(const struct kedgei_job *job, uint32_t grou
 void kedgei_check_first_models(struct kedgei_audit *a, const struct kedgei_job *job)
 {
     const struct kedge_st_job_opened *o = job->opened->body;
-    uint32_t expected = kedge_job_spec_begins_apart(&job->spec) ? job->spec.groups - 1 : 0;
+    uint32_t expected = kedge_job_spec_has_model_per_group_at_start(&job->spec) ? job->spec.groups - 1 : 0;
     bool fits = o->first_model_count == expected;
     for (uint32_t i = 0; i < o->first_model_count; i++) {
         fits = fits && o->first_models[i].group == i + 1;

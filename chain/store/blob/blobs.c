@@ -372,7 +372,7 @@ int kedge_blobs_compact(struct kedge_blobs *b, uint64_t *ret_freed, struct kedge
     return kedgei_packs_compact(&b->packs, ret_freed, reterr);
 }
 
-void kedge_blobs_cool(const struct kedge_blobs *b, const struct kedge_hash *digest)
+void kedge_blobs_drop_cache(const struct kedge_blobs *b, const struct kedge_hash *digest)
 {
     char path[KEDGE_PATH_MAX];
     struct stat st;

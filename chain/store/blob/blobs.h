@@ -75,7 +75,7 @@ KEDGE_NODISCARD int kedge_blobs_compact(struct kedge_blobs *b, uint64_t *ret_fre
                                         struct kedge_diag *reterr);
 /* Tells the system that the blob will hardly be read again soon: its pages may go to what is written next,
  * instead of memory being claimed anew for every round. Nothing else changes; an absent blob is fine. */
-void kedge_blobs_cool(const struct kedge_blobs *b, const struct kedge_hash *digest);
+void kedge_blobs_drop_cache(const struct kedge_blobs *b, const struct kedge_hash *digest);
 /* Stores the concatenation of the parts, durably; fine when it is there already. */
 KEDGE_NODISCARD int kedge_blobs_put(struct kedge_blobs *b, const struct kedge_view *parts, size_t count,
                                     struct kedge_hash *ret_digest, struct kedge_diag *reterr);

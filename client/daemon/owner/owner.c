@@ -21,7 +21,7 @@ static int usage(FILE *out, int code)
     fputs("Usage: kedge-client status --site DIR [--format json|text]\n"
           "What the daemon of that folder does: state, task, what its last tasks came to, connection, "
           "energy, policy.\n"
-          "Exit codes: 0 it runs, 1 it does not, was signed out, or refuses the main chain; 2 usage, 3 "
+          "Exit codes: 0 it runs, 1 it does not, was revoked, or refuses the main chain; 2 usage, 3 "
           "nothing to read.\n",
           out);
     return code;

@@ -10,7 +10,7 @@
 #include "client/daemon/trainer/trainer.h"
 #include "client/daemon/update/choose.h"
 #include "client/daemon/update/control.h"
-#include "client/daemon/update/left.h"
+#include "client/daemon/update/residual.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 
@@ -251,8 +251,8 @@ static int open_left(struct kedge_client_work *w, struct kedge_train_item *item)
     if (!kedge_job_spec_compact(w->spec, t->kind != KEDGE_SITE_TRAIN)) {
         return KEDGE_OK;
     }
-    return kedge_client_left_open(w, &t->job, t->group == KEDGE_SITE_NONE ? 0 : t->group, &item->in_force,
-                                  &item->left, &item->diag);
+    return kedge_client_residual_open(w, &t->job, t->group == KEDGE_SITE_NONE ? 0 : t->group, &item->in_force,
+                                      &item->left, &item->diag);
 }
 
 /* The update of a training, signed; with it the control variate that it leaves behind. */
@@ -267,12 +267,12 @@ static int make_result(struct kedge_client_work *w, struct kedge_train_item *ite
     if (item->has_control && m->steps == 0) {
         return kedge_diag_set(d, KEDGE_E_TRAINER,
                               "trainer: its answer says 0 steps, by which a control variate "
-                              "can not be divided");
+                              "cannot be divided");
     }
-    struct kedge_client_left *left = item->left.count > 0 ? &item->left : NULL;
+    struct kedge_client_residual *left = item->left.count > 0 ? &item->left : NULL;
     int err = kedge_client_make_update(w, base, out, item->has_control ? &item->control : NULL, left,
                                        m->steps, r, d);
-    err = err || !left ? err : kedge_client_left_keep(w, &t->job, &r->update, left, d);
+    err = err || !left ? err : kedge_client_residual_keep(w, &t->job, &r->update, left, d);
     err = err || !item->has_control ? err
                                     : kedge_client_control_keep(w, &t->job, &r->update, &item->control, d);
     return err ? err : kedge_client_sign_update(w, t, &item->plan, m, r, &item->envelopes[i], d);
@@ -343,7 +343,7 @@ static void train_run(struct kedge_client_work *w, struct kedge_site_item *item)
     t->trouble = w->trouble;
     t->has_left = t->left.count > 0;
     kedge_client_control_close(&t->control);
-    kedge_client_left_close(&t->left);
+    kedge_client_residual_close(&t->left);
     if (w->policy->memory_all > 0) {
         kedge_client_trainer_stop(w); /* what it has would be missing to others */
     }

@@ -4,7 +4,7 @@
 
 #include "client/daemon/energy/energy.h"
 #include "client/daemon/update/control.h"
-#include "client/daemon/update/left.h"
+#include "client/daemon/update/residual.h"
 
 struct kedge_train_item {
     struct kedge_site_item item;
@@ -22,8 +22,8 @@ struct kedge_train_item {
     struct kedge_client_control control; /* … which the work thread reads and changes … */
     bool has_control;                    /* … where the job has one */
     struct kedge_energy_plan plan;
-    struct kedge_client_left left; /* the same of what compression leaves; count 0: updates come whole */
-    bool has_left;                 /* and there was one */
+    struct kedge_client_residual left; /* the same of what compression leaves; count 0: updates come whole */
+    bool has_left;                     /* and there was one */
     char engine[KEDGE_ST_ENGINE_MAX + 1],
         fallback[KEDGE_METRICS_FALLBACK_MAX + 1]; /* of the trainer's answer */
     int err;

@@ -234,7 +234,7 @@ static void drop_models(const struct kedge_client_work *w, const struct kedge_si
 }
 
 /* A model is as long as its spec says, and nothing else is fetched: whatever the coordinator calls it, a file
- * that can not be the job's model would only fill the disk. */
+ * that cannot be the job's model would only fill the disk. */
 static int check_len(struct kedge_client_work *w, const struct kedge_site_effect *fx, struct kedge_diag *d)
 {
     if (fx->blob == KEDGE_SITE_BLOB_SPEC) {

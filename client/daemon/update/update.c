@@ -10,7 +10,7 @@
 #include "client/daemon/energy/energy.h"
 #include "client/daemon/host.h"
 #include "client/daemon/update/control.h"
-#include "client/daemon/update/left.h"
+#include "client/daemon/update/residual.h"
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
 
@@ -56,7 +56,7 @@ static int put_bytes(int fd, struct kedge_hasher *hasher, struct kedge_view v)
 struct training {
     const float *base, *out;
     struct kedge_client_control *control; /* NULL: none */
-    struct kedge_client_left *left;       /* NULL: updates of this job come whole */
+    struct kedge_client_residual *left;   /* NULL: updates of this job come whole */
     uint64_t steps;
 };
 
@@ -175,7 +175,7 @@ static int write_compact(struct kedge_client_work *w, const struct training *t, 
 }
 
 int kedge_client_make_update(struct kedge_client_work *w, const char *base_path, const char *out_path,
-                             struct kedge_client_control *control, struct kedge_client_left *left,
+                             struct kedge_client_control *control, struct kedge_client_residual *left,
                              uint64_t steps, struct kedge_site_result *r, struct kedge_diag *d)
 {
     struct model_file base, out;

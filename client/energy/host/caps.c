@@ -100,14 +100,14 @@ int kedge_caps_restore_kept(const struct kedge_meters *m, const char *kept, stru
             rest = kedge_view_of(end + 1, rest.len - (size_t)(end + 1 - rest.ptr));
             err = put(m, &cap, cap.found);
             if (err) {
-                (void)kedge_diag_set(reterr, err, "%s: can not put back %" PRIu64 " to %s: %s", kept,
+                (void)kedge_diag_set(reterr, err, "%s: cannot put back %" PRIu64 " to %s: %s", kept,
                                      cap.found, cap.where, kedge_strerror(err));
             }
         }
     }
     kedge_buf_deinit(&text);
     if (!err && unlink(kept) != 0) {
-        err = kedge_diag_set(reterr, KEDGE_E_IO, "%s: can not remove it", kept);
+        err = kedge_diag_set(reterr, KEDGE_E_IO, "%s: cannot remove it", kept);
     }
     return err;
 }
@@ -220,7 +220,7 @@ int kedge_caps_set(struct kedge_caps *c, double watts, struct kedge_diag *reterr
             err = put(c->meters, cap, value);
             cap->now = err ? cap->now : value;
             if (err) {
-                (void)kedge_diag_set(reterr, err, "%s: can not set the power cap: %s", cap->where,
+                (void)kedge_diag_set(reterr, err, "%s: cannot set the power cap: %s", cap->where,
                                      kedge_strerror(err));
             }
         }

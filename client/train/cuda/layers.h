@@ -87,12 +87,12 @@ static void conv2d_input(struct kedge_device *dev, const struct kedge_ops_conv2d
     p.c_far = (size_t)s->in * places;
     p.conv = *s;
     p.a = conv_kernel(dev, s, w);
-    p.a.rule = KEDGE_GPU_FOLDED;
+    p.a.rule = KEDGE_GPU_STRIDED_RUNS;
     p.a.row = window;
     p.a.run = window;
     p.a.far = (size_t)s->in * window;
     p.b = kedge_gpu_matrix(dev, dy, mask, 0, 0);
-    p.b.rule = KEDGE_GPU_SPREAD;
+    p.b.rule = KEDGE_GPU_COL2IM;
     kedge_gpu_multiply(dev, &p);
 }
 
@@ -108,7 +108,7 @@ static void conv2d_backward(struct kedge_device *dev, const struct kedge_ops_con
     struct kedge_gpu_product p = kedge_gpu_product_of(dev, s->out, k, n * places, to_w, k);
     p.conv = *s;
     p.a = kedge_gpu_matrix(dev, dy, mask, places, 1);
-    p.a.rule = KEDGE_GPU_FOLDED;
+    p.a.rule = KEDGE_GPU_STRIDED_RUNS;
     p.a.run = places;
     p.a.far = (size_t)s->out * places;
     p.b = kedge_gpu_matrix(dev, x, NULL, 0, 0);

@@ -10,13 +10,13 @@
 #include "client/train/cuda/device.h"
 
 enum kedge_gpu_rule {
-    KEDGE_GPU_MATRIX = 0, /* element (i, k) = data[i · row + k · col] */
-    KEDGE_GPU_FOLDED,     /* data[i · row + (k / run) · far + k % run] */
-    KEDGE_GPU_PATCHES,    /* i = (image, y, x) of the output, k = (channel, ky, kx): x there, 0 outside */
-    KEDGE_GPU_PATCHES_K,  /* i and k the other way round */
-    KEDGE_GPU_SPREAD,     /* i = (image, y, x) of the input, k = (output channel, ky, kx): what the output has
-                           * where this place of the kernel met the input, 0 if nowhere */
-    KEDGE_GPU_EARLIER,    /* as MATRIX one k before; 0 where k is the first of a run (a sequence) */
+    KEDGE_GPU_MATRIX = 0,   /* element (i, k) = data[i · row + k · col] */
+    KEDGE_GPU_STRIDED_RUNS, /* data[i · row + (k / run) · far + k % run] */
+    KEDGE_GPU_PATCHES,      /* i = (image, y, x) of the output, k = (channel, ky, kx): x there, 0 outside */
+    KEDGE_GPU_PATCHES_K,    /* i and k the other way round */
+    KEDGE_GPU_COL2IM,    /* i = (image, y, x) of the input, k = (output channel, ky, kx): what the output has
+                          * where this place of the kernel met the input, 0 if nowhere */
+    KEDGE_GPU_PREV_STEP, /* as MATRIX one k before; 0 where k is the first of a run (a sequence) */
 };
 
 struct kedge_gpu_operand {
@@ -79,15 +79,15 @@ KEDGE_DEVICE size_t kedge_gpu_place(const struct kedge_gpu_product *p, const str
                                     uint32_t i, uint32_t k)
 {
     switch (o->rule) {
-    case KEDGE_GPU_FOLDED:
+    case KEDGE_GPU_STRIDED_RUNS:
         return (size_t)i * o->row + (size_t)(k / o->run) * o->far + k % o->run;
     case KEDGE_GPU_PATCHES:
         return kedge_gpu_patch(&p->conv, i, k);
     case KEDGE_GPU_PATCHES_K:
         return kedge_gpu_patch(&p->conv, k, i);
-    case KEDGE_GPU_SPREAD:
+    case KEDGE_GPU_COL2IM:
         return kedge_gpu_spread(&p->conv, i, k);
-    case KEDGE_GPU_EARLIER:
+    case KEDGE_GPU_PREV_STEP:
         return k % o->run == 0 ? SIZE_MAX : (size_t)i * o->row + (size_t)(k - 1) * o->col;
     case KEDGE_GPU_MATRIX:
     default:

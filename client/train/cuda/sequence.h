@@ -307,7 +307,7 @@ static void lstm_backward(struct kedge_device *dev, const struct kedge_ops_lstm 
     struct kedge_gpu_product p = kedge_gpu_product_of(dev, width, s->hidden, rows, to_hh, s->hidden);
     p.a = kedge_gpu_matrix(dev, saved, NULL, 1, width);
     p.b = kedge_gpu_matrix(dev, a.h, NULL, 1, s->hidden);
-    p.b.rule = KEDGE_GPU_EARLIER;
+    p.b.rule = KEDGE_GPU_PREV_STEP;
     p.b.run = s->steps;
     p.keep = step->keep;
     p.scale = step->by;

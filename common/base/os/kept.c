@@ -276,7 +276,7 @@ int kedge_kept_remove(const char *dir, const uint8_t digest[KEDGE_KEPT_DIGEST], 
             drop(dir, &r.items[i]);
             err = r.items[i].is_gone
                       ? KEDGE_OK
-                      : kedge_diag_set(reterr, KEDGE_E_IO, "%s/%s can not be removed", dir, r.items[i].name);
+                      : kedge_diag_set(reterr, KEDGE_E_IO, "%s/%s cannot be removed", dir, r.items[i].name);
         }
     }
     if (!err && r.count > 0) {

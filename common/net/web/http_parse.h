@@ -32,13 +32,13 @@ struct kedge_http_head {
 };
 
 /* Looks for the end of a head in `in`, whose first `seen` bytes were looked at before. 0 with *ret_len the
- * length of the head, or 0 while it is not whole; else the status with which to refuse what can not become
+ * length of the head, or 0 while it is not whole; else the status with which to refuse what cannot become
  * one. */
 unsigned kedge_http_find_end(struct kedge_view in, size_t seen, size_t *ret_len);
 /* 0, or the status to answer: 400, 405, 411, 413 (a body beyond body_max), 414, 417, 431, 505. `head` is a
  * whole one, with its empty line. *ret is written only with 0. */
 unsigned kedge_http_parse(struct kedge_view head, uint64_t body_max, struct kedge_http_head *ret);
-/* What a range means for a body of `total` bytes: false when it can not be satisfied (416). */
+/* What a range means for a body of `total` bytes: false when it cannot be satisfied (416). */
 bool kedge_http_range_resolve(const struct kedge_http_range *range, uint64_t total, uint64_t *ret_offset,
                               uint64_t *ret_len);
 /* The token of "Bearer TOKEN" (RFC 6750 §2.1; the scheme in any case); false unless it is one. */

@@ -242,7 +242,7 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
     if (job->params.has_root
         && kedge_host_site_find(h, job->params.root_tenant, &job->params.root_site) == KEDGE_COORD_NONE) {
         kedge_log(KEDGE_LOG_WARN, "job",
-                  "job=%s root site %s/%s is not signed in; no round opens before it is", job->spec.name.s,
+                  "job=%s root site %s/%s is not enrolled; no round opens before it is", job->spec.name.s,
                   job->spec.tenants[job->spec.root_tenant].s, job->params.root_site.s);
     }
     *w = (struct submit_work){.work = {{submit_done}, submit_run},

@@ -73,7 +73,7 @@ static int start_site_rotation(struct kedge_host *h, struct kedge_admin_append *
     return KEDGE_OK;
 }
 
-/* The site may be signed in still; the key itself was looked at with all keys that come. */
+/* The site may be enrolled still; the key itself was looked at with all keys that come. */
 static int check_tls_rotation(const struct kedge_host *h, const struct kedge_admin_append *a,
                               struct kedge_diag *d)
 {

@@ -1,4 +1,4 @@
-/* Tenants and sites: added, signed in and out by statements of the tenants' admins. The coordinator only
+/* Tenants and sites: added, enrolled and revoked by statements of the tenants' admins. The coordinator only
  * checks and appends what they signed. */
 #include "coordinator/daemon/admin/admin.h"
 #include <inttypes.h>

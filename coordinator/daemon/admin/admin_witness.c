@@ -1,4 +1,4 @@
-/* Witnesses signed in and out by their tenant's admin. */
+/* Witnesses enrolled and revoked by their tenant's admin. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>

@@ -59,7 +59,7 @@ static int load_revoked(struct kedge_walk *w, uint64_t index)
     return KEDGE_OK;
 }
 
-/* What the ledger says of a witness that was signed out since needs no place; one for which there is none, or
+/* What the ledger says of a witness that was revoked since needs no place; one for which there is none, or
  * whose key somebody else has by now, is said and left out: what a tenant's admin signed must not keep us
  * from starting. */
 static int load_witness(struct kedge_walk *w, uint64_t index)

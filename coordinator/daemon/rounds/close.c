@@ -20,7 +20,7 @@ static uint32_t place_of(const struct kedge_job *job, uint32_t tenant)
 }
 
 /* Models of two rounds ago have been fetched by all who will: the new ones may have their pages. */
-static void cool_former(struct kedge_host *h, const struct close_work *w)
+static void drop_cache_of_former(struct kedge_host *h, const struct close_work *w)
 {
     for (uint32_t i = 0; i < w->former_count; i++) {
         bool current = false;
@@ -28,7 +28,7 @@ static void cool_former(struct kedge_host *h, const struct close_work *w)
             current = current || kedge_hash_eq(&w->former[i], &w->close.result->before[g]);
         }
         if (!current) {
-            kedge_blobs_cool(h->main.blobs, &w->former[i]);
+            kedge_blobs_drop_cache(h->main.blobs, &w->former[i]);
         }
     }
 }
@@ -56,7 +56,7 @@ static void models_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct close_part *part = (struct close_part *)work;
     struct close_work *w = part->close;
-    cool_former(h, w);
+    drop_cache_of_former(h, w);
     if (w->close.result->kind == KEDGE_TASK_PRETRAIN) {
         if (w->close.result->kept) {
             kedge_close_keep(&w->close);
@@ -66,7 +66,7 @@ static void models_run(struct kedge_host *h, struct kedge_work *work)
         part->err = part->err ? part->err : kedgei_close_lists(h, w, &part->diag);
         return;
     }
-    bool weighed = kedge_close_is_light(&w->job->spec);
+    bool weighed = kedge_close_needs_no_files(&w->job->spec);
     part->err = kedgei_close_classes(h, w, &part->diag);
     part->err = part->err || weighed ? part->err : kedge_close_weigh(&w->close);
     part->err = part->err ? part->err : kedge_close_train(&w->close);
@@ -89,7 +89,7 @@ static void finish(struct kedge_host *h, struct close_work *w)
     struct kedge_coord_event ev = {
         .type = KEDGE_EV_ROUND_COMPUTED, .job = job->slot, .round = r->round, .err = failed->err};
     if (failed->err) {
-        kedge_log(KEDGE_LOG_WARN, "round", "job=%s round=%u can not be computed: %s", job->spec.name.s,
+        kedge_log(KEDGE_LOG_WARN, "round", "job=%s round=%u cannot be computed: %s", job->spec.name.s,
                   r->round, failed->diag.text[0] ? failed->diag.text : kedge_strerror(failed->err));
         kedge_host_job_fault(job, "the close of a round", "round %u: %s", r->round, failed->diag.text);
         kedge_round_result_free(r);
@@ -135,7 +135,7 @@ static void start(struct kedge_host *h, struct close_work *w)
 {
     w->models = (struct close_part){.work = {{part_done}, models_run}, .close = w};
     w->lists = (struct close_part){.work = {{part_done}, lists_run}, .close = w};
-    bool both = w->close.result->kind != KEDGE_TASK_PRETRAIN && kedge_close_is_light(&w->job->spec);
+    bool both = w->close.result->kind != KEDGE_TASK_PRETRAIN && kedge_close_needs_no_files(&w->job->spec);
     int err = both ? kedge_close_weigh(&w->close) : KEDGE_OK;
     w->models.err = err;
     w->parts_left = !err && both ? 2 : 1;

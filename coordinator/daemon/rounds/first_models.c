@@ -31,7 +31,7 @@ int kedge_first_models_make(struct kedge_host *h, struct kedge_job *job, struct 
     int err = KEDGE_OK;
     for (uint32_t g = 0; g < kedge_job_spec_models(&job->spec) && !err; g++) {
         job->first_models[g] = job->initial_model;
-        if (g > 0 && kedge_job_spec_begins_apart(&job->spec)) {
+        if (g > 0 && kedge_job_spec_has_model_per_group_at_start(&job->spec)) {
             err = make_one(h, job, g, d);
         }
     }
@@ -41,7 +41,8 @@ int kedge_first_models_make(struct kedge_host *h, struct kedge_job *job, struct 
 void kedge_first_models_state(const struct kedge_job *job, struct kedge_st_job_opened *ret,
                               struct kedge_hash *refs, size_t *ref_count)
 {
-    for (uint32_t g = 1; kedge_job_spec_begins_apart(&job->spec) && g < job->spec.groups; g++) {
+    for (uint32_t g = 1; kedge_job_spec_has_model_per_group_at_start(&job->spec) && g < job->spec.groups;
+         g++) {
         ret->first_models[ret->first_model_count++] =
             (struct kedge_st_first_model){.group = g, .model = job->first_models[g]};
         refs[(*ref_count)++] = job->first_models[g];

@@ -1,5 +1,5 @@
 /* What the main chain records of a job: opened, round opened, round closed, job closed. A batch
- * is made once, signed when it is handed over, and kept until it is durable, so that asking again can not
+ * is made once, signed when it is handed over, and kept until it is durable, so that asking again cannot
  * make a second truth. */
 #include "coordinator/daemon/rounds/rounds.h"
 

@@ -32,7 +32,7 @@ void kedge_host_troubled(struct kedge_host *h, uint32_t site, struct kedge_job *
 void kedge_host_trouble_over(struct kedge_host *h, uint32_t site, struct kedge_job *job);
 void kedge_troubles_free(struct kedge_troubles *t);
 const struct kedge_trouble_row *kedge_troubles_find(const struct kedge_troubles *t, uint32_t site);
-/* Sites that have said that they can not serve the job now. */
+/* Sites that have said that they cannot serve the job now. */
 uint32_t kedge_host_troubles_unable(const struct kedge_host *h, const struct kedge_job *job);
 /* Says in the log why the job halts or fails, and keeps it for job-closed: reasons and how many, no names. */
 void kedge_host_troubles_tell(struct kedge_host *h, struct kedge_job *job);

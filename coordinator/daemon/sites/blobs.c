@@ -143,8 +143,8 @@ static void get_run(struct kedge_host *h, struct kedge_work *work)
     int err = base.fd >= 0 && base.size == blob.size && len > 0 ? send_since(w, &blob, &base, len)
                                                                 : send_plain(w, &blob, len);
     if (err) {
-        kedge_log(KEDGE_LOG_ERROR, "blob-read", "a blob can not be read: %s", kedge_strerror(err));
-        kedge_host_reply_error(w->req, err, 1000, "the blob can not be read");
+        kedge_log(KEDGE_LOG_ERROR, "blob-read", "a blob cannot be read: %s", kedge_strerror(err));
+        kedge_host_reply_error(w->req, err, 1000, "the blob cannot be read");
     }
     kedge_blob_file_close(&base);
     kedge_blob_file_close(&blob);
@@ -284,7 +284,7 @@ static void put_run(struct kedge_host *h, struct kedge_work *work)
     int err = KEDGE_OK;
     if (!w->upload->file) {
         if (!kedge_hash_eq(&w->former, &w->digest)) {
-            kedge_blobs_cool(w->blobs, &w->former);
+            kedge_blobs_drop_cache(w->blobs, &w->former);
         }
         err = kedge_upload_open_under(w->blobs, &w->name, &w->key, &w->digest, w->total, &w->upload->file,
                                       &at, &w->diag);

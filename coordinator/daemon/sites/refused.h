@@ -23,7 +23,7 @@ struct kedge_refused_update {
 };
 
 /* Is this refusal of this statement one that is signed? Of class REJECT, of an update, by a site that is
- * signed in: all else may pass, or is about nobody's work. */
+ * enrolled: all else may pass, or is about nobody's work. */
 bool kedge_host_refuses(const struct kedge_host *h, uint32_t site, const struct kedge_statement *st, int err);
 /* Signs, keeps, answers; where that fails, the answer is a plain error. */
 void kedge_host_refuse(struct kedge_host *h, const struct kedge_refused_update *u);

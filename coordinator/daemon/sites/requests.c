@@ -237,7 +237,7 @@ static void handle_ended(struct kedge_host *h, struct kedge_net_request *req, ui
     kedge_host_step(h, &ev);
 }
 
-/* Requests of a site that is signed in. */
+/* Requests of a site that is enrolled. */
 static void handle_site_request(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
                                 const struct kedge_msg *msg)
 {
@@ -312,18 +312,18 @@ static void dispatch(struct kedge_host *h, struct kedge_net_request *req, const 
         if (kedge_host_witness_is_active(h, witness)) {
             kedge_host_witness_request(h, req, witness, msg);
         } else {
-            kedge_host_reply_error(req, KEDGE_E_REVOKED, 0, "this witness was signed out by its tenant");
+            kedge_host_reply_error(req, KEDGE_E_REVOKED, 0, "this witness was revoked by its tenant");
         }
         return;
     }
     uint32_t site = kedge_host_site_by_key(h, &peer->key);
     if (site == KEDGE_COORD_NONE) { /* also just after a start, of which a stranger learns nothing */
         kedge_host_reply_error(req, KEDGE_E_NOT_ENROLLED, 5000,
-                               "this site is not signed in by its tenant; enrol it with a token first");
+                               "this site is not enrolled by its tenant; enrol it with a token first");
     } else if (!h->begun) {
         kedge_host_reply_error(req, KEDGE_E_BUSY, KEDGE_SETTLE_RETRY_MS, KEDGE_SETTLE_TEXT);
     } else if (!h->sites[site].active) {
-        kedge_host_reply_error(req, KEDGE_E_REVOKED, 0, "this site was signed out by its tenant");
+        kedge_host_reply_error(req, KEDGE_E_REVOKED, 0, "this site was revoked by its tenant");
     } else {
         handle_site_request(h, req, site, msg);
     }

@@ -440,7 +440,7 @@ void kedge_host_receipt(struct kedge_host *h, uint32_t request, uint32_t tenant,
     err = err ? err : kedge_ledger_inclusion(l, leaf, size, &path);
     err = err ? err : kedge_ledger_leaf_hash(l, leaf, &leaf_hash);
     if (err) {
-        kedge_host_reply_error(req, err, 1000, "the receipt can not be made");
+        kedge_host_reply_error(req, err, 1000, "the receipt cannot be made");
     } else {
         msg.u.receipt.log = h->tenants[tenant].id;
         msg.u.receipt.leaf_index = leaf;

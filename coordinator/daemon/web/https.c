@@ -62,7 +62,7 @@ static void refuse_error(struct kedge_http_request *req, uint64_t offset, int er
     } else if (kedge_err_class(err) == KEDGE_CLASS_FULL || kedge_err_class(err) == KEDGE_CLASS_RETRY) {
         refuse(req, offset, 503, "Retry-After: 1\r\n");
     } else {
-        kedge_log(KEDGE_LOG_ERROR, "https", "a resource can not be read: %s", kedge_strerror(err));
+        kedge_log(KEDGE_LOG_ERROR, "https", "a resource cannot be read: %s", kedge_strerror(err));
         refuse(req, offset, 500, NULL);
     }
 }

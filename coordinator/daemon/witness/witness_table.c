@@ -25,7 +25,7 @@ uint32_t kedge_host_witness_count(const struct kedge_host *h)
 
 uint32_t kedge_host_witness_by_key(const struct kedge_host *h, const struct kedge_public_key *tls_key)
 {
-    uint32_t found = KEDGE_COORD_NONE; /* one that is signed out, unless there is another */
+    uint32_t found = KEDGE_COORD_NONE; /* one that is revoked, unless there is another */
     for (uint32_t i = 0; i < h->witnesses->count; i++) {
         const struct kedgei_witness *w = &h->witnesses->rows[i];
         if (kedge_public_key_eq(&w->tls_key, tls_key) && (w->active || found == KEDGE_COORD_NONE)) {
@@ -51,7 +51,7 @@ bool kedge_host_witness_is_active(const struct kedge_host *h, uint32_t witness)
     return h->witnesses->rows[witness].active;
 }
 
-/* A place for a new row: one that is signed out is given up. */
+/* A place for a new row: one that is revoked is given up. */
 static struct kedgei_witness *free_row(struct kedge_witnesses *w)
 {
     for (uint32_t i = 0; i < w->count; i++) {

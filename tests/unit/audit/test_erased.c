@@ -128,7 +128,7 @@ START_TEST(control_variates_rest_on_updates)
     struct kedge_audit_report r = judged(true, false);
     ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
     ck_assert_ptr_nonnull(text_with(&r, "the aggregates of rounds 2 can"));
-    ck_assert_ptr_nonnull(text_with(&r, "the server's steps of rounds 2 can not be replayed"));
+    ck_assert_ptr_nonnull(text_with(&r, "the server's steps of rounds 2 cannot be replayed"));
     ck_assert_uint_eq(r.counts.decisions_erased, 2);
     ck_assert_uint_eq(r.counts.decisions + 2, whole.counts.decisions);
     kedge_audit_report_deinit(&r);
@@ -142,7 +142,7 @@ START_TEST(groups_rest_on_updates)
     ck_assert_uint_gt(erase(&(struct order){.rounds_to = 0}), 0); /* round 0: pre-training */
     struct kedge_audit_report r = judged(true, false);
     ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
-    ck_assert_ptr_nonnull(text_with(&r, "the groupings of rounds 0 can not be replayed"));
+    ck_assert_ptr_nonnull(text_with(&r, "the groupings of rounds 0 cannot be replayed"));
     ck_assert_ptr_nonnull(text_with(&r, "group 0: the directions of rounds 0"));
     ck_assert_ptr_nonnull(text_with(&r, "which group a site is given, "));
     ck_assert_ptr_nonnull(text_with(&r, "group 0: the aggregates of rounds 0 can"));
@@ -160,10 +160,10 @@ START_TEST(directions_rest_on_updates_again)
     ck_assert_uint_eq(erase(&(struct order){.rounds_to = 0}), 3);
     struct kedge_audit_report r = judged(true, false);
     ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
-    ck_assert_ptr_nonnull(text_with(&r, "group 0: the directions of rounds 0, 2 can not be replayed"));
-    ck_assert_ptr_nonnull(text_with(&r, "group 1: the directions of rounds 0, 2 can not be replayed"));
-    ck_assert_ptr_nonnull(text_with(&r, "which groups are alike or hold two kinds behind rounds 2 can not"));
-    ck_assert_ptr_nonnull(text_with(&r, "which group a site is given, 3 times, can not be replayed"));
+    ck_assert_ptr_nonnull(text_with(&r, "group 0: the directions of rounds 0, 2 cannot be replayed"));
+    ck_assert_ptr_nonnull(text_with(&r, "group 1: the directions of rounds 0, 2 cannot be replayed"));
+    ck_assert_ptr_nonnull(text_with(&r, "which groups are alike or hold two kinds behind rounds 2 cannot"));
+    ck_assert_ptr_nonnull(text_with(&r, "which group a site is given, 3 times, cannot be replayed"));
     /* two aggregates, a grouping, four directions, what follows from two of them, three groups */
     ck_assert_uint_eq(r.counts.decisions_erased, 11);
     ck_assert_uint_eq(r.counts.decisions + 11, whole.counts.decisions);

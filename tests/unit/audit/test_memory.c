@@ -315,7 +315,7 @@ START_TEST(test_sort_of_what_is_sorted)
     for (size_t n = 0; n < WIDE_ROWS; n++) {
         rows[n].key = n;
         if (n % 1024 == 0) {
-            kedgei_scratch_breathe(&s);
+            kedgei_scratch_evict_if_large(&s);
         }
     }
     most_pages = 0;

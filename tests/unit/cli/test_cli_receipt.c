@@ -240,7 +240,7 @@ START_TEST(test_lies)
         ck_assert_str_eq(json_string_value(json_object_get(error, "code")), "UNKNOWN");
         ck_assert_ptr_nonnull(strstr(json_string_value(json_object_get(error, "message")), "prove"));
         json_decref(root);
-        ck_assert(!strstr(err_out, "for good") && !strstr(err_out, "Signed in")
+        ck_assert(!strstr(err_out, "for good") && !strstr(err_out, "Enrolled")
                   && !strstr(err_out, "in force"));
         ck_assert_msg(!kedge_file_exists(at("receipts")) || _i == CANCEL || _i == SUBMIT,
                       "%s: a lie was kept", commands[_i].words);

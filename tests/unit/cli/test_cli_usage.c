@@ -413,7 +413,7 @@ START_TEST(test_arguments_are_text)
 }
 END_TEST
 
-/* What can not work leaves no folder behind, whose settings would hold from then on. */
+/* What cannot work leaves no folder behind, whose settings would hold from then on. */
 START_TEST(test_poc_leaves_nothing)
 {
     make_scratch();

@@ -29,7 +29,7 @@ START_TEST(test_enrolment)
     site_start(&h, &memory);
     ck_assert_str_eq(h.text, "enroll");
     struct kedge_site_event ev = {.type = KEDGE_SITE_EV_REPLY, .serial = h.call};
-    ev.reply.kind = KEDGE_SITE_REPLY_ENROLLED; /* not yet signed in by the tenant */
+    ev.reply.kind = KEDGE_SITE_REPLY_ENROLLED; /* not yet enrolled by the tenant */
     site_step(&h, &ev);
     ck_assert_str_eq(h.text, "");
     site_timer(&h);

@@ -16,7 +16,7 @@ static void fails(struct host *h, const char *job, enum kedge_trouble why)
     site_step(h, &ev);
 }
 
-/* A trainer that can not train is not asked ten times a second: the pause of its job grows from task to task,
+/* A trainer that cannot train is not asked ten times a second: the pause of its job grows from task to task,
  * and one that went well ends that. */
 START_TEST(test_failing_trainer)
 {

@@ -1,4 +1,4 @@
-/* Sites that can not serve a task: rounds do not wait for them, nobody asks them meanwhile, and what is told.
+/* Sites that cannot serve a task: rounds do not wait for them, nobody asks them meanwhile, and what is told.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -173,7 +173,7 @@ START_TEST(nothing_that_came_is_lost)
     host_main(&h, KEDGE_OK);
     ended(&h, 1, 1, KEDGE_TROUBLE_DISK, 600, 51);
     EXPECT(&h, "noted q51 ended; training>halted SITES");
-    poll_anew(&h, 0, 102); /* the first has made room: it is drawn, for the second can not */
+    poll_anew(&h, 0, 102); /* the first has made room: it is drawn, for the second cannot */
     EXPECT(&h, "halted>training; round-opened r1 draw 2");
     host_main(&h, KEDGE_OK);
     EXPECT(&h, "task q102 s0 train r1 g0 base=1");

@@ -94,7 +94,7 @@ START_TEST(test_update_refused)
 }
 END_TEST
 
-/* A round that can not be opened, or closed. */
+/* A round that cannot be opened, or closed. */
 START_TEST(test_round_refused)
 {
     struct host h;
@@ -135,7 +135,7 @@ START_TEST(test_opening_refused)
 }
 END_TEST
 
-/* What can not end as completed ends as failed; a job-closed that fails is tried again. */
+/* What cannot end as completed ends as failed; a job-closed that fails is tried again. */
 START_TEST(test_completion_refused)
 {
     struct host h;
@@ -205,7 +205,7 @@ START_TEST(test_cancel_update)
 }
 END_TEST
 
-/* … nor for a round that can not be opened, also when the operator had halted it before. */
+/* … nor for a round that cannot be opened, also when the operator had halted it before. */
 START_TEST(test_cancel_round)
 {
     struct host h;

@@ -76,7 +76,7 @@ START_TEST(rates)
 }
 END_TEST
 
-/* Worth of choices, by the formulas and nothing else; -INFINITY when a device can not. */
+/* Worth of choices, by the formulas and nothing else; -INFINITY when a device cannot. */
 static double worth_of(const struct kedge_plan_setting *s, const struct kedge_plan_device *devices,
                        const struct kedge_plan_choice *choices, uint32_t count, double price)
 {

@@ -170,7 +170,7 @@ START_TEST(test_shares)
 }
 END_TEST
 
-/* The world's own record, seen from outside: what real signatures prove can not be proved of anything else.
+/* The world's own record, seen from outside: what real signatures prove cannot be proved of anything else.
  */
 START_TEST(test_real_proofs)
 {

@@ -156,7 +156,7 @@ START_TEST(a_bend_adds_what_it_says)
     float towards[PARAMS_MAX], plain[PARAMS_MAX];
     make_problem(_i, &p);
     for (int k = 0; k < 3; k++) {
-        struct kedge_train_bend bend = {.pull = pulls[k], .towards = towards};
+        struct kedge_proximal_term bend = {.pull = pulls[k], .towards = towards};
         struct kedge_net *net;
         ck_assert_int_eq(kedge_net_new(&p.spec, BATCH, &net, NULL), KEDGE_OK);
         float *w = kedge_net_weights(net);
@@ -169,7 +169,7 @@ START_TEST(a_bend_adds_what_it_says)
         for (uint64_t i = 0; i < p.count; i++) {
             w[i] = (float)p.w[i];
         }
-        double bent = kedge_net_step_bent(net, p.x, p.labels, BATCH, 0.0625, p.l2, &bend);
+        double bent = kedge_net_step_proximal(net, p.x, p.labels, BATCH, 0.0625, p.l2, &bend);
         ck_assert_double_eq(loss, bent); /* the loss is that before the step, without the pull */
         for (uint64_t i = 0; i < p.count; i++) {
             double expected = (double)plain[i] - 0.0625 * (pulls[k] * p.w[i] - (double)towards[i]);

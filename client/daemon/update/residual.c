@@ -1,4 +1,4 @@
-#include "client/daemon/update/left.h"
+#include "client/daemon/update/residual.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static int paths_of(const struct kedge_client_work *w, const struct kedge_id *jo
     return err ? err : kedge_client_path(w->h, next, "left/%s.next", job->s);
 }
 
-static size_t file_len(const struct kedge_client_left *l)
+static size_t file_len(const struct kedge_client_residual *l)
 {
     return HEAD + (size_t)l->count * sizeof *l->values;
 }
@@ -30,8 +30,8 @@ static void sum_of(const uint8_t *file, size_t len, struct kedge_hash *ret)
 }
 
 /* KEDGE_E_NOT_FOUND: there is no such file, or it goes with another update. */
-static int read_file(const char *path, const struct kedge_site_digest *update, struct kedge_client_left *l,
-                     struct kedge_diag *d)
+static int read_file(const char *path, const struct kedge_site_digest *update,
+                     struct kedge_client_residual *l, struct kedge_diag *d)
 {
     struct kedge_map map;
     struct kedge_hash sum;
@@ -57,7 +57,7 @@ static int read_file(const char *path, const struct kedge_site_digest *update, s
 
 /* The one that goes with the update becomes the file in force, so that the next one can take its place. */
 static int find(struct kedge_client_work *w, const struct kedge_id *job,
-                const struct kedge_site_digest *update, struct kedge_client_left *l, struct kedge_diag *d)
+                const struct kedge_site_digest *update, struct kedge_client_residual *l, struct kedge_diag *d)
 {
     char now[KEDGE_PATH_MAX], next[KEDGE_PATH_MAX], dir[KEDGE_PATH_MAX];
     int err = paths_of(w, job, now, next);
@@ -70,12 +70,12 @@ static int find(struct kedge_client_work *w, const struct kedge_id *job,
     return err == KEDGE_E_NOT_FOUND || err == KEDGE_E_CORRUPT ? read_file(now, update, l, d) : err;
 }
 
-int kedge_client_left_open(struct kedge_client_work *w, const struct kedge_id *job, uint32_t group,
-                           const struct kedge_site_digest *in_force, struct kedge_client_left *ret,
-                           struct kedge_diag *d)
+int kedge_client_residual_open(struct kedge_client_work *w, const struct kedge_id *job, uint32_t group,
+                               const struct kedge_site_digest *in_force, struct kedge_client_residual *ret,
+                               struct kedge_diag *d)
 {
     static const struct kedge_site_digest none;
-    struct kedge_client_left l = {.count = w->layout.values_count, .group = group};
+    struct kedge_client_residual l = {.count = w->layout.values_count, .group = group};
     char dir[KEDGE_PATH_MAX];
     int err = kedge_client_path(w->h, dir, "left");
     err = err ? err : kedge_dir_make(dir, 0700, d);
@@ -102,22 +102,22 @@ int kedge_client_left_open(struct kedge_client_work *w, const struct kedge_id *j
         memset(l.values, 0, (size_t)l.count * sizeof *l.values);
     }
     if (err) {
-        kedge_client_left_close(&l);
+        kedge_client_residual_close(&l);
         return err;
     }
     *ret = l;
     return KEDGE_OK;
 }
 
-void kedge_client_left_close(struct kedge_client_left *l)
+void kedge_client_residual_close(struct kedge_client_residual *l)
 {
     kedge_mem_free(l->file);
-    *l = (struct kedge_client_left){.count = 0};
+    *l = (struct kedge_client_residual){.count = 0};
 }
 
-int kedge_client_left_keep(struct kedge_client_work *w, const struct kedge_id *job,
-                           const struct kedge_site_digest *update, struct kedge_client_left *l,
-                           struct kedge_diag *d)
+int kedge_client_residual_keep(struct kedge_client_work *w, const struct kedge_id *job,
+                               const struct kedge_site_digest *update, struct kedge_client_residual *l,
+                               struct kedge_diag *d)
 {
     char now[KEDGE_PATH_MAX], next[KEDGE_PATH_MAX];
     struct kedge_hash sum;

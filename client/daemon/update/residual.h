@@ -8,13 +8,13 @@
  * update has left that was not taken is forgotten with it, for the whole of it is lost. Unlike those nothing
  * depends on it: where the file that counts is not there or damaged, the site goes on with nothing left, and
  * says so. */
-#ifndef KEDGE_CLIENT_DAEMON_UPDATE_LEFT_H
-#define KEDGE_CLIENT_DAEMON_UPDATE_LEFT_H
+#ifndef KEDGE_CLIENT_DAEMON_UPDATE_RESIDUAL_H
+#define KEDGE_CLIENT_DAEMON_UPDATE_RESIDUAL_H
 
 #include "client/daemon/host.h"
 
 /* Of one training. */
-struct kedge_client_left {
+struct kedge_client_residual {
     uint64_t count; /* values of a model */
     uint32_t group; /* whose model was trained: nothing is carried over from another group's */
     uint8_t *file;  /* owned: what the file holds, … */
@@ -24,13 +24,13 @@ struct kedge_client_left {
 
 /* Reads what is left in the group by the update in_force (zero: by none). KEDGE_E_NOMEM; KEDGE_E_IO. Close
  * after success. */
-KEDGE_NODISCARD int kedge_client_left_open(struct kedge_client_work *w, const struct kedge_id *job,
-                                           uint32_t group, const struct kedge_site_digest *in_force,
-                                           struct kedge_client_left *ret, struct kedge_diag *d);
-void kedge_client_left_close(struct kedge_client_left *l);
+KEDGE_NODISCARD int kedge_client_residual_open(struct kedge_client_work *w, const struct kedge_id *job,
+                                               uint32_t group, const struct kedge_site_digest *in_force,
+                                               struct kedge_client_residual *ret, struct kedge_diag *d);
+void kedge_client_residual_close(struct kedge_client_residual *l);
 /* Makes what is now in `values` durable as that which this update has left. */
-KEDGE_NODISCARD int kedge_client_left_keep(struct kedge_client_work *w, const struct kedge_id *job,
-                                           const struct kedge_site_digest *update,
-                                           struct kedge_client_left *l, struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_client_residual_keep(struct kedge_client_work *w, const struct kedge_id *job,
+                                               const struct kedge_site_digest *update,
+                                               struct kedge_client_residual *l, struct kedge_diag *d);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/daemon/update/left.h"
+#include "client/daemon/update/residual.h"
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
 #include "tests/fixtures/run.h"
@@ -64,19 +64,19 @@ static struct kedge_site_result train(uint32_t seed, uint32_t group, const struc
                                       int32_t *sent, int32_t *left)
 {
     struct kedge_site_result r = {.job = job};
-    struct kedge_client_left l;
+    struct kedge_client_residual l;
     struct kedge_diag d = {.text = ""};
     struct kedge_buf file;
     char path[KEDGE_PATH_MAX];
     write_model(path_of("work/base"), 0);
     write_model(path_of("work/out"), seed);
-    ck_assert_int_eq(kedge_client_left_open(&work, &job, group, in_force, &l, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_client_residual_open(&work, &job, group, in_force, &l, &d), KEDGE_OK);
     ck_assert_int_eq(
         kedge_client_make_update(&work, path_of("work/base"), path_of("work/out"), NULL, &l, 1, &r, &d),
         KEDGE_OK);
-    ck_assert_int_eq(kedge_client_left_keep(&work, &job, &r.update, &l, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_client_residual_keep(&work, &job, &r.update, &l, &d), KEDGE_OK);
     memcpy(left, l.values, VALUES * sizeof *left);
-    kedge_client_left_close(&l);
+    kedge_client_residual_close(&l);
     kedge_buf_init(&file, 1 << 20);
     ck_assert_int_eq(kedge_client_work_path(&work, "update", &r.update, path), KEDGE_OK);
     ck_assert_int_eq(kedge_file_read(path, &file, NULL), KEDGE_OK);
@@ -127,16 +127,16 @@ END_TEST
 START_TEST(test_crash)
 {
     int32_t sent[VALUES], left[3][VALUES], again[VALUES];
-    struct kedge_client_left l;
+    struct kedge_client_residual l;
     struct kedge_diag d = {.text = ""};
     open_folder(KEDGE_COMPACT_TOPK_INT8, 10000, KEDGE_COMPACT_SHARE_ONE);
     struct kedge_site_result one = train(1, 0, &none, sent, left[0]);
     struct kedge_site_result two = train(2, 0, &one.update, sent, left[1]);
     for (int which = 0; which < 2; which++) { /* the former first: the later one stays where it is */
-        ck_assert_int_eq(kedge_client_left_open(&work, &job, 0, which ? &two.update : &one.update, &l, &d),
-                         KEDGE_OK);
+        ck_assert_int_eq(
+            kedge_client_residual_open(&work, &job, 0, which ? &two.update : &one.update, &l, &d), KEDGE_OK);
         ck_assert_mem_eq(l.values, left[which], sizeof left[0]);
-        kedge_client_left_close(&l);
+        kedge_client_residual_close(&l);
     }
     /* a training of the same again makes the same */
     struct kedge_site_result three = train(3, 0, &two.update, sent, left[2]);
@@ -150,11 +150,11 @@ END_TEST
 static void check_nothing_left(const struct kedge_site_digest *in_force, uint32_t group)
 {
     static const int32_t zero[VALUES];
-    struct kedge_client_left l;
+    struct kedge_client_residual l;
     struct kedge_diag d = {.text = ""};
-    ck_assert_int_eq(kedge_client_left_open(&work, &job, group, in_force, &l, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_client_residual_open(&work, &job, group, in_force, &l, &d), KEDGE_OK);
     ck_assert_mem_eq(l.values, zero, sizeof zero);
-    kedge_client_left_close(&l);
+    kedge_client_residual_close(&l);
 }
 
 START_TEST(test_lost_and_damaged)

@@ -39,9 +39,9 @@ static const char *check_left_out(const struct kedgei_job *job, const struct ked
                                                                  : NULL;
 }
 
-const char *kedgei_row_given(const struct kedgei_job *job, const struct kedgei_round *round,
-                             const struct kedgei_log *log, const struct kedgei_fact *update,
-                             const struct kedge_input_row *row)
+const char *kedgei_assignment_matches_row(const struct kedgei_job *job, const struct kedgei_round *round,
+                                          const struct kedgei_log *log, const struct kedgei_fact *update,
+                                          const struct kedge_input_row *row)
 {
     const struct kedge_st_update *u = update->body;
     const struct kedgei_fact *fact = kedgei_group_behind(log, &job->id, &row->site, row->leaf);
