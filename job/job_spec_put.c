@@ -17,11 +17,19 @@ static void put_real(double v, struct kedge_buf *out)
     kedge_buf_put_str(out, text);
 }
 
-/* As text: all of them read "0.5" and 0.5 alike, and these digits are exact. */
+/* The shortest text of these digits: 0, 1, 0.25. */
 static void put_share(uint32_t millionths, struct kedge_buf *out)
 {
-    kedge_buf_printf(out, millionths == 0 ? "0" : "%" PRIu32 ".%06" PRIu32, millionths / KEDGE_SHARE_ONE,
-                     millionths % KEDGE_SHARE_ONE);
+    uint32_t whole = millionths / KEDGE_SHARE_ONE, part = millionths % KEDGE_SHARE_ONE;
+    int places = part > 0 ? 6 : 0;
+    for (; part > 0 && part % 10 == 0; places--) {
+        part /= 10;
+    }
+    if (places > 0) {
+        kedge_buf_printf(out, "%" PRIu32 ".%0*" PRIu32, whole, places, part);
+    } else {
+        kedge_buf_printf(out, "%" PRIu32, whole);
+    }
 }
 
 /* ---- keys of their own ---- */

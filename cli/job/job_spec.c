@@ -10,6 +10,18 @@
 
 enum { PRINTED_MAX = 2 * KEDGE_SPEC_MAX, SCHEMA_MAX = 1 << 18 };
 
+/* For people as it is, for programs within the answer that all commands give. */
+static int tell(struct kedge_cli *c, const struct kedge_buf *out)
+{
+    struct kedge_diag d = {.text = ""};
+    if (!c->json) {
+        fwrite(out->ptr, 1, out->len, stdout);
+        return 0;
+    }
+    json_t *o = json_loadb((const char *)out->ptr, out->len, 0, NULL);
+    return o ? kedge_cli_ok(c, o) : kedge_cli_fail(c, kedge_diag_set(&d, KEDGE_E_NOMEM, "out of memory"), &d);
+}
+
 static int fail_spec(struct kedge_cli *c, int err, const struct kedge_diag *d)
 {
     return err == KEDGE_E_NOT_FOUND || err == KEDGE_E_IO || err == KEDGE_E_NOMEM
@@ -48,10 +60,7 @@ static int tell_spec(struct kedge_cli *c, const char *path)
     kedge_buf_init(&text, KEDGE_SPEC_MAX);
     kedge_buf_init(&out, PRINTED_MAX);
     int err = print_spec(path, spec, &text, &out, &d);
-    int code = err ? fail_spec(c, err, &d) : 0;
-    if (!err) {
-        fwrite(out.ptr, 1, out.len, stdout);
-    }
+    int code = err ? fail_spec(c, err, &d) : tell(c, &out);
     kedge_buf_deinit(&out);
     kedge_buf_deinit(&text);
     kedge_mem_free(spec);
@@ -64,12 +73,7 @@ static int tell_schema(struct kedge_cli *c)
     struct kedge_buf out;
     kedge_buf_init(&out, SCHEMA_MAX);
     kedge_job_spec_put_schema(&out);
-    int err = out.err, code = 0;
-    if (err) {
-        code = kedge_cli_fail(c, kedge_diag_set(&d, err, "out of memory"), &d);
-    } else {
-        fwrite(out.ptr, 1, out.len, stdout);
-    }
+    int code = out.err ? kedge_cli_fail(c, kedge_diag_set(&d, out.err, "out of memory"), &d) : tell(c, &out);
     kedge_buf_deinit(&out);
     return code;
 }
