@@ -256,7 +256,7 @@ const struct kedge_command kedge_commands[] = {
      "kedge anchor verify anchor.json --checkpoint main.checkpoint"},
     {"sim", "", kedge_cmd_sim,
      "SPEC.json [--out DIR] [--resume] [--compare A,B,…] [--seeds N] [--threads N] [--processes N] "
-     "[--save-every ROUNDS] [--export DIR]",
+     "[--save-every ROUNDS] [--export DIR] [--print-job]",
      "simulate a federation: learning (a spec with data) or the protocol", KEDGE_FOR_RESEARCH,
      "kedge sim spec.json --compare fedavg,flexcfl --seeds 3 --out runs"},
     {"doctor", "", kedge_cmd_doctor, "[DIR]", "check an installation and say how to mend it", KEDGE_FOR_START,

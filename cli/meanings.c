@@ -125,6 +125,7 @@ static const struct {
     {"sim", "SPEC.json", "the spec; docs/cli.md lists its keys"},
     {"sim", "--out", "keep results, plots and models there"},
     {"sim", "--export", "run nothing: write the job and its sites' samples into this folder"},
+    {"sim", "--print-job", "run nothing: print the job that the spec stands for"},
     {"sim", "--resume", "go on with the results in --out"},
     {"sim", "--seeds", "with --compare: so many seeds, for a confidence interval"},
     {"site enroll", "--ttl", "how long the token is good (86,400, which is a day)"},

@@ -195,7 +195,7 @@ static int run_all(struct kedge_cli *c, const struct kedge_cli_sim *s)
     return kedge_cli_answer(c, data, broken ? 1 : 0);
 }
 
-/* A spec without "data", "preset" or "synthetic_updates". */
+/* A spec without "world" or "preset". */
 static int run_protocol(struct kedge_cli *c, const char *path, struct kedge_view text,
                         const struct kedge_cli_learn *learn)
 {
@@ -204,7 +204,7 @@ static int run_protocol(struct kedge_cli *c, const char *path, struct kedge_view
     const char *option = kedge_cli_learn_option_of(learn);
     int err = kedge_cli_sim_parse(text, &s, &d);
     if (!err && option) {
-        return kedge_cli_usage(c, "%s is for learning simulations, whose spec has \"data\" or \"preset\"",
+        return kedge_cli_usage(c, "%s is for learning simulations, whose spec has \"world\" or \"preset\"",
                                option);
     }
     /* 1 is the answer "a rule was broken": a spec that is none must not look like it. */
@@ -218,6 +218,7 @@ int kedge_cmd_sim(struct kedge_cli *c)
     struct kedge_cli_learn learn = {.run = kedge_protocol_run};
     struct kedge_buf text;
     const char *export = kedge_cli_option(c, "export", NULL);
+    bool print_job = kedge_cli_flag(c, "print-job");
     if (!kedge_cli_learn_options(c, &learn) || !kedge_cli_no_more(c, 1)) {
         return 2;
     }
@@ -231,10 +232,12 @@ int kedge_cmd_sim(struct kedge_cli *c)
     } else if (kedge_learn_spec_is(kedge_buf_view(&text))) {
         learn.path = path;
         learn.text = kedge_buf_view(&text);
-        code = export ? kedge_cli_sim_export(&learn, export) : kedge_cli_sim_learn(&learn);
-    } else if (export) {
-        code =
-            kedge_cli_usage(c, "--export is for learning simulations, whose spec has \"data\" or \"preset\"");
+        code = print_job ? kedge_cli_sim_print_job(&learn)
+               : export  ? kedge_cli_sim_export(&learn, export)
+                         : kedge_cli_sim_learn(&learn);
+    } else if (export || print_job) {
+        code = kedge_cli_usage(c, "%s is for learning simulations, whose spec has \"world\" or \"preset\"",
+                               export ? "--export" : "--print-job");
     } else {
         code = run_protocol(c, path, kedge_buf_view(&text), &learn);
     }

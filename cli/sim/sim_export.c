@@ -1,5 +1,6 @@
 /* kedge sim SPEC.json --export DIR: the job that a learning spec stands for and its data, to be run for real.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/local.h"
@@ -7,23 +8,60 @@
 #include "sim/learn/report/report_data.h"
 #include "sim/protocol/protocol.h"
 
+/* The spec with the path of its data; options of a run say that nothing is run. */
+static int read_spec(const struct kedge_cli_learn *l, struct kedge_learn_spec *ret, struct kedge_diag *d)
+{
+    char images[KEDGE_PATH_MAX];
+    int err = kedge_cli_learn_spec(l, NULL, 0, ret, d);
+    if (err || ret->synthetic_updates || ret->partition == KEDGE_LEARN_SYNTHETIC) {
+        return err;
+    }
+    err = kedge_learn_find_images(ret, images, d);
+    if (err) {
+        return err;
+    }
+    if (strlen(images) >= sizeof ret->images) {
+        return kedge_diag_set(d, KEDGE_E_TOO_LONG, "\"images\": the path is too long");
+    }
+    memcpy(ret->images, images, strlen(images) + 1);
+    return KEDGE_OK;
+}
+
+int kedge_cli_sim_print_job(const struct kedge_cli_learn *l)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_learn_spec spec;
+    struct kedge_buf job;
+    const char *other = kedge_cli_learn_option_of(l);
+    if (other) {
+        return kedge_cli_usage(l->c, "%s does not go with --print-job, which runs nothing", other);
+    }
+    kedge_buf_init(&job, 2 * KEDGE_SPEC_MAX);
+    int err = read_spec(l, &spec, &d);
+    if (!err) {
+        err = kedge_protocol_job(&spec, &job, &d);
+    }
+    int code = err ? kedge_cli_learn_fail(l, err, &d) : 0;
+    if (!err && l->c->json) {
+        code = kedge_cli_ok(l->c, json_loadb((const char *)job.ptr, job.len, 0, NULL));
+    } else if (!err) {
+        fwrite(job.ptr, 1, job.len, stdout);
+    }
+    kedge_buf_deinit(&job);
+    return code;
+}
+
 int kedge_cli_sim_export(const struct kedge_cli_learn *l, const char *dir)
 {
     struct kedge_diag d = {.text = ""};
     struct kedge_learn_spec spec;
-    char images[KEDGE_PATH_MAX];
     uint32_t sites = 0;
     const char *other = kedge_cli_learn_option_of(l);
     if (other) {
         return kedge_cli_usage(l->c, "%s does not go with --export, which runs nothing", other);
     }
-    int err = kedge_cli_learn_spec(l, NULL, 0, &spec, &d);
-    err = err ? err : kedge_learn_find_images(&spec, images, &d);
-    if (!err && strlen(images) >= sizeof spec.images) {
-        err = kedge_diag_set(&d, KEDGE_E_TOO_LONG, "\"images\": the path is too long");
-    }
+    int err = read_spec(l, &spec, &d);
     if (!err) {
-        memcpy(spec.images, images, strlen(images) + 1);
         err = kedge_protocol_export(&spec, dir, &sites, &d);
     }
     if (err) {

@@ -27,7 +27,8 @@ bool kedge_cli_learn_speaks(const struct kedge_cli_learn *l);
 /* Runs or compares; the exit code. */
 int kedge_cli_sim_learn(struct kedge_cli_learn *l);
 int kedge_cli_sim_compare(struct kedge_cli_learn *l);
-/* The job and its data into dir, instead of running anything. */
+/* Instead of running anything: the job is printed; the job and its data go into dir. */
+int kedge_cli_sim_print_job(const struct kedge_cli_learn *l);
 int kedge_cli_sim_export(const struct kedge_cli_learn *l, const char *dir);
 
 /* One run: the spec's variant (NULL: none), its seed that many above the spec's own, into `out`. */

@@ -78,7 +78,7 @@ static int read_spec(const json_t *root, struct kedge_cli_sim *s, struct kedge_d
     int err =
         check_keys(root, protocol_keys, sizeof protocol_keys / sizeof protocol_keys[0],
                    "keys: seed, seeds, tenants, sites, rounds, groups, sites_per_round, faults, signatures; "
-                   "a crowd has \"crowd\"; a learning simulation has \"data\" or \"preset\"",
+                   "a crowd has \"crowd\"; a learning simulation has \"world\" or \"preset\"",
                    d);
     err = err ? err : read_number(root, "seeds", 1, KEDGE_SIM_SEEDS_MAX, &s->seeds, d);
     err = err ? err : read_seed(root, s, d);

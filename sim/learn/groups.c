@@ -149,8 +149,8 @@ static int cold_start(struct kedgei_learn *l, uint32_t round, struct kedgei_lear
 static int flexcfl_start(struct kedgei_learn *l, uint32_t round)
 {
     bool centres = l->spec->strategy->grouping == KEDGE_GROUPING_KIND_CENTRES;
-    uint64_t wanted = centres ? l->spec->groups : (uint64_t)l->spec->groups * l->spec->pretrain_scale;
-    uint32_t count = wanted < l->n ? (uint32_t)wanted : l->n;
+    uint32_t wanted = centres ? l->spec->groups : kedge_learn_pretrain_sites(l->spec);
+    uint32_t count = wanted > 0 && wanted < l->n ? wanted : l->n;
     struct kedgei_learn_signs signs = {0};
     count = count < KEDGE_GRAM_VECTORS_MAX ? count : KEDGE_GRAM_VECTORS_MAX;
     int err = kedgei_learn_signs_init(&signs, count);
@@ -293,7 +293,7 @@ int kedgei_learn_groups_init(struct kedgei_learn *l)
         l->sign_first = l->d - ((uint64_t)last->in + 1) * last->out;
     }
     size_t least, most;
-    kedge_strategy_groups(spec->strategy, &spec->options, spec->groups, &least, &most);
+    kedgei_learn_group_bounds(spec, &least, &most);
     l->slots = kind == KEDGE_GROUPING_KIND_NONE   ? 1
                : kind == KEDGE_GROUPING_KIND_EDGE ? spec->tenants
                : kind == KEDGE_GROUPING_KIND_SPLIT || kind == KEDGE_GROUPING_KIND_ONESHOT

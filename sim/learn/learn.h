@@ -116,11 +116,12 @@ struct kedge_learn_spec {
     /* strategy */
     const struct kedge_strategy *strategy;
     struct kedge_strategy_options options;
-    uint32_t groups;                         /* m, or the most when the number is chosen */
-    bool choose_groups;                      /* by silhouette */
-    uint32_t pretrain_steps, pretrain_scale; /* 50; alpha = 20 sites per group */
-    double mixing;                           /* inter-group rate */
-    uint32_t regroup_every;                  /* rounds, 0: never */
+    uint32_t groups;         /* m, or the least when the number is chosen */
+    uint32_t choose_groups;  /* 1: from `groups` to the option `most`, by silhouette */
+    uint32_t pretrain_steps; /* 50 */
+    uint32_t pretrain_sites; /* of the cold start, 0: all; KEDGE_LEARN_UNSAID: 20 for each group */
+    double mixing;           /* inter-group rate */
+    uint32_t regroup_every;  /* rounds, 0: never */
     enum kedge_learn_detector detector;
     char edc[16];            /* "unit", "plain", "madc" */
     char rule[32];           /* robust rule, "mean" */
@@ -228,6 +229,12 @@ struct kedge_learn_host {
     uint64_t resume_len;
 };
 
+#define KEDGE_LEARN_UNSAID UINT32_MAX
+/* Sites of the cold start, 0: all. 20 for each group are FlexCFL's released setting (alpha). */
+static inline uint32_t kedge_learn_pretrain_sites(const struct kedge_learn_spec *spec)
+{
+    return spec->pretrain_sites == KEDGE_LEARN_UNSAID ? 20 * spec->groups : spec->pretrain_sites;
+}
 /* Whether the data say which sites there are, so that spec->sites is not read. */
 static inline bool kedge_learn_spec_is_natural(const struct kedge_learn_spec *spec)
 {

@@ -86,7 +86,7 @@ int kedgei_learn_cluster(struct kedgei_learn *l, struct kedgei_learn_signs *s, u
     }
     double *values = kedge_mem_new(s->count, sizeof *values);
     size_t least, most;
-    kedge_strategy_groups(strategy, &l->spec->options, l->spec->groups, &least, &most);
+    kedgei_learn_group_bounds(l->spec, &least, &most);
     double *embedding = kedge_mem_new((size_t)s->count * most, sizeof *embedding);
     bool weighted = l->edc == KEDGE_EDC_UNIT && l->spec->tenants > 1;
     struct kedge_flexcfl_params params = {.edc = l->edc,
@@ -96,7 +96,7 @@ int kedgei_learn_cluster(struct kedgei_learn *l, struct kedgei_learn_signs *s, u
                                           .round = round,
                                           .choose = l->spec->choose_groups ? KEDGE_CHOOSE_SILHOUETTE
                                                                            : strategy->choose,
-                                          .groups_min = l->spec->choose_groups && least > 2 ? 2 : least,
+                                          .groups_min = least,
                                           .judge = strategy->judge,
                                           .margin = strategy->margin,
                                           .faint = strategy->faint,
@@ -111,6 +111,16 @@ int kedgei_learn_cluster(struct kedgei_learn *l, struct kedgei_learn_signs *s, u
     kedge_mem_free(values);
     kedge_mem_free(embedding);
     return err;
+}
+
+void kedgei_learn_group_bounds(const struct kedge_learn_spec *spec, size_t *ret_least, size_t *ret_most)
+{
+    kedge_strategy_groups(spec->strategy, &spec->options, spec->groups, ret_least, ret_most);
+    if (spec->choose_groups) {
+        size_t most = (size_t)spec->options.most;
+        *ret_least = spec->groups;
+        *ret_most = most > spec->groups ? most : spec->groups;
+    }
 }
 
 int kedgei_learn_direct(struct kedgei_learn *l, const struct kedgei_learn_signs *s, uint32_t of,

@@ -100,6 +100,13 @@ static int draw_root(struct kedgei_learn *l)
     return KEDGE_OK;
 }
 
+/* How many kinds of sites there are where the seed plants them. */
+static uint32_t planted_groups(const struct kedge_learn_spec *spec)
+{
+    uint32_t groups = spec->choose_groups ? (uint32_t)spec->options.most : spec->groups;
+    return spec->synthetic_updates ? groups : TURNS;
+}
+
 int kedgei_learn_sites_init(struct kedgei_learn *l)
 {
     l->n = l->partition.sites_count;
@@ -125,8 +132,7 @@ int kedgei_learn_sites_init(struct kedgei_learn *l)
             .train_all = p->train_count,
             .test_count = p->test_count,
             .turn = l->spec->partition == KEDGE_LEARN_ROTATED ? i % TURNS : 0,
-            .truth = l->pool.clients.truth ? l->pool.clients.truth[i]
-                                           : i % (l->spec->synthetic_updates ? l->spec->groups : TURNS),
+            .truth = l->pool.clients.truth ? l->pool.clients.truth[i] : i % (planted_groups(l->spec)),
             .group = KEDGE_GROUP_NONE,
             .first_count = p->train_count,
             .counts = counts + (size_t)i * l->pool.classes,

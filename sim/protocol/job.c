@@ -94,16 +94,12 @@ static void put_tenants(const struct kedgei_names *names, struct kedge_buf *out)
     kedge_buf_put_str(out, "]");
 }
 
-/* Options of the job. `regroup` has a key of its own; the most groups are the spec's where it lets them be
- * chosen. */
+/* Options of the job. `regroup` has a key of its own. */
 static void put_options(const struct kedge_learn_spec *s, struct kedge_buf *out)
 {
     const char *between = ",\"options\":{";
     struct kedge_strategy_options options = s->options;
     options.regroup = s->strategy->defaults.regroup;
-    if (s->choose_groups && s->strategy->choose == KEDGE_CHOOSE_FIXED) {
-        options.most = s->groups;
-    }
     for (size_t i = 0; i < KEDGE_STRATEGY_OPTION_COUNT; i++) {
         const struct kedge_strategy_option *o = kedge_strategy_option_at(i);
         double v = kedge_strategy_option_get(&options, o);
@@ -122,12 +118,12 @@ static void put_groups(const struct kedge_learn_spec *s, uint32_t sites, struct 
 {
     static const char *const tests[] = {"none", "labels", "counts", "update"};
     const bool oneshot = s->strategy->grouping == KEDGE_GROUPING_KIND_ONESHOT;
-    uint64_t wanted = (uint64_t)s->groups * s->pretrain_scale;
+    uint32_t wanted = kedge_learn_pretrain_sites(s);
     uint32_t regroup = s->options.regroup > 0 ? (uint32_t)s->options.regroup : s->regroup_every;
     kedge_buf_printf(out, ",\"pretrain_steps\":%u,\"pretrain_sites\":%u,\"shift\":\"%s\"", s->pretrain_steps,
-                     wanted < sites ? (uint32_t)wanted : sites, tests[s->detector]);
+                     wanted > 0 && wanted < sites ? wanted : sites, tests[s->detector]);
     if (!oneshot) {
-        kedge_buf_printf(out, ",\"groups\":%u", s->choose_groups && s->groups > 2 ? 2 : s->groups);
+        kedge_buf_printf(out, ",\"groups\":%u", s->groups);
     }
     if (!oneshot && (regroup > 0 || s->strategy->defaults.regroup > 0)) {
         kedge_buf_printf(out, ",\"regroup_every\":%u", regroup);

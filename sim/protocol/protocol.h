@@ -21,5 +21,8 @@ KEDGE_NODISCARD int kedge_protocol_run(const struct kedge_learn_spec *spec,
  * dir/sites.csv says which site is which client. dir is made. */
 KEDGE_NODISCARD int kedge_protocol_export(const struct kedge_learn_spec *spec, const char *dir,
                                           uint32_t *ret_sites, struct kedge_diag *reterr);
+/* Appends the job that the spec stands for, every key written out. */
+KEDGE_NODISCARD int kedge_protocol_job(const struct kedge_learn_spec *spec, struct kedge_buf *ret,
+                                       struct kedge_diag *reterr);
 
 #endif

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/base/mem.h"
+#include "job/keys.h"
 #include "job/task_seed.h"
 #include "round/beginning.h"
 #include "round/close/params.h"
@@ -384,9 +385,10 @@ static int run_as_jobs(const struct kedge_learn_spec *spec, const struct kedge_l
     return err;
 }
 
-/* dir NULL: runs it; else *ret_sites: how many there are. */
+/* ret_job: the job is printed there; else dir NULL: runs it; else *ret_sites: how many there are. */
 static int run_or_export(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
-                         const char *dir, uint32_t *ret_sites, struct kedge_diag *reterr)
+                         const char *dir, struct kedge_buf *ret_job, uint32_t *ret_sites,
+                         struct kedge_diag *reterr)
 {
     struct kedge_diag own = {.text = ""};
     struct kedgei_protocol *p = kedge_mem_new(1, sizeof *p);
@@ -397,7 +399,12 @@ static int run_or_export(const struct kedge_learn_spec *spec, const struct kedge
     p->host = host;
     p->d = reterr ? reterr : &own;
     int err = init(p);
-    err = err ? err : dir ? kedgei_protocol_put_files(p, dir) : run(p);
+    if (!err && ret_job) {
+        kedge_job_spec_put(&p->job, ret_job);
+        err = ret_job->err;
+    } else if (!err) {
+        err = dir ? kedgei_protocol_put_files(p, dir) : run(p);
+    }
     if (!err && ret_sites) {
         *ret_sites = p->sites;
     }
@@ -415,7 +422,7 @@ int kedge_protocol_run(const struct kedge_learn_spec *spec, const struct kedge_l
     case KEDGE_LEARN_THROUGH_JOB_ROUNDS:
         return run_as_jobs(spec, host, reterr);
     case KEDGE_LEARN_THROUGH_PROTOCOL:
-        return run_or_export(spec, host, NULL, NULL, reterr);
+        return run_or_export(spec, host, NULL, NULL, NULL, reterr);
     }
     return kedge_learn_run(spec, host, reterr);
 }
@@ -424,5 +431,11 @@ int kedge_protocol_export(const struct kedge_learn_spec *spec, const char *dir, 
                           struct kedge_diag *reterr)
 {
     static const struct kedge_learn_host host = {.threads = 1};
-    return run_or_export(spec, &host, dir, ret_sites, reterr);
+    return run_or_export(spec, &host, dir, NULL, ret_sites, reterr);
+}
+
+int kedge_protocol_job(const struct kedge_learn_spec *spec, struct kedge_buf *ret, struct kedge_diag *reterr)
+{
+    static const struct kedge_learn_host host = {.threads = 1};
+    return run_or_export(spec, &host, NULL, ret, NULL, reterr);
 }

@@ -26,7 +26,7 @@ void kedge_learn_spec_default(struct kedge_learn_spec *ret)
         .strategy = kedge_strategy_find("fedavg"),
         .groups = 3,
         .pretrain_steps = 50,
-        .pretrain_scale = 20,
+        .pretrain_sites = KEDGE_LEARN_UNSAID,
         .detector = KEDGE_LEARN_DETECT_LABELS,
         .edc = "",
         .rule = "mean",
@@ -115,7 +115,7 @@ static int check_fit(const struct kedge_learn_spec *s, struct kedge_diag *reterr
                               s->strategy->name);
     }
     if (s->attack == KEDGE_LEARN_ATTACK_NONE ? s->attackers > 0 : s->attackers <= 0) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "attackers: %g does not go with this attack",
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "attack: share %g does not go with this kind",
                               s->attackers);
     }
     if (s->train_on != KEDGE_LEARN_ON_CPU && s->through == KEDGE_LEARN_THROUGH_PROTOCOL) {
@@ -145,9 +145,8 @@ static int check_steps(const struct kedge_learn_spec *s, struct kedge_diag *rete
 {
     const uint32_t count = s->steps.count;
     if (s->partition == KEDGE_LEARN_CLIENTS && s->synthetic_updates) {
-        return kedge_diag_set(
-            reterr, KEDGE_E_FORMAT,
-            "synthetic_updates: not with the partition clients, whose data nothing would read");
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "planted: not with the partition clients, whose data nothing would read");
     }
     if (s->standardize == KEDGE_LEARN_STANDARDIZE_FEDERATED && s->through != KEDGE_LEARN_THROUGH_ROUNDS) {
         return kedge_diag_set(
@@ -171,7 +170,7 @@ static int check_steps(const struct kedge_learn_spec *s, struct kedge_diag *rete
     }
     if (s->shift != KEDGE_LEARN_SHIFT_NONE) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "steps: not with a \"shift\": the data change by their files");
+                              "steps: not with a shift of the world: the data change by their files");
     }
     if (s->through == KEDGE_LEARN_THROUGH_PROTOCOL) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "steps: not through the protocol");
@@ -191,7 +190,7 @@ static int check_compression(const struct kedge_learn_spec *s, struct kedge_diag
     why = !why
                   && (s->attack != KEDGE_LEARN_ATTACK_NONE
                       || (s->synthetic_updates && s->through != KEDGE_LEARN_THROUGH_PROTOCOL))
-              ? "attacks and synthetic updates are made of whole updates"
+              ? "attacks and planted updates are made of whole updates"
               : why;
     return why ? kedge_diag_set(reterr, KEDGE_E_FORMAT,
                                 "compression: not with strategy \"%s\", rule \"%s\": %s", s->strategy->name,
@@ -217,18 +216,18 @@ int kedge_learn_spec_check(const struct kedge_learn_spec *s, struct kedge_diag *
         {"l2", s->l2, 0, 1e3},
         {"groups", s->groups, 1, KEDGE_LEARN_GROUPS_MAX},
         {"pretrain_steps", s->pretrain_steps, 1, 1000000},
-        {"pretrain_scale", s->pretrain_scale, 1, 1000},
+        {"pretrain_sites", kedge_learn_pretrain_sites(s), 0, KEDGE_LEARN_SITES_MAX},
         {"mixing", s->mixing, 0, 1e6},
         {"rule_fraction", s->rule_fraction, 0, 0.499999},
         {"tenant_share_max", s->tenant_share_max, 1e-6, 1},
         {"tenants", s->tenants, 1, TENANTS_MAX},
         {"compression: share", s->compression_share, 1e-6, 1},
         {"compression: carry", s->compression_carry, 0, 1},
-        {"shift_rate", s->shift_rate, 0, 1},
-        {"attackers", s->attackers, 0, 1},
-        {"attack_scale", s->attack_scale, -1e9, 1e9},
+        {"shift: rate", s->shift_rate, 0, 1},
+        {"attack: share", s->attackers, 0, 1},
+        {"attack: scale", s->attack_scale, -1e9, 1e9},
         {"fail", s->fail, 0, 0.999999},
-        {"deadline_s", s->deadline_s, 0, 1e12},
+        {"round_timeout_s", s->deadline_s, 0, 1e12},
         {"trace_period_s", s->trace_period_s, 0, 1e12},
         {"evaluate_every", s->evaluate_every, 1, 1000000},
     };

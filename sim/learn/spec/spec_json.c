@@ -28,8 +28,50 @@ static const struct kedgei_spec_row *find_row(const struct kedgei_spec_row *rows
     return NULL;
 }
 
-static const char *const others[] = {"data", "model", "strategy", "options", "devices", "compression"};
+static const char *const others[] = {"world", "model", "strategy", "options", "compression"};
 static const char *const outermost[] = {"preset", "variants"};
+
+/* Objects in "world"; NULL: a list, with a reader of its own. */
+static const struct {
+    const char *key, *section;
+} inner[] = {{"data", "world.data"}, {"shift", "world.shift"}, {"attack", "world.attack"}, {"devices", NULL}};
+
+/* Words of before there was a world, and what says it now. */
+static const struct {
+    const char *old, *now;
+} old_words[] = {
+    {"data", "\"world\": {\"data\": …}"},
+    {"synthetic_updates", "\"world\": {\"planted\": true}"},
+    {"devices", "\"world\": {\"devices\": …}"},
+    {"tenants", "\"world\": {\"tenants\": …}"},
+    {"embedding", "\"world\": {\"embedding\": …}"},
+    {"as_released", "\"world\": {\"as_released\": …}"},
+    {"fail", "\"world\": {\"fail\": …}"},
+    {"trace", "\"world\": {\"trace\": …}"},
+    {"trace_period_s", "\"world\": {\"trace_period_s\": …}"},
+    {"through", "\"world\": {\"through\": …}"},
+    {"train_on", "\"world\": {\"train_on\": …}"},
+    {"faults", "\"world\": {\"faults\": …}"},
+    {"shift_rate", "\"world\": {\"shift\": {\"rate\": …}}"},
+    {"attack", "\"world\": {\"attack\": {\"kind\": …}}"},
+    {"attackers", "\"world\": {\"attack\": {\"share\": …}}"},
+    {"attack_scale", "\"world\": {\"attack\": {\"scale\": …}}"},
+    {"detector", "\"shift\", as in jobs"},
+    {"choose_groups", "\"choose\": \"silhouette\", from \"groups\" to the option \"most\""},
+    {"pretrain_scale", "\"pretrain_sites\": the sites of the cold start, all groups together"},
+    {"deadline_s", "\"round_timeout_s\""},
+};
+
+static int refuse_old_word(const struct kedgei_spec_layer *l, uint32_t key)
+{
+    for (size_t i = 0; i < sizeof old_words / sizeof old_words[0]; i++) {
+        if (kedge_json_str_is(l->doc, key, old_words[i].old)) {
+            return kedge_diag_set(l->d, KEDGE_E_FORMAT, "\"%s\" is now %s", old_words[i].old,
+                                  old_words[i].now);
+        }
+    }
+    return KEDGE_OK;
+}
 
 static int refuse_key(const struct kedgei_spec_layer *l, const struct kedgei_spec_row *rows, size_t count,
                       const char *section, const char *where, uint32_t key)
@@ -44,9 +86,14 @@ static int refuse_key(const struct kedgei_spec_layer *l, const struct kedgei_spe
             names[name_count < NAMES_MAX ? name_count++ : 0] = rows[i].key;
         }
     }
-    for (size_t i = 0; rows == kedgei_spec_rows && section[0] == '\0' && i < 5; i++) {
+    for (size_t i = 0; rows == kedgei_spec_rows && section[0] == '\0' && i < sizeof others / sizeof others[0];
+         i++) {
         kedge_buf_printf(&hint, ", %s", others[i]);
         names[name_count < NAMES_MAX ? name_count++ : 0] = others[i];
+    }
+    for (size_t i = 0; strcmp(section, "world") == 0 && i < sizeof inner / sizeof inner[0]; i++) {
+        kedge_buf_printf(&hint, ", %s", inner[i].key);
+        names[name_count < NAMES_MAX ? name_count++ : 0] = inner[i].key;
     }
     kedge_buf_put_u8(&hint, 0);
     char word[KEY_SHOWN_MAX];
@@ -176,14 +223,40 @@ static int read_devices(const struct kedgei_spec_layer *l, uint32_t at)
     return KEDGE_OK;
 }
 
+static int read_in_world(const struct kedgei_spec_layer *l, uint32_t key)
+{
+    const struct kedgei_spec_row *row =
+        find_row(kedgei_spec_rows, kedgei_spec_row_count, "world", l->doc, key);
+    if (row) {
+        return kedgei_spec_read(l, row, key + 1, l->spec);
+    }
+    for (size_t i = 0; i < sizeof inner / sizeof inner[0]; i++) {
+        if (kedge_json_str_is(l->doc, key, inner[i].key)) {
+            return inner[i].section ? read_rows(l, key + 1, kedgei_spec_rows, kedgei_spec_row_count,
+                                                inner[i].section, inner[i].section, l->spec)
+                                    : read_devices(l, key + 1);
+        }
+    }
+    return refuse_key(l, kedgei_spec_rows, kedgei_spec_row_count, "world", "world", key);
+}
+
+static int read_world(const struct kedgei_spec_layer *l, uint32_t at)
+{
+    int err = expect_object(l, at, "world");
+    for (uint32_t key = at + 1; !err && key < l->doc->tokens[at].next; key = l->doc->tokens[key + 1].next) {
+        err = read_in_world(l, key);
+    }
+    return err;
+}
+
 static int read_other(const struct kedgei_spec_layer *l, uint32_t key, bool is_file)
 {
     uint32_t at = key + 1;
     if (kedge_json_str_is(l->doc, key, "strategy")) {
         return KEDGE_OK; /* read before all others */
     }
-    if (kedge_json_str_is(l->doc, key, "data")) {
-        return read_rows(l, at, kedgei_spec_rows, kedgei_spec_row_count, "data", "data", l->spec);
+    if (kedge_json_str_is(l->doc, key, "world")) {
+        return read_world(l, at);
     }
     if (kedge_json_str_is(l->doc, key, "compression")) {
         return read_rows(l, at, kedgei_spec_rows, kedgei_spec_row_count, "compression", "compression",
@@ -191,9 +264,6 @@ static int read_other(const struct kedgei_spec_layer *l, uint32_t key, bool is_f
     }
     if (kedge_json_str_is(l->doc, key, "options")) {
         return read_options(l, at);
-    }
-    if (kedge_json_str_is(l->doc, key, "devices")) {
-        return read_devices(l, at);
     }
     if (kedge_json_str_is(l->doc, key, "model")) {
         int err = kedge_model_from_json(l->doc, at, &l->spec->model, l->d);
@@ -204,7 +274,8 @@ static int read_other(const struct kedgei_spec_layer *l, uint32_t key, bool is_f
             return KEDGE_OK;
         }
     }
-    return refuse_key(l, kedgei_spec_rows, kedgei_spec_row_count, "", "", key);
+    int err = refuse_old_word(l, key);
+    return err ? err : refuse_key(l, kedgei_spec_rows, kedgei_spec_row_count, "", "", key);
 }
 
 /* One layer over what the spec has. */
@@ -247,7 +318,7 @@ static int parse_text(struct kedge_view text, struct kedge_json_token **ret_toke
 
 bool kedge_learn_spec_is(struct kedge_view text)
 {
-    static const char *const marks[] = {"preset", "data", "synthetic_updates"};
+    static const char *const marks[] = {"preset", "world", "data", "synthetic_updates"}; /* old ones, too */
     struct kedge_json_token *tokens = NULL;
     struct kedge_json doc;
     bool is_it = false;

@@ -17,8 +17,9 @@ enum {
     KEDGE_LEARN_VARIANT_NAME_MAX = 31,
 };
 
-/* Whether text is a JSON object that describes a learning simulation: it has "preset", "data" or
- * "synthetic_updates". False also for what is no JSON: whoever reads it next says so. */
+/* Whether text is a JSON object that describes a learning simulation: it has "preset" or "world", or
+ * "data", which was the word before. False also
+ * for what is no JSON: whoever reads it next says so. */
 bool kedge_learn_spec_is(struct kedge_view text);
 
 /* Reads text. `variant` is NULL, the name of one of the file's "variants", or the name of a strategy, which

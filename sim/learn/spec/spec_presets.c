@@ -3,12 +3,13 @@
  * 50 steps of pre-training, 20 sites a group for the cold start) are the defaults of the spec. */
 #include "sim/learn/spec/spec_json.h"
 
-#define MNIST "\"data\":{\"images\":\"mnist\",\"partition\":\"mnist\",\"sites\":1000}"
-#define FASHION "\"data\":{\"images\":\"fashion-mnist\",\"partition\":\"fashion\",\"sites\":500}"
-#define LETTERS(images) "\"data\":{\"images\":\"" images "\",\"partition\":\"letters\",\"sites\":200}"
+#define MNIST "\"world\":{\"data\":{\"images\":\"mnist\",\"partition\":\"mnist\",\"sites\":1000}}"
+#define FASHION "\"world\":{\"data\":{\"images\":\"fashion-mnist\",\"partition\":\"fashion\",\"sites\":500}}"
+#define LETTERS(images) \
+    "\"world\":{\"data\":{\"images\":\"" images "\",\"partition\":\"letters\",\"sites\":200}}"
 #define COMMON "\"rounds\":300," SETTINGS
 #define SETTINGS "\"sites_per_round\":20," TRAINING
-#define TRAINING "\"local_epochs\":10,\"batch\":10,\"l2\":0.001,\"pretrain_steps\":50,\"pretrain_scale\":20"
+#define TRAINING "\"local_epochs\":10,\"batch\":10,\"l2\":0.001,\"pretrain_steps\":50"
 #define MCLR "\"model\":{\"preset\":\"mclr\",\"inputs\":784,\"classes\":10}"
 #define MLP(hidden) "\"model\":{\"preset\":\"mlp\",\"inputs\":784,\"hidden\":" hidden ",\"classes\":10}"
 
@@ -31,16 +32,17 @@ static const struct kedge_learn_preset presets[] = {
     {"letters-fashion-mlp", "letters-fashion with a hidden layer of 512",
      "{" LETTERS("fashion-mnist") "," MLP("512") "," COMMON ",\"learning_rate\":0.003,\"groups\":5}"},
     {"synthetic-1-1", "Synthetic(1,1): 100 sites, each with a model and features of its own, no files needed",
-     "{\"data\":{\"images\":\"\",\"partition\":\"synthetic\",\"sites\":100,\"alpha\":1,\"beta\":1},"
+     "{\"world\":{\"data\":{\"images\":\"\",\"partition\":\"synthetic\",\"sites\":100,\"alpha\":1,\"beta\":1}"
+     "},"
      "\"model\":{\"preset\":\"mclr\",\"inputs\":60,\"classes\":10}," COMMON
      ",\"learning_rate\":0.01,\"groups\":5}"},
     {"digits", "the small digits that come with Kedge, 40 sites with uneven shares of the labels: a second",
-     "{\"data\":{\"images\":\"digits/"
-     "digits-images.idx\",\"partition\":\"dirichlet\",\"sites\":40,\"alpha\":0.3},"
+     "{\"world\":{\"data\":{\"images\":\"digits/"
+     "digits-images.idx\",\"partition\":\"dirichlet\",\"sites\":40,\"alpha\":0.3}},"
      "\"model\":{\"preset\":\"mclr\",\"inputs\":64,\"classes\":10}," TRAINING
      ",\"learning_rate\":0.05,\"groups\":3,\"rounds\":30,\"sites_per_round\":10}"},
     {"rotated-mnist", "four planted groups of 50 sites by rotation: seconds, and the truth is known",
-     "{\"data\":{\"images\":\"mnist\",\"partition\":\"rotated\",\"sites\":200}," MCLR "," SETTINGS
+     "{\"world\":{\"data\":{\"images\":\"mnist\",\"partition\":\"rotated\",\"sites\":200}}," MCLR "," SETTINGS
      ",\"learning_rate\":0.05,\"groups\":4,\"rounds\":20}"},
 };
 

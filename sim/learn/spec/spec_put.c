@@ -76,13 +76,23 @@ static bool is_zero(const struct kedgei_spec_row *row, const void *base)
     return word == 0;
 }
 
+/* Whether the value of a row says something: it is no new key's 0, and no number that follows from others. */
+static bool is_said(const struct kedgei_spec_row *row, const void *base)
+{
+    uint32_t word = 0;
+    if (row->kind == KEDGEI_SPEC_U32) {
+        memcpy(&word, (const char *)base + row->offset, sizeof word);
+    }
+    return word != KEDGE_LEARN_UNSAID && !(row->is_new && is_zero(row, base));
+}
+
 /* The rows of one section, without braces. */
 static void put_rows(const struct kedgei_spec_row *rows, size_t count, const char *section, const void *base,
                      struct kedge_buf *out)
 {
     const char *between = "";
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(rows[i].section, section) == 0 && !(rows[i].is_new && is_zero(&rows[i], base))) {
+        if (strcmp(rows[i].section, section) == 0 && is_said(&rows[i], base)) {
             kedge_buf_printf(out, "%s\"%s\":", between, rows[i].key);
             put_value(&rows[i], base, out);
             between = ",";
@@ -101,25 +111,42 @@ static void put_options(const struct kedge_strategy_options *options, struct ked
     }
 }
 
-void kedge_learn_spec_put(const struct kedge_learn_spec *spec, struct kedge_buf *out)
+static void put_section(const char *key, const char *section, const struct kedge_learn_spec *spec,
+                        struct kedge_buf *out)
 {
-    kedge_buf_put_str(out, "{");
-    put_rows(kedgei_spec_rows, kedgei_spec_row_count, "", spec, out);
-    kedge_buf_put_str(out, ",\"data\":{");
-    put_rows(kedgei_spec_rows, kedgei_spec_row_count, "data", spec, out);
-    if (spec->compression != KEDGE_COMPACT_NONE) {
-        kedge_buf_put_str(out, "},\"compression\":{");
-        put_rows(kedgei_spec_rows, kedgei_spec_row_count, "compression", spec, out);
-    }
-    kedge_buf_put_str(out, "},\"model\":");
-    kedge_model_put_json(&spec->model, out);
-    kedge_buf_printf(out, ",\"strategy\":\"%s\",\"options\":{", spec->strategy->name);
-    put_options(&spec->options, out);
-    kedge_buf_put_str(out, "},\"devices\":[");
+    kedge_buf_printf(out, ",\"%s\":{", key);
+    put_rows(kedgei_spec_rows, kedgei_spec_row_count, section, spec, out);
+    kedge_buf_put_str(out, "}");
+}
+
+static void put_devices(const struct kedge_learn_spec *spec, struct kedge_buf *out)
+{
+    kedge_buf_put_str(out, ",\"devices\":[");
     for (uint32_t i = 0; i < spec->device_count; i++) {
         kedge_buf_put_str(out, i ? ",{" : "{");
         put_rows(kedgei_device_rows, kedgei_device_row_count, "", &spec->devices[i], out);
         kedge_buf_put_str(out, "}");
     }
-    kedge_buf_put_str(out, "]}");
+    kedge_buf_put_str(out, "]");
+}
+
+void kedge_learn_spec_put(const struct kedge_learn_spec *spec, struct kedge_buf *out)
+{
+    kedge_buf_put_str(out, "{");
+    put_rows(kedgei_spec_rows, kedgei_spec_row_count, "", spec, out);
+    kedge_buf_put_str(out, ",\"model\":");
+    kedge_model_put_json(&spec->model, out);
+    kedge_buf_printf(out, ",\"strategy\":\"%s\",\"options\":{", spec->strategy->name);
+    put_options(&spec->options, out);
+    kedge_buf_put_str(out, "}");
+    if (spec->compression != KEDGE_COMPACT_NONE) {
+        put_section("compression", "compression", spec, out);
+    }
+    kedge_buf_put_str(out, ",\"world\":{");
+    put_rows(kedgei_spec_rows, kedgei_spec_row_count, "world", spec, out);
+    put_section("data", "world.data", spec, out);
+    put_section("shift", "world.shift", spec, out);
+    put_section("attack", "world.attack", spec, out);
+    put_devices(spec, out);
+    kedge_buf_put_str(out, "}}");
 }

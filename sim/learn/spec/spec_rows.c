@@ -17,6 +17,7 @@ static const char *const train_ons[] = {"cpu", "cuda", NULL};
 static const char *const compressions[] = {"none", "int8", "bf16", "topk", "topk-int8", NULL};
 static const char *const missings[] = {"refuse", "drop", "mean", NULL};
 static const char *const standardizes[] = {"none", "local", "federated", NULL};
+static const char *const chooses[] = {"fixed", "silhouette", NULL};
 static const char *const embeddings[] = {"unit", "plain", "madc", "", NULL};
 
 static_assert(sizeof(enum kedge_learn_partition) == sizeof(uint32_t)
@@ -62,8 +63,8 @@ static_assert(KEDGE_LEARN_CLIENTS == 9 && KEDGE_LEARN_SHIFT_ROTATE == 4 && KEDGE
 /* Of the partition "clients". */
 #define CLIENTS(key, field)                                                                                 \
     {                                                                                                       \
-        "data", key, KEDGEI_SPEC_TEXT, AT(field), 0, sizeof((struct kedge_learn_spec *)0)->field - 1, 0, 0, \
-            NULL, true                                                                                      \
+        "world.data", key, KEDGEI_SPEC_TEXT, AT(field), 0, sizeof((struct kedge_learn_spec *)0)->field - 1, \
+            0, 0, NULL, true                                                                                \
     }
 
 /* Written only where there is a kind (spec_put.c). */
@@ -76,61 +77,62 @@ enum { EPOCHS_MAX = 10000, BATCH_MAX = 65536, STEPS_MAX = 1000000, SHARDS_MAX = 
 #define LARGE 1e6
 #define SECONDS_MAX 1e9
 
+/* Outermost are the keys of a job with the words of job/keys.def; "world" has all else. */
 const struct kedgei_spec_row kedgei_spec_rows[] = {
     TEXT("", "name", name, NULL),
     {"", "seed", KEDGEI_SPEC_U64, AT(seed), 0, 0, 0, 0, NULL, false},
-    TEXT("data", "images", images, NULL),
-    WORD("data", "partition", partition, partitions),
-    {"data", "sites", KEDGEI_SPEC_U32, AT(sites), 1, KEDGE_LEARN_SITES_MAX, 0, 0, NULL, true},
-    REAL("data", "alpha", alpha, 0, LARGE),
-    REAL("data", "beta", beta, 0, LARGE),
-    WHOLE("data", "per_site", per_site, 0, SHARDS_MAX),
-    YES_NO("data", "leak", leak),
-    CLIENTS("client", client),
-    CLIENTS("label", label),
-    CLIENTS("group", group),
-    CLIENTS("step", step),
-    CLIENTS("truth", truth),
-    {"data", "missing", KEDGEI_SPEC_WORD, AT(missing), 0, 0, 0, 0, missings, true},
-    {"data", "standardize", KEDGEI_SPEC_WORD, AT(standardize), 0, 0, 0, 0, standardizes, true},
-    {"data", "steps", KEDGEI_SPEC_ROUNDS, AT(steps), 1, KEDGE_ROUNDS_MAX, 0, 0, NULL, true},
-    COMPRESSION("kind", compression, KEDGEI_SPEC_WORD, 0, 0, 0, compressions),
-    COMPRESSION("share", compression_share, KEDGEI_SPEC_REAL, 0, 1, true, NULL),
-    COMPRESSION("carry", compression_carry, KEDGEI_SPEC_REAL, 0, 1, false, NULL),
-    YES_NO("", "synthetic_updates", synthetic_updates),
     WHOLE("", "rounds", rounds, 1, KEDGE_ROUNDS_MAX),
     WHOLE("", "sites_per_round", sites_per_round, 0, KEDGE_LEARN_SITES_MAX),
+    {"", "quorum", KEDGEI_SPEC_U32, AT(quorum), 0, KEDGE_LEARN_SITES_MAX, 0, 0, NULL, true},
+    {"", "round_timeout_s", KEDGEI_SPEC_REAL, AT(deadline_s), 0, SECONDS_MAX, 0, 0, NULL, true},
     WHOLE("", "local_epochs", epochs, 1, EPOCHS_MAX),
     WHOLE("", "batch", batch, 1, BATCH_MAX),
     ABOVE("", "learning_rate", lr, 0, 1000),
     REAL("", "l2", l2, 0, 1000),
     WHOLE("", "groups", groups, 1, KEDGE_LEARN_GROUPS_MAX),
-    YES_NO("", "choose_groups", choose_groups),
+    WORD("", "choose", choose_groups, chooses),
     WHOLE("", "pretrain_steps", pretrain_steps, 1, STEPS_MAX),
-    WHOLE("", "pretrain_scale", pretrain_scale, 1, 1000),
-    REAL("", "mixing", mixing, 0, 1000),
+    WHOLE("", "pretrain_sites", pretrain_sites, 0, KEDGE_LEARN_SITES_MAX),
+    WORD("", "shift", detector, detectors),
     WHOLE("", "regroup_every", regroup_every, 0, KEDGE_ROUNDS_MAX),
-    WORD("", "detector", detector, detectors),
-    TEXT("", "embedding", edc, embeddings),
+    REAL("", "mixing", mixing, 0, 1000),
+    ABOVE("", "tenant_share_max", tenant_share_max, 0, 1),
+    WHOLE("", "evaluate_every", evaluate_every, 1, KEDGE_ROUNDS_MAX),
     TEXT("", "rule", rule, NULL),
     BELOW("", "rule_fraction", rule_fraction, 0, 0.5),
-    WHOLE("", "tenants", tenants, 1, KEDGE_LEARN_SITES_MAX),
-    ABOVE("", "tenant_share_max", tenant_share_max, 0, 1),
-    YES_NO("", "as_released", as_released),
-    WORD("", "shift", shift, shifts),
-    REAL("", "shift_rate", shift_rate, 0, 1),
-    WORD("", "attack", attack, attacks),
-    REAL("", "attackers", attackers, 0, 1),
-    REAL("", "attack_scale", attack_scale, -LARGE, LARGE),
-    BELOW("", "fail", fail, 0, 1),
-    REAL("", "deadline_s", deadline_s, 0, SECONDS_MAX),
-    WHOLE("", "evaluate_every", evaluate_every, 1, KEDGE_ROUNDS_MAX),
-    {"", "trace", KEDGEI_SPEC_TEXT, AT(trace), 0, KEDGE_LEARN_PATH_MAX - 1, 0, 0, NULL, true},
-    {"", "trace_period_s", KEDGEI_SPEC_REAL, AT(trace_period_s), 0, SECONDS_MAX, 0, 0, NULL, true},
-    {"", "through", KEDGEI_SPEC_WORD, AT(through), 0, 0, 0, 0, throughs, true},
-    {"", "train_on", KEDGEI_SPEC_WORD, AT(train_on), 0, 0, 0, 0, train_ons, true},
-    {"", "faults", KEDGEI_SPEC_BOOL, AT(faults), 0, 1, 0, 0, NULL, true},
-    {"", "quorum", KEDGEI_SPEC_U32, AT(quorum), 0, KEDGE_LEARN_SITES_MAX, 0, 0, NULL, true},
+    COMPRESSION("kind", compression, KEDGEI_SPEC_WORD, 0, 0, 0, compressions),
+    COMPRESSION("share", compression_share, KEDGEI_SPEC_REAL, 0, 1, true, NULL),
+    COMPRESSION("carry", compression_carry, KEDGEI_SPEC_REAL, 0, 1, false, NULL),
+    TEXT("world.data", "images", images, NULL),
+    WORD("world.data", "partition", partition, partitions),
+    {"world.data", "sites", KEDGEI_SPEC_U32, AT(sites), 1, KEDGE_LEARN_SITES_MAX, 0, 0, NULL, true},
+    REAL("world.data", "alpha", alpha, 0, LARGE),
+    REAL("world.data", "beta", beta, 0, LARGE),
+    WHOLE("world.data", "per_site", per_site, 0, SHARDS_MAX),
+    YES_NO("world.data", "leak", leak),
+    CLIENTS("client", client),
+    CLIENTS("label", label),
+    CLIENTS("group", group),
+    CLIENTS("step", step),
+    CLIENTS("truth", truth),
+    {"world.data", "missing", KEDGEI_SPEC_WORD, AT(missing), 0, 0, 0, 0, missings, true},
+    {"world.data", "standardize", KEDGEI_SPEC_WORD, AT(standardize), 0, 0, 0, 0, standardizes, true},
+    {"world.data", "steps", KEDGEI_SPEC_ROUNDS, AT(steps), 1, KEDGE_ROUNDS_MAX, 0, 0, NULL, true},
+    YES_NO("world", "planted", synthetic_updates),
+    WHOLE("world", "tenants", tenants, 1, KEDGE_LEARN_SITES_MAX),
+    TEXT("world", "embedding", edc, embeddings),
+    YES_NO("world", "as_released", as_released),
+    BELOW("world", "fail", fail, 0, 1),
+    {"world", "trace", KEDGEI_SPEC_TEXT, AT(trace), 0, KEDGE_LEARN_PATH_MAX - 1, 0, 0, NULL, true},
+    {"world", "trace_period_s", KEDGEI_SPEC_REAL, AT(trace_period_s), 0, SECONDS_MAX, 0, 0, NULL, true},
+    {"world", "through", KEDGEI_SPEC_WORD, AT(through), 0, 0, 0, 0, throughs, true},
+    {"world", "train_on", KEDGEI_SPEC_WORD, AT(train_on), 0, 0, 0, 0, train_ons, true},
+    {"world", "faults", KEDGEI_SPEC_BOOL, AT(faults), 0, 1, 0, 0, NULL, true},
+    WORD("world.shift", "kind", shift, shifts),
+    REAL("world.shift", "rate", shift_rate, 0, 1),
+    WORD("world.attack", "kind", attack, attacks),
+    REAL("world.attack", "share", attackers, 0, 1),
+    REAL("world.attack", "scale", attack_scale, -LARGE, LARGE),
 };
 const size_t kedgei_spec_row_count = sizeof kedgei_spec_rows / sizeof kedgei_spec_rows[0];
 

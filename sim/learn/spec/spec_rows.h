@@ -19,7 +19,7 @@ enum kedgei_spec_kind {
 };
 
 struct kedgei_spec_row {
-    const char *section; /* the object that it stands in, "" for the outermost */
+    const char *section; /* the object that it stands in: "", "compression", "world", "world.data", … */
     const char *key;
     enum kedgei_spec_kind kind;
     size_t offset;

@@ -78,33 +78,35 @@ static const struct {
     bool of_groups; /* read by some strategies: another one of a comparison may */
     const char *why;
 } rows[] = {
-    {"data", "sites", deals_sites, false, "the data say which sites there are: leave it out"},
-    {"data", "alpha", is_dirichlet, false, "read by the partitions dirichlet and synthetic only"},
-    {"data", "beta", is_synthetic, false, "read by the partition synthetic only"},
-    {"data", "per_site", is_shards, false, "read by the partition shards only"},
-    {"data", "leak", is_letters, false, "read by the partition letters only"},
-    {"data", "client", has_clients, false, "read by the partition clients only"},
-    {"data", "label", has_clients, false, "read by the partition clients only"},
-    {"data", "group", has_clients, false, "read by the partition clients only"},
-    {"data", "step", has_clients, false, "read by the partition clients only"},
-    {"data", "truth", has_clients, false, "read by the partition clients only"},
-    {"data", "missing", has_clients, false, "read by the partition clients only"},
-    {"data", "standardize", has_clients, false, "read by the partition clients only"},
-    {"data", "steps", has_clients, false, "read by the partition clients only"},
-    {"", "shift_rate", shifts_at_random, false, "read with \"shift\" swap-all, swap-part or rotate only"},
-    {"", "attack_scale", has_attack, false, "there is no \"attack\""},
+    {"world.data", "sites", deals_sites, false, "the data say which sites there are: leave it out"},
+    {"world.data", "alpha", is_dirichlet, false, "read by the partitions dirichlet and synthetic only"},
+    {"world.data", "beta", is_synthetic, false, "read by the partition synthetic only"},
+    {"world.data", "per_site", is_shards, false, "read by the partition shards only"},
+    {"world.data", "leak", is_letters, false, "read by the partition letters only"},
+    {"world.data", "client", has_clients, false, "read by the partition clients only"},
+    {"world.data", "label", has_clients, false, "read by the partition clients only"},
+    {"world.data", "group", has_clients, false, "read by the partition clients only"},
+    {"world.data", "step", has_clients, false, "read by the partition clients only"},
+    {"world.data", "truth", has_clients, false, "read by the partition clients only"},
+    {"world.data", "missing", has_clients, false, "read by the partition clients only"},
+    {"world.data", "standardize", has_clients, false, "read by the partition clients only"},
+    {"world.data", "steps", has_clients, false, "read by the partition clients only"},
+    {"world.shift", "rate", shifts_at_random, false,
+     "read with the kinds swap-all, swap-part and rotate only"},
+    {"world.attack", "scale", has_attack, false, "there is no attack"},
     {"", "rule_fraction", has_rule, false, "the \"rule\" is the mean, which does not read it"},
-    {"", "tenant_share_max", has_tenants, false, "there is one tenant: say how many by \"tenants\""},
-    {"", "as_released", has_fault, false, "read by the strategies ifca and fesem only"},
-    {"", "faults", is_protocol, false, "read with \"through\": \"protocol\" only"},
-    {"", "quorum", is_protocol, false, "read with \"through\": \"protocol\" only"},
+    {"", "tenant_share_max", has_tenants, false,
+     "there is one tenant: say how many by \"world\": {\"tenants\": …}"},
+    {"world", "as_released", has_fault, false, "read by the strategies ifca and fesem only"},
+    {"world", "faults", is_protocol, false, "read with \"world\": {\"through\": \"protocol\"} only"},
+    {"", "quorum", is_protocol, false, "read with \"world\": {\"through\": \"protocol\"} only"},
     {"", "groups", has_groups, true, "this strategy makes no groups"},
-    {"", "choose_groups", has_groups, true, "this strategy makes no groups"},
+    {"", "choose", has_groups, true, "this strategy makes no groups"},
     {"", "pretrain_steps", has_groups, true, "this strategy makes no groups"},
-    {"", "pretrain_scale", has_groups, true, "this strategy makes no groups"},
-    {"", "embedding", has_groups, true, "this strategy makes no groups"},
+    {"", "pretrain_sites", has_groups, true, "this strategy makes no groups"},
+    {"world", "embedding", has_groups, true, "this strategy makes no groups"},
     {"", "regroup_every", has_groups, true, "this strategy makes no groups"},
-    {"", "detector", has_groups, true, "this strategy makes no groups"},
+    {"", "shift", has_groups, true, "this strategy makes no groups"},
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 static_assert(ROWS <= KEDGEI_SPEC_UNREAD_MAX, "a place for each");
@@ -147,13 +149,26 @@ static const struct kedgei_spec_row *row_of(const char *section, const char *key
     return NULL;
 }
 
+/* The object of a section in the layer at `at`; KEDGE_JSON_NONE: it is not there. */
+static uint32_t section_at(const struct kedgei_spec_layer *l, uint32_t at, const char *section)
+{
+    static const char world[] = "world";
+    if (section[0] == '\0') {
+        return at;
+    }
+    uint32_t outer = kedge_json_find(l->doc, at, world);
+    bool is_outer = strcmp(section, world) == 0;
+    return is_outer || outer == KEDGE_JSON_NONE || !kedge_json_is(l->doc, outer, KEDGE_JSON_OBJECT)
+               ? outer
+               : kedge_json_find(l->doc, outer, section + sizeof world);
+}
+
 int kedgei_spec_check_read(const struct kedgei_spec_layer *l, uint32_t at,
                            const struct kedgei_spec_read *read, bool alone)
 {
-    uint32_t data = kedge_json_find(l->doc, at, "data");
     for (size_t i = 0; i < ROWS; i++) {
-        bool inner = rows[i].section[0] != '\0';
-        uint32_t in = inner ? data : at;
+        bool is_inner = rows[i].section[0] != '\0';
+        uint32_t in = section_at(l, at, rows[i].section);
         if (read->by[i] || in == KEDGE_JSON_NONE || (rows[i].of_groups && !alone)) {
             continue;
         }
@@ -161,9 +176,9 @@ int kedgei_spec_check_read(const struct kedgei_spec_layer *l, uint32_t at,
         const struct kedgei_spec_row *row = row_of(rows[i].section, rows[i].key);
         KEDGE_ASSERT(row != NULL);
         if (value != KEDGE_JSON_NONE && !is_default(l, row, value)) {
-            return kedge_diag_set(l->d, KEDGE_E_FORMAT, "\"%s\"%s: found %s, but %s", rows[i].key,
-                                  inner ? " in \"data\"" : "", kedgei_spec_said(l->doc, value).s,
-                                  rows[i].why);
+            return kedge_diag_set(l->d, KEDGE_E_FORMAT, "\"%s\"%s%s%s: found %s, but %s", rows[i].key,
+                                  is_inner ? " in \"" : "", rows[i].section, is_inner ? "\"" : "",
+                                  kedgei_spec_said(l->doc, value).s, rows[i].why);
         }
     }
     return KEDGE_OK;

@@ -11,11 +11,10 @@
 #include "common/base/os/file.h"
 #include "tests/unit/cli/support.h"
 
-static const char spec[] = "{\"preset\":\"synthetic-1-1\",\"name\":\"small\",\"data\":{\"sites\":24},\"sites_"
-                           "per_round\":6,\"rounds\":24,"
-                           "\"strategy\":\"flexcfl\",\"groups\":3,\"local_epochs\":2,\"variants\":{\"two\":{"
-                           "\"strategy\":\"flexcfl\","
-                           "\"groups\":2}}}";
+static const char spec[] =
+    "{\"preset\":\"synthetic-1-1\",\"name\":\"small\",\"sites_per_round\":6,\"rounds\":24,\"strategy\":"
+    "\"flexcfl\",\"groups\":3,\"local_epochs\":2,\"variants\":{\"two\":{\"strategy\":\"flexcfl\",\"groups\":"
+    "2}},\"world\":{\"data\":{\"sites\":24}}}";
 
 static void set_up(void)
 {
@@ -40,14 +39,16 @@ static const struct {
     int code;
     const char *says;
 } wrong[] = {
-    {"{\"data\":{\"site\":3}}", "", 2, "unknown key \"site\" in \"data\""},
+    {"{\"world\":{\"data\":{\"site\":3}}}", "", 2, "unknown key \"site\" in \"world.data\""},
     {"{\"preset\":\"mnist\"}", "", 2, "expected one of mnist-1000-mclr"},
     {"{\"preset\":\"synthetic-1-1\",\"sites_per_round\":101}", "", 2, "sites_per_round"},
-    {"{\"preset\":\"mnist-1000-mclr\",\"data\":{\"images\":\"none-such\"}}", "", 3, "get-data none-such"},
-    {"{\"preset\":\"mnist-1000-mclr\",\"data\":{\"images\":\"/nonexistent/x\"}}", "", 3, "/nonexistent/x"},
-    {"{\"preset\":\"mnist-1000-mclr\",\"data\":{\"images\":\"data/digits\"}}", "", 3,
+    {"{\"preset\":\"mnist-1000-mclr\",\"world\":{\"data\":{\"images\":\"none-such\"}}}", "", 3,
+     "get-data none-such"},
+    {"{\"preset\":\"mnist-1000-mclr\",\"world\":{\"data\":{\"images\":\"/nonexistent/x\"}}}", "", 3,
+     "/nonexistent/x"},
+    {"{\"preset\":\"mnist-1000-mclr\",\"world\":{\"data\":{\"images\":\"data/digits\"}}}", "", 3,
      "did you mean \"data/digits/digits-images.idx\"?"},
-    {"{\"data\":{\"partition\":\"clients\",\"images\":\"none.csv\"}}", "", 3,
+    {"{\"world\":{\"data\":{\"partition\":\"clients\",\"images\":\"none.csv\"}}}", "", 3,
      "meant from the current folder"},
     {"{\"preset\":\"synthetic-1-1\"}", "--resume", 2, "--resume: expected --out DIR"},
     {"{\"preset\":\"synthetic-1-1\"}", "--seeds 3", 2, "--seeds: expected --compare"},
@@ -56,7 +57,7 @@ static const struct {
     {"{\"preset\":\"synthetic-1-1\"}", "--compare fedavg,other", 2, "other: neither a variant"},
     {"{\"preset\":\"synthetic-1-1\"}", "--processes 65", 2, "from 1 to 64"},
     {"{\"seeds\":1,\"rounds\":1}", "--out somewhere", 2, "--out is for learning simulations"},
-    {"{\"strategy\":\"fedavg\"}", "", 2, "a learning simulation has \"data\" or \"preset\""},
+    {"{\"strategy\":\"fedavg\"}", "", 2, "a learning simulation has \"world\" or \"preset\""},
 };
 
 START_TEST(test_wrong)
@@ -162,8 +163,8 @@ END_TEST
 START_TEST(test_killed)
 {
     struct kedge_process p;
-    put_file(at("long.json"), "{\"preset\":\"synthetic-1-1\",\"rounds\":150,\"data\":{\"sites\":24},"
-                              "\"sites_per_round\":6,\"strategy\":\"flexcfl\",\"groups\":3}");
+    put_file(at("long.json"), "{\"preset\":\"synthetic-1-1\",\"rounds\":150,\"sites_per_round\":6,"
+                              "\"strategy\":\"flexcfl\",\"groups\":3,\"world\":{\"data\":{\"sites\":24}}}");
     ck_assert_int_eq(kedge("sim %s --out %s", at("long.json"), at("whole")), 0);
     kedge_begin(&p, "sim %s --out %s --save-every 3%s", at("long.json"), at("killed"),
                 _i ? " --processes 2" : "");
@@ -261,13 +262,14 @@ static void put_folders(void)
     }
 }
 
-static void put_clients(const char *data, const char *rest)
+static void put_clients(const char *data, const char *world, const char *rest)
 {
     char text[2048];
     snprintf(text, sizeof text,
-             "{\"data\": {\"partition\": \"clients\", %s}, \"model\": {\"preset\": \"mclr\", \"inputs\": 2, "
+             "{\"world\": {\"data\": {\"partition\": \"clients\", %s}%s}, \"model\": {\"preset\": \"mclr\", "
+             "\"inputs\": 2, "
              "\"classes\": 2}, \"sites_per_round\": 6, \"learning_rate\": 0.1, %s}",
-             data, rest);
+             data, world, rest);
     put_file(at("clients.json"), text);
 }
 
@@ -283,7 +285,7 @@ START_TEST(test_clients)
     put_people();
     snprintf(data, sizeof data, "\"images\": \"%s\", \"client\": \"person\", \"group\": \"ward\"",
              at("people.csv"));
-    put_clients(data, "\"strategy\": \"flexcfl\", \"groups\": 2, \"pretrain_scale\": 6, \"rounds\": 6");
+    put_clients(data, "", "\"strategy\": \"flexcfl\", \"groups\": 2, \"pretrain_sites\": 12, \"rounds\": 6");
     ck_assert_int_eq(kedge("sim %s --out %s --format json", at("clients.json"), at("clients")), 0);
     const json_t *found = data_of(&root);
     ck_assert(summary_of(found, "rand_last") == 1); /* the wards are the groups */
@@ -303,9 +305,30 @@ START_TEST(test_clients)
     ck_assert_ptr_nonnull(strstr(out, "the job of 12 sites"));
     ck_assert(
         has_text(at("job/sites.csv"), "tenant,site,client,group,train,test\norg-a,site-01,p0,0,27,3\n"));
-    put_clients(data, "\"tenants\": 13");
+    put_clients(data, ", \"tenants\": 13", "\"rounds\": 1");
     ck_assert_int_eq(kedge("sim %s", at("clients.json")), 2);
     ck_assert_ptr_nonnull(strstr(err_out, "\"tenants\": 13, but the data have 12 sites"));
+}
+END_TEST
+
+/* The job that a spec stands for, as a spec of jobs: what is printed is read by the parser of jobs. */
+START_TEST(test_print_job)
+{
+    put_file(at("job-of.json"),
+             "{\"preset\":\"digits\",\"strategy\":\"flexcfl\",\"mixing\":0.25,\"world\":{\"tenants\":2}}");
+    ck_assert_int_eq(kedge("sim %s --print-job", at("job-of.json")), 0);
+    put_file(at("job.json"), out);
+    ck_assert_ptr_nonnull(strstr(out, "\"tenants\": [\"org-a\", \"org-b\"]"));
+    ck_assert_ptr_nonnull(strstr(out, "\"mixing\": 0.25"));
+    ck_assert_int_eq(kedge("job spec %s", at("job.json")), 0);
+    ck_assert(has_text(at("job.json"), out)); /* and printed again to the same bytes */
+    put_file(at("job-of.json"), "{\"preset\":\"digits\",\"strategy\":\"rac\"}");
+    ck_assert_int_eq(kedge("sim %s --print-job", at("job-of.json")), 2);
+    ck_assert_ptr_nonnull(strstr(err_out, "no job runs it"));
+    ck_assert_int_eq(kedge("sim %s --print-job --seeds 3", at("job-of.json")), 2);
+    put_file(at("job-of.json"), "{\"seeds\":1,\"rounds\":1}");
+    ck_assert_int_eq(kedge("sim %s --print-job", at("job-of.json")), 2);
+    ck_assert_ptr_nonnull(strstr(err_out, "--print-job is for learning simulations"));
 }
 END_TEST
 
@@ -315,7 +338,7 @@ START_TEST(test_data_that_change)
     json_t *root;
     put_folders();
     snprintf(data, sizeof data, "\"images\": \"%s\", \"steps\": [5]", at("folders"));
-    put_clients(data, "\"rounds\": 12");
+    put_clients(data, "", "\"rounds\": 12");
     ck_assert_int_eq(kedge("sim %s --format json", at("clients.json")), 0);
     const json_t *table = json_object_get(data_of(&root), "table");
     double before = json_number_value(json_object_get(json_array_get(table, 4), "accuracy"));
@@ -323,11 +346,11 @@ START_TEST(test_data_that_change)
     ck_assert_msg(before > 0.8 && after < 0.6, "%g, %g", before, after);
     json_decref(root);
     snprintf(data, sizeof data, "\"images\": \"%s\"", at("folders"));
-    put_clients(data, "\"rounds\": 12");
+    put_clients(data, "", "\"rounds\": 12");
     ck_assert_int_eq(kedge("sim %s", at("clients.json")), 2);
     ck_assert_ptr_nonnull(strstr(err_out, "\"steps\": 0 rounds, but the data have 1 steps after the first"));
     snprintf(data, sizeof data, "\"images\": \"%s\", \"steps\": [12]", at("folders"));
-    put_clients(data, "\"rounds\": 12");
+    put_clients(data, "", "\"rounds\": 12");
     ck_assert_int_eq(kedge("sim %s", at("clients.json")), 2);
     ck_assert_ptr_nonnull(strstr(err_out, "steps: one begins in round 12, but there are 12 rounds"));
 }
@@ -344,6 +367,7 @@ int main(void)
     tcase_add_test(t, test_digits);
     tcase_add_test(t, test_clients);
     tcase_add_test(t, test_data_that_change);
+    tcase_add_test(t, test_print_job);
     tcase_add_test(t, test_no_gnuplot);
     tcase_add_test(t, test_processes);
     tcase_add_test(t, test_mpi);

@@ -56,7 +56,7 @@ static void digits(struct kedge_learn_spec *s, const char *strategy)
     s->rounds = 9;
     s->epochs = 2;
     s->lr = 0.05;
-    s->pretrain_scale = 6;
+    s->pretrain_sites = 18;
     s->pretrain_steps = 10;
     s->evaluate_every = 3;
     s->tenants = 4;
@@ -401,7 +401,7 @@ START_TEST(specs_out_of_range_are_named)
     BAD(lr, (double)NAN, "lr");
     BAD(groups, 17, "groups");
     BAD(fail, 1, "fail");
-    BAD(attackers, 0.1, "attackers");
+    BAD(attackers, 0.1, "attack");
     BAD(mixing, 0.1, "mixing");
     BAD(device_count, 0, "devices");
     BAD(devices[0].samples_per_s, 0, "samples_per_s");

@@ -24,24 +24,23 @@ static void put(const struct kedge_learn_spec *s, struct kedge_buf *out)
 }
 
 static const char whole[] =
-    "{\"name\":\"all.keys\",\"seed\":\"18446744073709551615\",\"data\":{\"images\":\"/data/x\",\"partition\":"
-    "\"dirichlet\",\"sites\":50,\"alpha\":0.5,\"beta\":\"1\",\"per_site\":2,\"leak\":false},\"synthetic_"
-    "updates\":"
-    "true,\"model\":{\"preset\":\"mlp\",\"inputs\":4,\"hidden\":3,\"classes\":2},\"rounds\":7,\"sites_per_"
-    "round\":"
-    "6,\"local_epochs\":5,\"batch\":4,\"learning_rate\":\"0.25\",\"l2\":1e-3,\"strategy\":\"fedprox\","
-    "\"options\":"
-    "{\"proximal\":0.5,\"buffer\":1},\"groups\":4,\"choose_groups\":true,\"pretrain_steps\":9,\"pretrain_"
-    "scale\":8,"
-    "\"mixing\":0.1,\"regroup_every\":2,\"detector\":\"both\",\"embedding\":\"madc\",\"rule\":\"krum\","
-    "\"rule_fraction\":0.25,\"tenants\":5,\"tenant_share_max\":0.5,\"as_released\":false,\"shift\":"
-    "\"rotate\","
-    "\"shift_rate\":0.125,\"attack\":\"inner-product\",\"attackers\":0.2,\"attack_scale\":3,\"fail\":0.1,"
-    "\"devices\":[{\"share\":3,\"samples_per_s\":10,\"bytes_per_s\":20,\"joules_per_sample\":0.5,\"joules_"
-    "per_s\":"
-    "2,\"available\":0.75},{\"share\":1}],\"deadline_s\":30,\"through\":\"protocol\",\"faults\":true,"
-    "\"quorum\":3,\"trace\":\"days.csv\",\"trace_period_s\":86400,"
-    "\"evaluate_every\":2}";
+    "{\"name\":\"all.keys\",\"seed\":\"18446744073709551615\",\"model\":{\"preset\":\"mlp\",\"inputs\":4,"
+    "\"hidde"
+    "n\":3,\"classes\":2},\"rounds\":7,\"sites_per_round\":6,\"local_epochs\":5,\"batch\":4,\"learning_rate"
+    "\":\"0.25\",\"l2\":0.001,\"strategy\":\"fedprox\",\"options\":{\"proximal\":0.5,\"buffer\":1},"
+    "\"groups\":4,"
+    "\"choose\":\"silhouette\",\"pretrain_steps\":9,\"pretrain_sites\":32,\"mixing\":0.1,\"regroup_every\":"
+    "2,\"shift\":\"both\",\"rule\":\"krum\",\"rule_fraction\":0.25,\"tenant_share_max\":0.5,\"round_timeout_"
+    "s\":30,\"quorum\":3,\"evaluate_every\":2,\"world\":{\"data\":{\"images\":\"/data/"
+    "x\",\"partition\":\"diric"
+    "hlet\",\"sites\":50,\"alpha\":0.5,\"beta\":\"1\",\"per_site\":2,\"leak\":false},\"planted\":true,"
+    "\"embeddi"
+    "ng\":\"madc\",\"tenants\":5,\"as_released\":false,\"shift\":{\"kind\":\"rotate\",\"rate\":0.125},"
+    "\"attack\""
+    ":{\"kind\":\"inner-product\",\"share\":0.2,\"scale\":3},\"fail\":0.1,\"devices\":[{\"share\":3,"
+    "\"samples_"
+    "per_s\":10,\"bytes_per_s\":20,\"joules_per_sample\":0.5,\"joules_per_s\":2,\"available\":0.75},{\"sh"
+    "are\":1}],\"through\":\"protocol\",\"faults\":true,\"trace\":\"days.csv\",\"trace_period_s\":86400}}";
 
 START_TEST(test_every_key)
 {
@@ -58,7 +57,8 @@ START_TEST(test_every_key)
     ck_assert(spec.lr == 0.25 && spec.l2 == 0.001);
     ck_assert_str_eq(spec.strategy->name, "fedprox");
     ck_assert(spec.options.proximal == 0.5 && spec.options.buffer == 1);
-    ck_assert(spec.groups == 4 && spec.choose_groups && spec.pretrain_steps == 9 && spec.pretrain_scale == 8);
+    ck_assert(spec.groups == 4 && spec.choose_groups && spec.pretrain_steps == 9
+              && spec.pretrain_sites == 32);
     ck_assert(spec.mixing == 0.1 && spec.regroup_every == 2);
     ck_assert_int_eq(spec.detector, KEDGE_LEARN_DETECT_BOTH);
     ck_assert_str_eq(spec.edc, "madc");
@@ -82,7 +82,7 @@ END_TEST
 START_TEST(test_new_keys_are_quiet)
 {
     struct kedge_buf one;
-    ck_assert_int_eq(parse("{\"data\":{}}", NULL), KEDGE_OK);
+    ck_assert_int_eq(parse("{\"world\":{\"data\":{}}}", NULL), KEDGE_OK);
     put(&spec, &one);
     kedge_buf_put_u8(&one, 0);
     ck_assert_ptr_null(strstr((const char *)one.ptr, "through"));
@@ -92,7 +92,8 @@ START_TEST(test_new_keys_are_quiet)
     ck_assert_ptr_null(strstr((const char *)one.ptr, "standardize"));
     kedge_buf_deinit(&one);
     ck_assert_int_eq(
-        parse("{\"data\":{},\"compression\":{\"kind\":\"topk-int8\",\"share\":0.02,\"carry\":0}}", NULL),
+        parse("{\"compression\":{\"kind\":\"topk-int8\",\"share\":0.02,\"carry\":0},\"world\":{\"data\":{}}}",
+              NULL),
         KEDGE_OK);
     put(&spec, &one);
     kedge_buf_put_u8(&one, 0);
@@ -104,7 +105,7 @@ START_TEST(test_new_keys_are_quiet)
     ck_assert_double_eq(spec.compression_share, 0.02);
     ck_assert_double_eq(spec.compression_carry, 0);
     kedge_buf_deinit(&one);
-    ck_assert_int_eq(parse("{\"data\":{},\"through\":\"job-rounds\"}", NULL), KEDGE_OK);
+    ck_assert_int_eq(parse("{\"world\":{\"data\":{},\"through\":\"job-rounds\"}}", NULL), KEDGE_OK);
     put(&spec, &one);
     kedge_buf_put_u8(&one, 0);
     ck_assert_ptr_nonnull(strstr((const char *)one.ptr, "\"through\":\"job-rounds\""));
@@ -123,7 +124,7 @@ START_TEST(test_round_trip)
     put(&spec, &two);
     ck_assert_uint_eq(one.len - 1, two.len);
     ck_assert_int_eq(memcmp(one.ptr, two.ptr, two.len), 0);
-    ck_assert_int_eq(parse("{\"data\":{}}", NULL), KEDGE_OK);
+    ck_assert_int_eq(parse("{\"world\":{\"data\":{}}}", NULL), KEDGE_OK);
     kedge_buf_deinit(&two);
     put(&spec, &two);
     ck_assert(one.len - 1 != two.len || memcmp(one.ptr, two.ptr, two.len) != 0);
@@ -139,29 +140,31 @@ static const struct {
 } wrong[] = {
     {"", KEDGE_E_FORMAT, "JSON"},
     {"[]", KEDGE_E_FORMAT, "spec: expected a JSON object"},
-    {"{\"data\":{}} x", KEDGE_E_FORMAT, "JSON"},
-    {"{\"data\":7}", KEDGE_E_FORMAT, "\"data\": expected an object, found 7"},
-    {"{\"data\":{\"site\":7}}", KEDGE_E_FORMAT, "unknown key \"site\" in \"data\""},
-    {"{\"data\":{\"sites\":0}}", KEDGE_E_FORMAT,
-     "\"sites\" in \"data\": expected a whole number from 1 to 100000, found 0"},
-    {"{\"data\":{\"sites\":1.5}}", KEDGE_E_FORMAT, "found 1.5"},
-    {"{\"data\":{\"sites\":[1]}}", KEDGE_E_FORMAT, "\"sites\""},
-    {"{\"data\":{\"partition\":\"ring\"}}", KEDGE_E_FORMAT, "expected one of iid, dirichlet"},
-    {"{\"data\":{\"leak\":1}}", KEDGE_E_FORMAT, "\"leak\" in \"data\": expected true or false, found 1"},
-    {"{\"data\":{\"images\":\"a\\u0007\"}}", KEDGE_E_FORMAT, "control characters"},
-    {"{\"data\":{\"images\":\"a\\u0000\"}}", KEDGE_E_FORMAT, "\"images\""},
+    {"{\"world\":{}} x", KEDGE_E_FORMAT, "JSON"},
+    {"{\"world\":{\"data\":7}}", KEDGE_E_FORMAT, "\"world.data\": expected an object, found 7"},
+    {"{\"world\":{\"data\":{\"site\":7}}}", KEDGE_E_FORMAT, "unknown key \"site\" in \"world.data\""},
+    {"{\"world\":{\"data\":{\"sites\":0}}}", KEDGE_E_FORMAT,
+     "\"sites\" in \"world.data\": expected a whole number from 1 to 100000, found 0"},
+    {"{\"world\":{\"data\":{\"sites\":1.5}}}", KEDGE_E_FORMAT, "found 1.5"},
+    {"{\"world\":{\"data\":{\"sites\":[1]}}}", KEDGE_E_FORMAT, "\"sites\""},
+    {"{\"world\":{\"data\":{\"partition\":\"ring\"}}}", KEDGE_E_FORMAT, "expected one of iid, dirichlet"},
+    {"{\"world\":{\"data\":{\"leak\":1}}}", KEDGE_E_FORMAT,
+     "\"leak\" in \"world.data\": expected true or false, found 1"},
+    {"{\"world\":{\"data\":{\"images\":\"a\\u0007\"}}}", KEDGE_E_FORMAT, "control characters"},
+    {"{\"world\":{\"data\":{\"images\":\"a\\u0000\"}}}", KEDGE_E_FORMAT, "\"images\""},
     {"{\"round\":1}", KEDGE_E_FORMAT, "unknown key \"round\""},
     {"{\"rounds\":null}", KEDGE_E_FORMAT, "\"rounds\""},
     {"{\"rounds\":1,\"rounds\":2}", KEDGE_E_FORMAT, "rounds"},
     {"{\"seed\":\"18446744073709551616\"}", KEDGE_E_FORMAT, "\"seed\": expected a whole number from 0 to"},
     {"{\"seed\":-1}", KEDGE_E_FORMAT, "\"seed\""},
-    {"{\"trace\":7}", KEDGE_E_FORMAT, "\"trace\": expected text"},
-    {"{\"trace\":\"t.csv\",\"trace_period_s\":-1}", KEDGE_E_FORMAT, "\"trace_period_s\": expected a number"},
+    {"{\"world\":{\"trace\":7}}", KEDGE_E_FORMAT, "\"trace\" in \"world\": expected text"},
+    {"{\"world\":{\"trace\":\"t.csv\",\"trace_period_s\":-1}}", KEDGE_E_FORMAT,
+     "\"trace_period_s\" in \"world\": expected a number"},
     {"{\"learning_rate\":0}", KEDGE_E_FORMAT, "\"learning_rate\": expected a number above 0 to 1000"},
     {"{\"learning_rate\":\"fast\"}", KEDGE_E_FORMAT, "found \"fast\""},
     {"{\"rule_fraction\":0.5}", KEDGE_E_FORMAT, "\"rule_fraction\": expected a number from 0 to below 0.5"},
     {"{\"tenant_share_max\":1.01}", KEDGE_E_FORMAT, "\"tenant_share_max\""},
-    {"{\"fail\":1}", KEDGE_E_FORMAT, "\"fail\""},
+    {"{\"world\":{\"fail\":1}}", KEDGE_E_FORMAT, "\"fail\""},
     {"{\"l2\":1e999}", KEDGE_E_FORMAT, "\"l2\""},
     {"{\"strategy\":\"fedbest\"}", KEDGE_E_FORMAT, "\"strategy\": expected one of fedavg"},
     {"{\"strategy\":3}", KEDGE_E_FORMAT, "\"strategy\""},
@@ -170,19 +173,29 @@ static const struct {
      "\"momentum\" in \"options\": expected a number from 0"},
     {"{\"options\":[]}", KEDGE_E_FORMAT, "\"options\": expected an object"},
     {"{\"model\":{\"preset\":\"cnn\"}}", KEDGE_E_FORMAT, "\"model\""},
-    {"{\"devices\":{}}", KEDGE_E_FORMAT, "\"devices\": expected a list"},
-    {"{\"devices\":[{\"share\":0}]}", KEDGE_E_FORMAT, "\"share\""},
-    {"{\"devices\":[{\"speed\":1}]}", KEDGE_E_FORMAT, "unknown key \"speed\" in \"devices\""},
-    {"{\"devices\":[{},{},{},{},{},{},{},{},{}]}", KEDGE_E_FORMAT, "at most 8"},
+    {"{\"world\":{\"devices\":{}}}", KEDGE_E_FORMAT, "\"devices\": expected a list"},
+    {"{\"world\":{\"devices\":[{\"share\":0}]}}", KEDGE_E_FORMAT, "\"share\""},
+    {"{\"world\":{\"devices\":[{\"speed\":1}]}}", KEDGE_E_FORMAT, "unknown key \"speed\" in \"devices\""},
+    {"{\"world\":{\"devices\":[{},{},{},{},{},{},{},{},{}]}}", KEDGE_E_FORMAT, "at most 8"},
     {"{\"preset\":\"mnist\"}", KEDGE_E_FORMAT, "\"preset\": expected one of mnist-1000-mclr"},
     {"{\"name\":\"Ünd so\"}", KEDGE_E_FORMAT, "\"name\""},
-    {"{\"detector\":true}", KEDGE_E_FORMAT, "\"detector\": expected one of none, labels"},
-    {"{\"embedding\":\"svd\"}", KEDGE_E_FORMAT,
-     "\"embedding\": expected one of unit, plain, madc, \"\", found"},
+    {"{\"shift\":true}", KEDGE_E_FORMAT, "\"shift\": expected one of none, labels"},
+    {"{\"world\":{\"embedding\":\"svd\"}}", KEDGE_E_FORMAT,
+     "\"embedding\" in \"world\": expected one of unit, plain, madc, \"\", found"},
     {"{\"variants\":[]}", KEDGE_E_FORMAT, "\"variants\": expected an object"},
     {"{\"variants\":{\"a b\":{}}}", KEDGE_E_FORMAT, "expected a name"},
     {"{\"variants\":{\"a\":{\"preset\":\"mnist-1000-mclr\"}}}", KEDGE_E_FORMAT, "variant \"a\": unknown key"},
     {"{\"variants\":{\"a\":{\"rounds\":0}}}", KEDGE_E_FORMAT, "variant \"a\": \"rounds\""},
+    /* words of before there was a world */
+    {"{\"data\":{}}", KEDGE_E_FORMAT, "\"data\" is now \"world\": {\"data\": …}"},
+    {"{\"synthetic_updates\":true}", KEDGE_E_FORMAT, "is now \"world\": {\"planted\": true}"},
+    {"{\"attackers\":0.1}", KEDGE_E_FORMAT, "is now \"world\": {\"attack\": {\"share\": …}}"},
+    {"{\"detector\":\"none\"}", KEDGE_E_FORMAT, "\"detector\" is now \"shift\""},
+    {"{\"pretrain_scale\":20}", KEDGE_E_FORMAT, "\"pretrain_scale\" is now \"pretrain_sites\""},
+    {"{\"deadline_s\":3}", KEDGE_E_FORMAT, "\"deadline_s\" is now \"round_timeout_s\""},
+    {"{\"world\":{\"dat\":{}}}", KEDGE_E_FORMAT, "unknown key \"dat\" in \"world\""},
+    {"{\"world\":7}", KEDGE_E_FORMAT, "\"world\": expected an object, found 7"},
+    {"{\"shift\":\"swap-all\"}", KEDGE_E_FORMAT, "\"shift\": expected one of none, labels"},
     /* what nothing reads */
     {"{\"strategy\":\"fedavgm\",\"options\":{\"proximal\":0.5}}", KEDGE_E_FORMAT,
      "\"proximal\" in \"options\": strategy \"fedavgm\" does not read it"},
@@ -190,34 +203,42 @@ static const struct {
      "\"momentum\" in \"options\": strategy \"fedavg\" does not read it"},
     {"{\"variants\":{\"a\":{\"strategy\":\"fedprox\",\"options\":{\"buffer\":3}}}}", KEDGE_E_FORMAT,
      "variant \"a\": \"buffer\" in \"options\": strategy \"fedprox\" does not read it"},
-    {"{\"data\":{\"partition\":\"writers\",\"sites\":7}}", KEDGE_E_FORMAT,
-     "\"sites\" in \"data\": found 7, but the data say which sites there are: leave it out"},
-    {"{\"data\":{\"partition\":\"iid\",\"alpha\":0.5}}", KEDGE_E_FORMAT,
-     "\"alpha\" in \"data\": found 0.5, but read by the partitions dirichlet and synthetic only"},
-    {"{\"data\":{\"partition\":\"dirichlet\",\"beta\":2}}", KEDGE_E_FORMAT, "\"beta\" in \"data\": found 2"},
-    {"{\"data\":{\"per_site\":3}}", KEDGE_E_FORMAT, "\"per_site\" in \"data\": found 3"},
-    {"{\"data\":{\"leak\":true}}", KEDGE_E_FORMAT, "\"leak\" in \"data\": found true"},
-    {"{\"data\":{\"partition\":\"clients\",\"sites\":1000}}", KEDGE_E_FORMAT,
-     "\"sites\" in \"data\": found 1000, but the data say which sites there are: leave it out"},
-    {"{\"data\":{\"client\":\"who\"}}", KEDGE_E_FORMAT, "\"client\" in \"data\": found \"who\", but read by"},
-    {"{\"data\":{\"missing\":\"drop\"}}", KEDGE_E_FORMAT,
-     "\"missing\" in \"data\": found \"drop\", but read by"},
-    {"{\"data\":{\"standardize\":\"local\"}}", KEDGE_E_FORMAT,
-     "\"standardize\" in \"data\": found \"local\", but"},
-    {"{\"data\":{\"partition\":\"clients\",\"standardize\":true}}", KEDGE_E_FORMAT,
-     "\"standardize\" in \"data\": expected one of none, local, federated"},
-    {"{\"data\":{\"steps\":[3]}}", KEDGE_E_FORMAT, "\"steps\" in \"data\": found [3], but read by"},
-    {"{\"data\":{\"partition\":\"clients\",\"steps\":[3,3]}}", KEDGE_E_FORMAT,
-     "\"steps\" in \"data\": expected a list of at most 15 rounds from 1, in ascending order, found 3"},
-    {"{\"data\":{\"partition\":\"clients\",\"steps\":7}}", KEDGE_E_FORMAT, "\"steps\" in \"data\": expected"},
-    {"{\"shift_rate\":0.5}", KEDGE_E_FORMAT, "\"shift_rate\": found 0.5, but read with \"shift\""},
-    {"{\"attack_scale\":3}", KEDGE_E_FORMAT, "\"attack_scale\": found 3, but there is no \"attack\""},
+    {"{\"world\":{\"data\":{\"partition\":\"writers\",\"sites\":7}}}", KEDGE_E_FORMAT,
+     "\"sites\" in \"world.data\": found 7, but the data say which sites there are: leave it out"},
+    {"{\"world\":{\"data\":{\"partition\":\"iid\",\"alpha\":0.5}}}", KEDGE_E_FORMAT,
+     "\"alpha\" in \"world.data\": found 0.5, but read by the partitions dirichlet and synthetic only"},
+    {"{\"world\":{\"data\":{\"partition\":\"dirichlet\",\"beta\":2}}}", KEDGE_E_FORMAT,
+     "\"beta\" in \"world.data\": found 2"},
+    {"{\"world\":{\"data\":{\"per_site\":3}}}", KEDGE_E_FORMAT, "\"per_site\" in \"world.data\": found 3"},
+    {"{\"world\":{\"data\":{\"leak\":true}}}", KEDGE_E_FORMAT, "\"leak\" in \"world.data\": found true"},
+    {"{\"world\":{\"data\":{\"partition\":\"clients\",\"sites\":1000}}}", KEDGE_E_FORMAT,
+     "\"sites\" in \"world.data\": found 1000, but the data say which sites there are: leave it out"},
+    {"{\"world\":{\"data\":{\"client\":\"who\"}}}", KEDGE_E_FORMAT,
+     "\"client\" in \"world.data\": found \"who\", but read by"},
+    {"{\"world\":{\"data\":{\"missing\":\"drop\"}}}", KEDGE_E_FORMAT,
+     "\"missing\" in \"world.data\": found \"drop\", but read by"},
+    {"{\"world\":{\"data\":{\"standardize\":\"local\"}}}", KEDGE_E_FORMAT,
+     "\"standardize\" in \"world.data\": found \"local\", but"},
+    {"{\"world\":{\"data\":{\"partition\":\"clients\",\"standardize\":true}}}", KEDGE_E_FORMAT,
+     "\"standardize\" in \"world.data\": expected one of none, local, federated"},
+    {"{\"world\":{\"data\":{\"steps\":[3]}}}", KEDGE_E_FORMAT,
+     "\"steps\" in \"world.data\": found [3], but read by"},
+    {"{\"world\":{\"data\":{\"partition\":\"clients\",\"steps\":[3,3]}}}", KEDGE_E_FORMAT,
+     "\"steps\" in \"world.data\": expected a list of at most 15 rounds from 1, in ascending order, found 3"},
+    {"{\"world\":{\"data\":{\"partition\":\"clients\",\"steps\":7}}}", KEDGE_E_FORMAT,
+     "\"steps\" in \"world.data\": expected"},
+    {"{\"world\":{\"shift\":{\"rate\":0.5}}}", KEDGE_E_FORMAT,
+     "\"rate\" in \"world.shift\": found 0.5, but read with"},
+    {"{\"world\":{\"attack\":{\"scale\":3}}}", KEDGE_E_FORMAT,
+     "\"scale\" in \"world.attack\": found 3, but there is no attack"},
     {"{\"rule_fraction\":0.2}", KEDGE_E_FORMAT, "\"rule_fraction\": found 0.2, but the \"rule\" is the mean"},
     {"{\"tenant_share_max\":0.5}", KEDGE_E_FORMAT,
      "\"tenant_share_max\": found 0.5, but there is one tenant"},
-    {"{\"as_released\":true}", KEDGE_E_FORMAT, "\"as_released\": found true, but read by"},
-    {"{\"faults\":true}", KEDGE_E_FORMAT, "\"faults\": found true, but read with \"through\""},
-    {"{\"quorum\":2,\"through\":\"job-rounds\"}", KEDGE_E_FORMAT, "\"quorum\": found 2, but read with"},
+    {"{\"world\":{\"as_released\":true}}", KEDGE_E_FORMAT,
+     "\"as_released\" in \"world\": found true, but read by"},
+    {"{\"world\":{\"faults\":true}}", KEDGE_E_FORMAT, "\"faults\" in \"world\": found true, but read with"},
+    {"{\"quorum\":2,\"world\":{\"through\":\"job-rounds\"}}", KEDGE_E_FORMAT,
+     "\"quorum\": found 2, but read with"},
     {"{\"groups\":2}", KEDGE_E_FORMAT, "\"groups\": found 2, but this strategy makes no groups"},
 };
 
@@ -257,10 +278,9 @@ END_TEST
 
 START_TEST(test_variants)
 {
-    static const char text[] =
-        "{\"data\":{},\"strategy\":\"fedprox\",\"options\":{\"proximal\":0.25},\"groups\":2,"
-        "\"variants\":{\"weak\":{\"options\":{\"proximal\":0.125}},"
-        "\"static\":{\"strategy\":\"flexcfl\",\"detector\":\"none\"}}}";
+    static const char text[] = "{\"strategy\":\"fedprox\",\"options\":{\"proximal\":0.25},\"groups\":2,"
+                               "\"variants\":{\"weak\":{\"options\":{\"proximal\":0.125}},\"static\":{"
+                               "\"strategy\":\"flexcfl\",\"shift\":\"none\"}},\"world\":{\"data\":{}}}";
     ck_assert_int_eq(parse(text, NULL), KEDGE_OK);
     ck_assert(spec.options.proximal == 0.25);
     ck_assert_int_eq(parse(text, "weak"), KEDGE_OK);
@@ -279,8 +299,8 @@ END_TEST
 /* A key that one of the variants reads may stand in the file, but not in another variant. */
 START_TEST(test_variants_read_what_the_file_has)
 {
-    static const char text[] = "{\"data\":{},\"rule_fraction\":0.2,\"groups\":2,\"variants\":{\"plain\":{},"
-                               "\"median\":{\"rule\":\"median\"},\"wrong\":{\"quorum\":3}}}";
+    static const char text[] = "{\"rule_fraction\":0.2,\"groups\":2,\"variants\":{\"plain\":{},\"median\":{"
+                               "\"rule\":\"median\"},\"wrong\":{\"quorum\":3}},\"world\":{\"data\":{}}}";
     ck_assert_msg(parse(text, "plain") == KEDGE_OK, "%s", diag.text);
     ck_assert_msg(parse(text, "median") == KEDGE_OK, "%s", diag.text);
     ck_assert_msg(parse(text, "flexcfl") == KEDGE_OK, "%s", diag.text);
@@ -295,14 +315,12 @@ END_TEST
 START_TEST(test_clients)
 {
     struct kedge_buf one, two;
-    ck_assert_msg(
-        parse("{\"data\":{\"partition\":\"clients\",\"images\":\"t.csv\",\"client\":\"who\",\"label\":"
-              "\"y\",\"group\":\"g\",\"step\":\"s\",\"truth\":\"g.csv\",\"missing\":\"mean\",\"standardize\":"
-              "\"local\","
-              "\"steps\":[4,9]}}",
-              NULL)
-            == KEDGE_OK,
-        "%s", diag.text);
+    ck_assert_msg(parse("{\"world\":{\"data\":{\"partition\":\"clients\",\"images\":\"t.csv\",\"client\":"
+                        "\"who\",\"label\":\"y\",\"group\":\"g\",\"step\":\"s\",\"truth\":\"g.csv\","
+                        "\"missing\":\"mean\",\"standardize\":\"local\",\"steps\":[4,9]}}}",
+                        NULL)
+                      == KEDGE_OK,
+                  "%s", diag.text);
     ck_assert(strcmp(spec.client, "who") == 0 && strcmp(spec.truth, "g.csv") == 0 && spec.sites == 0);
     ck_assert(spec.missing == KEDGE_CSV_MISSING_MEAN && spec.standardize == KEDGE_LEARN_STANDARDIZE_LOCAL);
     ck_assert(spec.steps.count == 2 && spec.steps.at[0] == 4 && spec.steps.at[1] == 9);
@@ -320,12 +338,12 @@ END_TEST
 
 START_TEST(test_is)
 {
-    ck_assert(kedge_learn_spec_is(kedge_view_str("{\"data\":{}}")));
+    ck_assert(kedge_learn_spec_is(kedge_view_str("{\"world\":{\"data\":{}}}")));
     ck_assert(kedge_learn_spec_is(kedge_view_str("{\"preset\":3}")));
-    ck_assert(kedge_learn_spec_is(kedge_view_str("{\"synthetic_updates\":true}")));
+    ck_assert(kedge_learn_spec_is(kedge_view_str("{\"world\":{\"planted\":true}}")));
     ck_assert(!kedge_learn_spec_is(kedge_view_str("{\"seeds\":2,\"rounds\":3}")));
     ck_assert(!kedge_learn_spec_is(kedge_view_str("{}")));
-    ck_assert(!kedge_learn_spec_is(kedge_view_str("{\"data\"")));
+    ck_assert(!kedge_learn_spec_is(kedge_view_str("{\"world\"")));
 }
 END_TEST
 

@@ -45,7 +45,7 @@ static void digits(struct kedge_learn_spec *s, const char *strategy)
     s->rounds = 2;
     s->epochs = 2;
     s->lr = 0.05;
-    s->pretrain_scale = 3;
+    s->pretrain_sites = 9;
     s->pretrain_steps = 7;
     s->tenants = 4;
     s->strategy = kedge_strategy_find(strategy);

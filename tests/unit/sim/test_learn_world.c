@@ -41,7 +41,7 @@ static void digits(struct kedge_learn_spec *s, const char *strategy)
     s->rounds = 8;
     s->epochs = 1;
     s->lr = 0.05;
-    s->pretrain_scale = 6;
+    s->pretrain_sites = 18;
     s->pretrain_steps = 10;
     s->strategy = kedge_strategy_find(strategy);
     ck_assert_ptr_nonnull(s->strategy);

@@ -108,7 +108,7 @@ static void make_spec(const struct kedge_strategy *strategy, size_t option, stru
     s->epochs = 1;
     s->lr = 0.05;
     s->groups = 2;
-    s->pretrain_scale = 4;
+    s->pretrain_sites = 8;
     s->pretrain_steps = 5;
     s->tenants = 2;
     s->shift = KEDGE_LEARN_SHIFT_SWAP_ALL;
@@ -128,7 +128,7 @@ static int parse(const struct kedge_strategy *strategy, size_t i, struct kedge_d
 {
     static struct kedge_learn_spec spec;
     char text[256];
-    (void)snprintf(text, sizeof text, "{\"data\":{},\"strategy\":\"%s\",\"options\":{\"%s\":%g}}",
+    (void)snprintf(text, sizeof text, "{\"world\":{},\"strategy\":\"%s\",\"options\":{\"%s\":%g}}",
                    strategy->name, values[i].option, values[i].other);
     return kedge_learn_spec_parse(kedge_view_str(text), NULL, &spec, d);
 }

@@ -50,7 +50,7 @@ static void digits(struct kedge_learn_spec *s, const char *strategy)
     s->lr = 0.05;
     s->tenants = 2;
     s->groups = 2;
-    s->pretrain_scale = 4;
+    s->pretrain_sites = 8;
     s->pretrain_steps = 10;
     s->quorum = s->sites; /* rounds wait for all that they asked */
     s->through = KEDGE_LEARN_THROUGH_PROTOCOL;
@@ -158,9 +158,10 @@ static void set_adaptive(struct kedge_learn_spec *s)
 }
 static void set_choose(struct kedge_learn_spec *s)
 {
-    s->choose_groups = true;
-    s->groups = 4;
-    s->pretrain_scale = 2;
+    s->choose_groups = 1;
+    s->groups = 2;
+    s->options.most = 4;
+    s->pretrain_sites = 8;
 }
 static void set_cut(struct kedge_learn_spec *s)
 {
@@ -176,7 +177,7 @@ static void set_joined(struct kedge_learn_spec *s)
 static void set_oneshot(struct kedge_learn_spec *s)
 {
     s->options.link = 0.9;
-    s->pretrain_scale = 3;
+    s->pretrain_sites = 6;
 }
 static void set_parting(struct kedge_learn_spec *s)
 {
