@@ -367,6 +367,12 @@ static int check_keys(const json_t *root, struct kedge_diag *d)
     }
     json_object_foreach((json_t *)(uintptr_t)root, name, value)
     {
+        if (strcmp(name, "world") == 0) {
+            (void)kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"world\": only simulations have one");
+            (void)kedge_diag_hint(d,
+                                  "kedge sim SPEC --print-job prints the job that a simulation stands for");
+            return KEDGE_E_FORMAT;
+        }
         if (!kedge_job_key_find(name)) {
             (void)kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: unknown key \"%.60s\"", name);
             kedge_nearest_hint(d, name, keys, kedge_job_key_count, "docs/job-spec.md lists the keys");

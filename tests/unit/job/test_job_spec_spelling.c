@@ -41,6 +41,9 @@ START_TEST(test_spellings)
               && strcmp(b.tenants[2].s, "c") == 0);
     ck_assert_int_ne(parse(HEAD ",\"learnin_rate\":1}", &b), KEDGE_OK);
     ck_assert_str_eq(d.hint, "did you mean \"learning_rate\"?");
+    ck_assert_int_ne(parse(HEAD ",\"world\":{}}", &b), KEDGE_OK);
+    ck_assert_ptr_nonnull(strstr(d.text, "\"world\": only simulations have one"));
+    ck_assert_ptr_nonnull(strstr(d.hint, "--print-job"));
     ck_assert_int_ne(parse(HEAD ",\"compression\":{\"knd\":\"int8\"}}", &b), KEDGE_OK);
     ck_assert_str_eq(d.hint, "did you mean \"kind\"?");
     ck_assert_int_ne(
