@@ -85,15 +85,16 @@ static void put_rule(struct kedge_buf *out)
     kedge_buf_printf(out, "\"%s\"", kedge_rule_at(below(kedge_rule_count()))->name);
 }
 
+#define EXTERNAL                                                                                        \
+    ("\"external\",\"external\":{\"trainer\":\"mine\",\"tensors\":[{\"name\":\"a.b\",\"shape\":[3,2]}," \
+     "{\"name\":\"c\",\"shape\":[]}],\"settings\":{\"depth\":[1,2],\"name\":\"\\u00e9\"}},"             \
+     "\"initial_model\":\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"")
 static const char *const models[] = {
     "{\"preset\":\"mclr\",\"inputs\":4,\"classes\":3}",
     "{\"preset\":\"mlp\",\"inputs\":4,\"hidden\":5,\"classes\":3}",
     "{\"layers\":[{\"type\":\"dense\",\"in\":4,\"out\":1}],\"loss\":\"mse\"}",
     "{\"preset\":\"lenet\",\"classes\":10}",
-    "\"external\",\"external\":{\"trainer\":\"mine\",\"tensors\":[{\"name\":\"a.b\",\"shape\":[3,2]},{"
-    "\"name\":\"c\","
-    "\"shape\":[]}],\"settings\":{\"depth\":[1,2],\"name\":\"\\u00e9\"}},\"initial_model\":"
-    "\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"",
+    EXTERNAL,
     NULL};
 static const char *const classes[] = {"\"federated\"", "[\"a\",\"b \\\"c\\\"\",\"\\u00e4\"]", NULL};
 static const char *const batches[] = {"\"auto\"", "1", "32", "65536", NULL};
