@@ -14,11 +14,13 @@
  *   SITE/power-found    power caps as they were found, while others are set
  *   SITE/seen-main      the last main checkpoint seen
  *   SITE/refused-main/  `seen` and `shown`, evidence of a cut or forked main chain: stops all work; `latest`,
- * what was shown last. refused-main.* are those of former times, see heal.c SITE/status.json    what it does,
- * for its owner; see status.h SITE/control/       control variates, see control.h SITE/trainers/NAME/ the
- * folder of a trainer of the owner's own; see trainer.h SITE/left/          what compression has left of
- * updates, see left.h SITE/work/          models and updates in use, and former ones whose room the next ones
- * take; those of the second task at once are in work-1, and so on */
+ *                       what was shown last. refused-main.* are those of former times, see heal.c
+ *   SITE/status.json    what it does, for its owner; see status.h
+ *   SITE/kept/          what is kept of jobs from one training to the next, see kept.h
+ *   SITE/personal/      the site's own models (Ditto) as the last training left them, for its owner
+ *   SITE/trainers/NAME/ the folder of a trainer of the owner's own; see trainer.h
+ *   SITE/work/          models and updates in use, and former ones whose room the next ones take; those of
+ *                       the second task at once are in work-1, and so on */
 #ifndef KEDGE_CLIENT_DAEMON_HOST_H
 #define KEDGE_CLIENT_DAEMON_HOST_H
 
@@ -147,7 +149,7 @@ struct kedge_site_host {
     struct kedge_site_envelope envelopes[KEDGE_SITE_STORED_MAX]; /* of the results in the core's memory */
     struct kedge_site_signeds signeds;
     struct kedge_groupeds groupeds;   /* the data that the site was grouped by */
-    struct kedge_controls controls;   /* which control variates go with what the coordinator has */
+    struct kedge_kept_table kept;     /* which kept vectors belong to what the coordinator has */
     struct kedge_site_memory written; /* what the memory file says, durably */
     uint64_t memory_sequence;         /* of that write; 0: none yet */
     bool memory_is_behind;            /* results were settled since: `settled` is what it should say */
@@ -290,13 +292,13 @@ KEDGE_NODISCARD int kedge_client_take_refused(struct kedge_client_work *w, const
 
 /* ---- update.c: on the work thread ---- */
 struct kedge_client_control;
-struct kedge_client_residual;
+struct kedge_kept;
 /* Makes the update file from two models and writes its digest and length to r. Where the job has a control
  * variate (control.h), the file has its change over so many steps, too, and `control` is what it is then;
- * where its updates come compact, `left` (left.h) is what is left then. Else NULL. */
+ * where its updates come compact, `residual` (kept.h) has what is left then. Else NULL. */
 KEDGE_NODISCARD int kedge_client_make_update(struct kedge_client_work *w, const char *base_path,
                                              const char *out_path, struct kedge_client_control *control,
-                                             struct kedge_client_residual *left, uint64_t steps,
+                                             struct kedge_kept *residual, uint64_t steps,
                                              struct kedge_site_result *r, struct kedge_diag *d);
 /* Sign what r says of a task; *ret_envelope is the caller's. */
 struct kedge_energy_plan;

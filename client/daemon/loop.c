@@ -116,7 +116,7 @@ static void execute(struct kedge_site_host *h, const struct kedge_site_effect *f
             kedge_client_seen_say(h);
         } else {
             if (fx->note == KEDGE_SITE_NOTE_RECEIPT && fx->result.kind == KEDGE_SITE_TRAIN) {
-                kedge_controls_accepted(&h->controls, &fx->result.job, &fx->result.update);
+                kedge_kept_accepted(&h->kept, &fx->result.job, &fx->result.update);
             }
             note(fx);
         }

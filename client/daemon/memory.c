@@ -37,7 +37,7 @@ int kedge_client_memory_read(struct kedge_site_host *h, struct kedge_site_memory
         *ret = h->written = s.memory;
         h->signeds = s.signeds;
         h->groupeds = s.groupeds;
-        h->controls = s.controls;
+        h->kept = s.kept;
         memcpy(h->envelopes, s.envelopes, sizeof h->envelopes);
     }
     return err;
@@ -71,7 +71,7 @@ int kedge_client_memory_write(struct kedge_site_host *h, const struct kedge_site
     char path[KEDGE_PATH_MAX];
     struct kedge_buf text;
     struct kedge_site_stored s = {
-        .memory = *memory, .signeds = h->signeds, .groupeds = h->groupeds, .controls = h->controls};
+        .memory = *memory, .signeds = h->signeds, .groupeds = h->groupeds, .kept = h->kept};
     memcpy(s.envelopes, h->envelopes, sizeof s.envelopes); /* lent */
     kedge_buf_init(&text, KEDGE_STORED_TEXT_MAX);
     int err = kedge_stored_encode(&s, &text);

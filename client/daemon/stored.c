@@ -234,19 +234,18 @@ static int read_grouped(const json_t *list, struct kedge_groupeds *g, struct ked
                                KEDGE_GROUPED_MAX);
 }
 
-static int read_controls(const json_t *list, struct kedge_controls *c, struct kedge_diag *d)
+static int read_kept(const json_t *list, struct kedge_kept_table *t, struct kedge_diag *d)
 {
-    bool ok = !list || (json_is_array(list) && json_array_size(list) <= KEDGE_CONTROLS_MAX);
+    bool ok = !list || (json_is_array(list) && json_array_size(list) <= KEDGE_KEPT_JOBS_MAX);
     for (size_t i = 0; ok && i < json_array_size(list); i++) {
         const json_t *o = json_array_get(list, i);
-        struct kedge_control_row *row = &c->items[c->count++];
+        struct kedge_kept_row *row = &t->items[t->count++];
         ok = get_id(o, "job", &row->job) && get_hex(o, "accepted", &row->accepted)
              && get_hex(o, "pending", &row->pending);
     }
     return ok ? KEDGE_OK
-              : kedge_diag_set(d, KEDGE_E_FORMAT,
-                               "\"controls\": expected at most %d of job, accepted, pending",
-                               KEDGE_CONTROLS_MAX);
+              : kedge_diag_set(d, KEDGE_E_FORMAT, "\"kept\": expected at most %d of job, accepted, pending",
+                               KEDGE_KEPT_JOBS_MAX);
 }
 
 int kedge_stored_decode(struct kedge_view text, struct kedge_site_stored *ret, struct kedge_diag *reterr)
@@ -261,7 +260,7 @@ int kedge_stored_decode(struct kedge_view text, struct kedge_site_stored *ret, s
     err = err ? err : read_signed(o, &s.signeds, reterr);
     err = err ? err : read_shifts(json_object_get(o, "shifts"), &s.memory, reterr);
     err = err ? err : read_grouped(json_object_get(o, "grouped"), &s.groupeds, reterr);
-    err = err ? err : read_controls(json_object_get(o, "controls"), &s.controls, reterr);
+    err = err ? err : read_kept(json_object_get(o, "kept"), &s.kept, reterr);
     err = err ? err : read_results(json_object_get(o, "results"), &s, reterr);
     s.memory.enrolled = json_is_true(enrolled);
     if (err) {
@@ -334,11 +333,11 @@ static json_t *grouped_json(const struct kedge_groupeds *g)
     return list;
 }
 
-static json_t *controls_json(const struct kedge_controls *c)
+static json_t *kept_json(const struct kedge_kept_table *t)
 {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < c->count; i++) {
-        const struct kedge_control_row *row = &c->items[i];
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct kedge_kept_row *row = &t->items[i];
         json_array_append_new(list, json_pack("{s:s,s:o,s:o}", "job", row->job.s, "accepted",
                                               hex(&row->accepted), "pending", hex(&row->pending)));
     }
@@ -372,7 +371,7 @@ int kedge_stored_encode(const struct kedge_site_stored *s, struct kedge_buf *out
     if (o && s->groupeds.count > 0 && json_object_set_new(o, "grouped", grouped_json(&s->groupeds))) {
         err = KEDGE_E_NOMEM;
     }
-    if (o && s->controls.count > 0 && json_object_set_new(o, "controls", controls_json(&s->controls))) {
+    if (o && s->kept.count > 0 && json_object_set_new(o, "kept", kept_json(&s->kept))) {
         err = KEDGE_E_NOMEM;
     }
     if (!err && (!o || json_dump_callback(o, put_chunk, out, JSON_COMPACT))) {

@@ -1,11 +1,11 @@
 /* What of a site survives a crash, as the text in SITE/memory: all that was signed and has no receipt
  * yet, with the envelopes, what was signed last, whose data have shifted, the data that the site was
- * grouped by, and which control variates count. Pure. */
+ * grouped by, and which kept vectors count. Pure. */
 #ifndef KEDGE_CLIENT_DAEMON_STORED_H
 #define KEDGE_CLIENT_DAEMON_STORED_H
 
 #include "client/core/site.h"
-#include "client/daemon/update/controls.h"
+#include "client/daemon/update/kept.h"
 #include "client/daemon/update/shift.h"
 #include "common/base/bytes.h"
 #include "common/base/diag.h"
@@ -13,7 +13,7 @@
 /* A site's own statements have some 2 KiB each; two of the longest that there may be have room in any case,
  * with their quotes doubled, for they are JSON within JSON. */
 enum {
-    KEDGE_STORED_TEXT_MAX = 160 * 1024 + KEDGE_CONTROLS_MAX * 320 + KEDGE_GROUPED_MAX * KEDGE_LABELS_MAX * 17
+    KEDGE_STORED_TEXT_MAX = 160 * 1024 + KEDGE_KEPT_JOBS_MAX * 320 + KEDGE_GROUPED_MAX * KEDGE_LABELS_MAX * 17
                             + 2 * KEDGE_SITE_RESULTS_MAX * KEDGE_ENTRY_MAX,
     KEDGE_SIGNEDS_MAX = 32,
 };
@@ -50,7 +50,7 @@ struct kedge_site_stored {
     struct kedge_site_envelope envelopes[KEDGE_SITE_STORED_MAX]; /* of the results */
     struct kedge_site_signeds signeds;
     struct kedge_groupeds groupeds;
-    struct kedge_controls controls;
+    struct kedge_kept_table kept;
 };
 
 /* Kinds, rounds, groups and lengths are within what a task may have, and every envelope is what its digest

@@ -1,5 +1,5 @@
 /* Updates of a job that compresses them, as kedge-client makes them: what earlier ones have left is added,
- * what is not sent is kept until the update counts (client/daemon/update/residual.h). */
+ * what is not sent is kept until the update counts (client/daemon/update/kept.h). */
 #include <string.h>
 
 #include "common/base/mem.h"

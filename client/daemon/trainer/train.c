@@ -10,7 +10,7 @@
 #include "client/daemon/trainer/trainer.h"
 #include "client/daemon/update/choose.h"
 #include "client/daemon/update/control.h"
-#include "client/daemon/update/residual.h"
+#include "client/daemon/update/kept.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 
@@ -99,13 +99,28 @@ static bool is_personal(const struct kedge_client_work *w, const struct kedge_si
     return w->spec->strategy->local == KEDGE_LOCAL_DITTO && t->kind != KEDGE_SITE_PRETRAIN;
 }
 
-/* Of the built-in trainer; one of the owner's keeps it in its own folder. */
+/* Its file, which the trainer reads and writes and the owner may use. What counts is what is kept: the file
+ * is made of that before each task. */
 static int personal_path(struct kedge_client_work *w, const struct kedge_id *job, char out[KEDGE_PATH_MAX],
                          struct kedge_diag *d)
 {
     int err = kedge_client_path(w->h, out, "personal");
     err = err ? err : kedge_dir_make(out, 0700, d);
     return err ? err : kedge_client_path(w->h, out, "personal/%s.safetensors", job->s);
+}
+
+static int open_personal(struct kedge_client_work *w, struct kedge_train_item *item)
+{
+    const struct kedge_id *job = &item->fx.task.job;
+    char path[KEDGE_PATH_MAX];
+    if (!is_personal(w, &item->fx.task)) {
+        return KEDGE_OK;
+    }
+    int err = personal_path(w, job, path, &item->diag);
+    err = err ? err
+              : kedge_kept_open_or_begin(w->h->dir, job, "personal", &item->in_force, w->layout.values_count,
+                                         &item->personal, &item->diag);
+    return err ? err : kedge_kept_to_model(&item->personal, &w->layout, path, &item->diag);
 }
 
 /* A key that trainers need not know while a job has no use for it. */
@@ -162,15 +177,32 @@ static int name_files(struct kedge_client_work *w, struct kedge_train_item *t, c
                       const char *out, struct kedge_trainer_given *ret, struct kedge_diag *d)
 {
     const char *drift = t->has_control ? t->control.drift : NULL;
-    bool personal = is_personal(w, &t->fx.task);
-    if (w->spec->is_external) {
-        return kedge_client_trainer_give(w, base, drift, personal, ret, d);
+    char personal[KEDGE_PATH_MAX] = "";
+    int err = is_personal(w, &t->fx.task) ? personal_path(w, &t->fx.task.job, personal, d) : KEDGE_OK;
+    if (err) {
+        return err;
     }
-    ret->personal[0] = '\0';
+    if (w->spec->is_external) {
+        return kedge_client_trainer_give(w, base, drift, personal[0] ? personal : NULL, ret, d);
+    }
+    snprintf(ret->personal, sizeof ret->personal, "%s", personal);
     snprintf(ret->base, sizeof ret->base, "%s", base);
     snprintf(ret->out, sizeof ret->out, "%s", out);
     snprintf(ret->drift, sizeof ret->drift, "%s", drift ? drift : "");
-    return personal ? personal_path(w, &t->fx.task.job, ret->personal, d) : KEDGE_OK;
+    return KEDGE_OK;
+}
+
+/* What a trainer of the owner's has left in its folder. */
+static int take_foreign(struct kedge_client_work *w, const struct kedge_train_item *t,
+                        const struct kedge_trainer_given *given, const char *out, struct kedge_diag *d)
+{
+    char personal[KEDGE_PATH_MAX];
+    int err = kedge_client_trainer_take(w, given->out, out, d);
+    if (err || !given->personal[0]) {
+        return err;
+    }
+    err = personal_path(w, &t->fx.task.job, personal, d);
+    return err ? err : kedge_client_trainer_take(w, given->personal, personal, d);
 }
 
 static int ask_trainer(struct kedge_client_work *w, struct kedge_train_item *t, const char *base,
@@ -187,7 +219,7 @@ static int ask_trainer(struct kedge_client_work *w, struct kedge_train_item *t, 
     bool chosen = t->fx.task.choice_count > 0; /* then the loss is known */
     err = err ? err
               : kedge_client_ask(w, t->fx.serial, request, train, !train || t->fx.task.evaluate_base, m, d);
-    err = err || !foreign || !train ? err : kedge_client_trainer_take(w, given.out, out, d);
+    err = err || !foreign || !train ? err : take_foreign(w, t, &given, out, d);
     if (!err && chosen) {
         m->base_loss = t->chosen_loss;
     } else if (!err && t->fx.task.kind == KEDGE_SITE_TRAIN && w->spec->strategy->needs_loss
@@ -245,17 +277,44 @@ static int open_control(struct kedge_client_work *w, struct kedge_train_item *it
 }
 
 /* What compression has left, where the job's updates come compact. */
-static int open_left(struct kedge_client_work *w, struct kedge_train_item *item)
+static int open_residual(struct kedge_client_work *w, struct kedge_train_item *item)
 {
     const struct kedge_site_task *t = &item->fx.task;
     if (!kedge_job_spec_compact(w->spec, t->kind != KEDGE_SITE_TRAIN)) {
         return KEDGE_OK;
     }
-    return kedge_client_residual_open(w, &t->job, t->group == KEDGE_SITE_NONE ? 0 : t->group, &item->in_force,
-                                      &item->left, &item->diag);
+    const uint32_t group = t->group == KEDGE_SITE_NONE ? 0 : t->group;
+    struct kedge_kept *k = &item->residual;
+    int err = kedge_kept_open_or_begin(w->h->dir, &t->job, "residual", &item->in_force,
+                                       w->layout.values_count, k, &item->diag);
+    if (!err) {
+        kedge_kept_set_group(k, group);
+    }
+    return err;
 }
 
-/* The update of a training, signed; with it the control variate that it leaves behind. */
+/* All that the site keeps, as it is after this training, under the update that it belongs to. */
+static int keep_all(struct kedge_client_work *w, struct kedge_train_item *item,
+                    const struct kedge_site_digest *update)
+{
+    const struct kedge_id *job = &item->fx.task.job;
+    struct kedge_kept *all[] = {&item->control.kept, &item->residual, &item->personal};
+    char path[KEDGE_PATH_MAX];
+    int err = KEDGE_OK;
+    if (item->personal.count > 0) {
+        err = personal_path(w, job, path, &item->diag);
+        err = err ? err : kedge_kept_from_model(&item->personal, &w->layout, path, &item->diag);
+    }
+    for (size_t i = 0; i < sizeof all / sizeof all[0] && !err; i++) {
+        if (all[i]->count > 0) {
+            err = kedge_kept_write(w->h->dir, job, update, all[i], &item->diag);
+            item->keeps = true;
+        }
+    }
+    return err;
+}
+
+/* The update of a training, signed; before that what the site keeps with it is durable. */
 static int make_result(struct kedge_client_work *w, struct kedge_train_item *item, const char *base,
                        const char *out, const struct kedge_metrics *m, const struct kedge_site_result *blank)
 {
@@ -269,12 +328,9 @@ static int make_result(struct kedge_client_work *w, struct kedge_train_item *ite
                               "trainer: its answer says 0 steps, by which a control variate "
                               "cannot be divided");
     }
-    struct kedge_client_residual *left = item->left.count > 0 ? &item->left : NULL;
-    int err = kedge_client_make_update(w, base, out, item->has_control ? &item->control : NULL, left,
-                                       m->steps, r, d);
-    err = err || !left ? err : kedge_client_residual_keep(w, &t->job, &r->update, left, d);
-    err = err || !item->has_control ? err
-                                    : kedge_client_control_keep(w, &t->job, &r->update, &item->control, d);
+    int err = kedge_client_make_update(w, base, out, item->has_control ? &item->control : NULL,
+                                       item->residual.count > 0 ? &item->residual : NULL, m->steps, r, d);
+    err = err ? err : keep_all(w, item, &r->update);
     return err ? err : kedge_client_sign_update(w, t, &item->plan, m, r, &item->envelopes[i], d);
 }
 
@@ -300,7 +356,8 @@ static int run_task(struct kedge_client_work *w, struct kedge_train_item *item)
     err = err ? err : kedge_client_work_file(w, "trained", out);
     err = err ? err : check_classes(w, item);
     err = err ? err : open_control(w, item);
-    err = err ? err : open_left(w, item);
+    err = err ? err : open_residual(w, item);
+    err = err ? err : open_personal(w, item);
     if (!err) {
         err = kedge_client_energy_begin(w, t, &item->plan, d);
         w->trouble = err ? KEDGE_TROUBLE_ENERGY : KEDGE_TROUBLE_NONE;
@@ -341,9 +398,9 @@ static void train_run(struct kedge_client_work *w, struct kedge_site_item *item)
     w->trouble = KEDGE_TROUBLE_NONE;
     t->err = t->err ? t->err : run_task(w, t);
     t->trouble = w->trouble;
-    t->has_left = t->left.count > 0;
     kedge_client_control_close(&t->control);
-    kedge_client_residual_close(&t->left);
+    kedge_kept_close(&t->residual);
+    kedge_kept_close(&t->personal);
     if (w->policy->memory_all > 0) {
         kedge_client_trainer_stop(w); /* what it has would be missing to others */
     }
@@ -418,8 +475,8 @@ static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item
         kedge_grouped_note(&h->groupeds, &t->fx.task.job, t->fx.task.round, &t->labels);
     }
     if (taken && t->fx.task.kind != KEDGE_SITE_EVALUATE) {
-        if (t->has_control || t->has_left) {
-            kedge_controls_signed(&h->controls, &t->fx.task.job, &t->results[0].update);
+        if (t->keeps) {
+            kedge_kept_signed(&h->kept, &t->fx.task.job, &t->results[0].update);
         }
         kedge_signeds_note(&h->signeds, &t->fx.task.job, t->fx.task.kind, t->fx.task.round);
     }
@@ -439,7 +496,7 @@ void kedge_client_train(struct kedge_site_host *h, const struct kedge_site_effec
     KEDGE_ASSERT(t);
     *t = (struct kedge_train_item){.item = {.run = train_run, .handle = train_handle},
                                    .fx = *fx,
-                                   .in_force = kedge_controls_in_force(&h->controls, &task->job)};
+                                   .in_force = kedge_kept_in_force(&h->kept, &task->job)};
     kedge_data_files_begin(&h->service.data, h->policy->data);
     memcpy(t->classes, w->classes, sizeof t->classes);
     /* The spec was fetched before, and until this item comes its thread leaves it alone. */

@@ -4,7 +4,7 @@
 
 #include "client/daemon/energy/energy.h"
 #include "client/daemon/update/control.h"
-#include "client/daemon/update/residual.h"
+#include "client/daemon/update/kept.h"
 
 struct kedge_train_item {
     struct kedge_site_item item;
@@ -18,12 +18,12 @@ struct kedge_train_item {
     struct kedge_labels labels;           /* of the data that it was done with; `shift`, `pause`: the job's */
     enum kedge_shift_test shift;
     uint32_t pause;
-    struct kedge_site_digest in_force;   /* the update that the site's control variate goes with … */
-    struct kedge_client_control control; /* … which the work thread reads and changes … */
-    bool has_control;                    /* … where the job has one */
+    struct kedge_site_digest in_force;   /* the update that what the site has kept belongs to */
+    struct kedge_client_control control; /* where the job has one, … */
+    bool has_control;
+    struct kedge_kept residual, personal; /* … what compression leaves, the site's own model; count 0: none */
+    bool keeps;                           /* something was kept with the update */
     struct kedge_energy_plan plan;
-    struct kedge_client_residual left; /* the same of what compression leaves; count 0: updates come whole */
-    bool has_left;                     /* and there was one */
     char engine[KEDGE_ST_ENGINE_MAX + 1],
         fallback[KEDGE_METRICS_FALLBACK_MAX + 1]; /* of the trainer's answer */
     int err;

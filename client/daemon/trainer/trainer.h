@@ -33,14 +33,14 @@ KEDGE_NODISCARD int kedge_client_trainer_hello(struct kedge_client_work *w,
                                                char lacks[KEDGE_TRAINER_LACKS_LEN], struct kedge_diag *d);
 
 /* Of an external model's trainer, all in a folder of its own, SITE/trainers/NAME, the only one that it may
- * write to: a copy of the model, where it leaves what it has trained and where nothing is yet; a copy of the
- * drift and the site's own model of the job, "" where there is none. */
+ * write to: a copy of the model, where it leaves what it has trained and where nothing is yet; copies of the
+ * drift and of the site's own model, "" where the job has none. */
 struct kedge_trainer_given {
     char base[KEDGE_PATH_MAX], out[KEDGE_PATH_MAX], drift[KEDGE_PATH_MAX], personal[KEDGE_PATH_MAX];
 };
-/* drift: NULL for none; personal: the job keeps a model at the site, in personal/JOB.safetensors. */
+/* drift, personal: NULL for none. The latter's file need not be there yet. */
 KEDGE_NODISCARD int kedge_client_trainer_give(struct kedge_client_work *w, const char *base,
-                                              const char *drift, bool personal,
+                                              const char *drift, const char *personal,
                                               struct kedge_trainer_given *ret, struct kedge_diag *d);
 /* Takes what it has left at `from` to the working file `to`: a safetensors file of exactly the model's
  * tensors, F32, in any order, with any metadata; what is written is canonical, so that nobody changes it

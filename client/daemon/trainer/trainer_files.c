@@ -20,6 +20,13 @@ static int folder_of(struct kedge_client_work *w, char out[KEDGE_PATH_MAX], stru
     return err ? err : kedge_dir_make(out, 0700, d);
 }
 
+static int remove_old(const char *path, struct kedge_diag *d)
+{
+    return unlink(path) == 0 || errno == ENOENT
+               ? KEDGE_OK
+               : kedge_diag_set(d, kedge_errno(errno), "%s: %s", path, strerror(errno));
+}
+
 static int copy(const char *from, const char *to, struct kedge_diag *d)
 {
     struct kedge_map map;
@@ -27,9 +34,7 @@ static int copy(const char *from, const char *to, struct kedge_diag *d)
     if (err) {
         return err;
     }
-    if (unlink(to) != 0 && errno != ENOENT) {
-        err = kedge_diag_set(d, kedge_errno(errno), "%s: %s", to, strerror(errno));
-    }
+    err = remove_old(to, d);
     int fd = err ? err : kedge_file_open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, d);
     err = fd < 0 ? fd : kedge_fd_write(fd, kedge_view_of(map.ptr, map.len));
     if (fd >= 0 && err) {
@@ -52,18 +57,8 @@ static int name_in(const struct kedge_client_work *w, const char *folder, const 
     return n < 0 || n >= (int)sizeof name ? KEDGE_E_TOO_LONG : kedge_path_join(ret, folder, name);
 }
 
-static int name_personal(const struct kedge_client_work *w, const char *folder, char ret[KEDGE_PATH_MAX],
-                         struct kedge_diag *d)
-{
-    char dir[KEDGE_PATH_MAX], name[KEDGE_ID_MAX + 32];
-    snprintf(name, sizeof name, "%s.safetensors", w->spec_job.s);
-    int err = kedge_path_join(dir, folder, "personal");
-    err = err ? err : kedge_dir_make(dir, 0700, d);
-    return err ? err : kedge_path_join(ret, dir, name);
-}
-
-int kedge_client_trainer_give(struct kedge_client_work *w, const char *base, const char *drift, bool personal,
-                              struct kedge_trainer_given *ret, struct kedge_diag *d)
+int kedge_client_trainer_give(struct kedge_client_work *w, const char *base, const char *drift,
+                              const char *personal, struct kedge_trainer_given *ret, struct kedge_diag *d)
 {
     char folder[KEDGE_PATH_MAX];
     struct kedge_trainer_given g = {.drift = "", .personal = ""};
@@ -73,10 +68,10 @@ int kedge_client_trainer_give(struct kedge_client_work *w, const char *base, con
     err = err ? err : copy(base, g.base, d);
     err = err || !drift ? err : name_in(w, folder, "drift", g.drift);
     err = err || !drift ? err : copy(drift, g.drift, d);
-    err = err || !personal ? err : name_personal(w, folder, g.personal, d);
-    if (!err && unlink(g.out) != 0 && errno != ENOENT) {
-        err = kedge_diag_set(d, kedge_errno(errno), "%s: %s", g.out, strerror(errno));
-    }
+    err = err || !personal ? err : name_in(w, folder, "personal", g.personal);
+    err = err || !personal ? err : remove_old(g.personal, d);
+    err = err || !personal || !kedge_file_exists(personal) ? err : copy(personal, g.personal, d);
+    err = err ? err : remove_old(g.out, d);
     if (!err) {
         *ret = g;
     }

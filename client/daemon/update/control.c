@@ -1,85 +1,24 @@
 #include "client/daemon/update/control.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "client/daemon/update/variate.h"
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
 
-/* A file: MAGIC, the update's digest, the SHA-256 of the values, their number (big-endian), zeros up to HEAD,
- * the values as int32, little-endian. */
-enum { HEAD = 96, MAGIC_LEN = 16, AT_UPDATE = 16, AT_SUM = 48, AT_COUNT = 80 };
-static const char magic[MAGIC_LEN + 1] = "kedge control 1\n";
-
-static bool is_zero(const struct kedge_site_digest *digest)
-{
-    static const struct kedge_site_digest zero;
-    return memcmp(digest->b, zero.b, sizeof zero.b) == 0;
-}
-
-static int paths_of(const struct kedge_client_work *w, const struct kedge_id *job, char now[KEDGE_PATH_MAX],
-                    char next[KEDGE_PATH_MAX])
-{
-    int err = kedge_client_path(w->h, now, "control/%s", job->s);
-    return err ? err : kedge_client_path(w->h, next, "control/%s.next", job->s);
-}
-
-/* KEDGE_E_NOT_FOUND: there is no such file, or it goes with another update. */
-static int read_own(const char *path, const struct kedge_site_digest *update, uint64_t count, int32_t *ret,
+static int open_own(struct kedge_client_work *w, const struct kedge_id *job,
+                    const struct kedge_site_digest *in_force, struct kedge_client_control *c,
                     struct kedge_diag *d)
 {
-    struct kedge_map map;
-    struct kedge_hash sum;
-    if (!kedge_file_exists(path)) {
-        return KEDGE_E_NOT_FOUND;
-    }
-    int err = kedge_map_open(path, &map, d);
-    if (err) {
-        return err;
-    }
-    bool whole = map.len == HEAD + count * sizeof *ret && memcmp(map.ptr, magic, MAGIC_LEN) == 0
-                 && kedge_load_be64(map.ptr + AT_COUNT) == count;
-    if (!whole) {
-        err = kedge_diag_set(d, KEDGE_E_CORRUPT, "%s: is no control variate of this job's model", path);
-    } else if (memcmp(map.ptr + AT_UPDATE, update->b, sizeof update->b) != 0) {
-        err = KEDGE_E_NOT_FOUND;
-    } else {
-        memcpy(ret, map.ptr + HEAD, (size_t)count * sizeof *ret);
-        kedge_sha256(kedge_view_of(ret, (size_t)count * sizeof *ret), &sum);
-        if (memcmp(map.ptr + AT_SUM, sum.b, sizeof sum.b) != 0) {
-            err = kedge_diag_set(d, KEDGE_E_CORRUPT, "%s: its values are damaged", path);
-        }
-    }
-    kedge_map_close(&map);
-    return err;
-}
-
-/* The one that goes with the update becomes the file in force, so that the next one can take its place. */
-static int find_own(struct kedge_client_work *w, const struct kedge_id *job,
-                    const struct kedge_site_digest *update, struct kedge_client_control *c,
-                    struct kedge_diag *d)
-{
-    char now[KEDGE_PATH_MAX], next[KEDGE_PATH_MAX], dir[KEDGE_PATH_MAX];
-    int err = paths_of(w, job, now, next);
-    err = err ? err : kedge_client_path(w->h, dir, "control");
-    err = err ? err : read_own(next, update, c->count, c->own, d);
-    if (!err) {
-        err = rename(next, now) == 0 ? kedge_dir_sync(dir) : kedge_errno(errno);
-        return err ? kedge_diag_set(d, err, "%s: %s", now, kedge_strerror(err)) : KEDGE_OK;
-    }
-    if (err == KEDGE_E_NOT_FOUND || err == KEDGE_E_CORRUPT) { /* torn: of an update that never left */
-        err = read_own(now, update, c->count, c->own, d);
-    }
+    int err = kedge_kept_open(w->h->dir, job, "control", in_force, w->layout.values_count, &c->kept, d);
     if (err == KEDGE_E_NOT_FOUND) {
-        (void)kedge_diag_set(d, KEDGE_E_CORRUPT,
-                             "%s: the control variate that goes with this site's last update is not there; "
-                             "without it the site's updates would bend the job",
-                             now);
-        (void)kedge_diag_hint(d, "restore the folder control/, or leave the job");
+        (void)kedge_diag_set(
+            d, KEDGE_E_CORRUPT,
+            "%s/kept/%s/control: the control variate that belongs to this site's last update "
+            "is not there; without it the site's updates would bend the job",
+            w->h->dir, job->s);
+        (void)kedge_diag_hint(d, "restore the folder kept/, or leave the job");
         return KEDGE_E_CORRUPT;
     }
+    c->own = err ? NULL : c->kept.values;
     return err;
 }
 
@@ -121,12 +60,12 @@ static int write_drift(struct kedge_client_work *w, struct kedge_client_control 
     err = err ? err : tile ? kedge_safetensors_header(&w->layout, KEDGE_DTYPE_F32, &header) : KEDGE_E_NOMEM;
     err = err ? err : kedge_client_reuse_begin(c->drift, &fd);
     err = err ? err : kedge_fd_write(fd, kedge_buf_view(&header));
-    for (uint64_t first = 0, n; first < c->count && !err; first += n) {
-        n = c->count - first < KEDGE_CONTROL_TILE ? c->count - first : KEDGE_CONTROL_TILE;
+    for (uint64_t first = 0, n; first < c->kept.count && !err; first += n) {
+        n = c->kept.count - first < KEDGE_CONTROL_TILE ? c->kept.count - first : KEDGE_CONTROL_TILE;
         kedge_variate_drift(w->spec, c->own + first, c->server ? c->server + first : NULL, n, tile);
         err = kedge_fd_write(fd, kedge_view_of(tile, (size_t)n * sizeof *tile));
     }
-    len = err ? 0 : header.len + c->count * sizeof *tile;
+    len = err ? 0 : header.len + c->kept.count * sizeof *tile;
     if (fd >= 0) {
         int end_err = kedge_client_reuse_end(fd, len);
         err = err ? err : end_err;
@@ -140,16 +79,8 @@ int kedge_client_control_open(struct kedge_client_work *w, const struct kedge_si
                               const struct kedge_site_digest *in_force, struct kedge_client_control *ret,
                               struct kedge_diag *d)
 {
-    struct kedge_client_control c = {.count = w->layout.values_count};
-    char dir[KEDGE_PATH_MAX];
-    int err = kedge_client_path(w->h, dir, "control");
-    err = err ? err : kedge_dir_make(dir, 0700, d);
-    c.own = err ? NULL : kedge_mem_new((size_t)c.count, sizeof *c.own);
-    if (!err && !c.own) {
-        err = kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for a control variate of %llu values",
-                             (unsigned long long)c.count);
-    }
-    err = err || is_zero(in_force) ? err : find_own(w, &t->job, in_force, &c, d);
+    struct kedge_client_control c = {.own = NULL};
+    int err = open_own(w, &t->job, in_force, &c, d);
     err = err || t->control_len == 0 ? err : open_server(w, &t->control, &c, d);
     err = err ? err : write_drift(w, &c, d);
     if (err) {
@@ -162,11 +93,11 @@ int kedge_client_control_open(struct kedge_client_work *w, const struct kedge_si
 
 void kedge_client_control_close(struct kedge_client_control *c)
 {
-    kedge_mem_free(c->own);
+    kedge_kept_close(&c->kept);
     if (c->map.ptr) {
         kedge_map_close(&c->map);
     }
-    *c = (struct kedge_client_control){.count = 0};
+    *c = (struct kedge_client_control){.own = NULL};
 }
 
 int kedge_client_control_change(const struct kedge_job_spec *spec, struct kedge_client_control *c,
@@ -184,27 +115,4 @@ int kedge_client_control_change(const struct kedge_job_spec *spec, struct kedge_
                                 "may help",
                                 (unsigned long long)(first + bad), kedge_strerror(err))
                : KEDGE_OK;
-}
-
-int kedge_client_control_keep(struct kedge_client_work *w, const struct kedge_id *job,
-                              const struct kedge_site_digest *update, const struct kedge_client_control *c,
-                              struct kedge_diag *d)
-{
-    char now[KEDGE_PATH_MAX], next[KEDGE_PATH_MAX];
-    struct kedge_buf file;
-    struct kedge_hash sum;
-    uint8_t head[HEAD] = {0};
-    struct kedge_view values = kedge_view_of(c->own, (size_t)c->count * sizeof *c->own);
-    int err = paths_of(w, job, now, next);
-    kedge_buf_init(&file, SIZE_MAX / 2);
-    kedge_sha256(values, &sum);
-    memcpy(head, magic, MAGIC_LEN);
-    memcpy(head + AT_UPDATE, update->b, sizeof update->b);
-    memcpy(head + AT_SUM, sum.b, sizeof sum.b);
-    kedge_store_be64(head + AT_COUNT, c->count);
-    kedge_buf_put(&file, head, sizeof head);
-    kedge_buf_put(&file, values.ptr, values.len);
-    err = err ? err : file.err ? file.err : kedge_file_write(next, kedge_buf_view(&file), 0600, d);
-    kedge_buf_deinit(&file);
-    return err && !d->text[0] ? kedge_diag_set(d, err, "%s: %s", next, kedge_strerror(err)) : err;
 }

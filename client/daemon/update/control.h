@@ -1,27 +1,23 @@
-/* A site's control variate in a "scaffold" job: read for a training, changed by it, kept beside the former
- * one until the update that brings the change is known to be accepted. On the work thread.
- *
- *   SITE/control/JOB        the variate in force, or a former one that is not yet replaced
- *   SITE/control/JOB.next   the one that goes with the update signed last
- *
- * Each file names its update; controls.h says which update counts. Both are durable before an update leaves,
- * so after a crash at any moment one of the two is the one that goes with what the server added. */
+/* A site's control variate in a "scaffold" job: read for a training, changed by it, and kept (kept.h,
+ * "control") with the update that carries the change. Where what is in force is missing or damaged, the site
+ * does not train for the job: the server's variate is the mean of what the sites have. On the work thread. */
 #ifndef KEDGE_CLIENT_DAEMON_UPDATE_CONTROL_H
 #define KEDGE_CLIENT_DAEMON_UPDATE_CONTROL_H
 
 #include "client/daemon/host.h"
+#include "client/daemon/update/kept.h"
 
 /* Of one training. */
 struct kedge_client_control {
-    uint64_t count;             /* values of a model */
-    int32_t *own;               /* the site's, in units of the job's scale: before, then after the training */
-    struct kedge_map map;       /* of the server's; none: it is zero */
-    const float *server;        /* NULL: zeros */
+    struct kedge_kept kept; /* the site's, … */
+    int32_t *own;           /* … its values, in units of the job's scale: before, then after the training */
+    struct kedge_map map;   /* of the server's; none: it is zero */
+    const float *server;    /* NULL: zeros */
     char drift[KEDGE_PATH_MAX]; /* a model file: own − server, which each step's gradient is freed from */
 };
 
-/* Reads both and writes the drift. in_force: the update that the site's goes with. KEDGE_E_CORRUPT: the file
- * that goes with it is not there or damaged. Close after success. */
+/* Reads both and writes the drift. in_force: the update that the site's belongs to. KEDGE_E_CORRUPT: the
+ * file that belongs to it is not there or damaged. Close after success. */
 KEDGE_NODISCARD int kedge_client_control_open(struct kedge_client_work *w, const struct kedge_site_task *t,
                                               const struct kedge_site_digest *in_force,
                                               struct kedge_client_control *ret, struct kedge_diag *d);
@@ -35,10 +31,5 @@ KEDGE_NODISCARD int kedge_client_control_change(const struct kedge_job_spec *spe
                                                 struct kedge_client_control *c, const float *base,
                                                 const float *out, uint64_t steps, uint64_t first, size_t n,
                                                 int32_t *q, struct kedge_diag *d);
-
-/* Makes what is now in `own` durable as the variate that goes with this update. */
-KEDGE_NODISCARD int kedge_client_control_keep(struct kedge_client_work *w, const struct kedge_id *job,
-                                              const struct kedge_site_digest *update,
-                                              const struct kedge_client_control *c, struct kedge_diag *d);
 
 #endif

@@ -10,7 +10,7 @@
 #include "client/daemon/energy/energy.h"
 #include "client/daemon/host.h"
 #include "client/daemon/update/control.h"
-#include "client/daemon/update/residual.h"
+#include "client/daemon/update/kept.h"
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
 
@@ -56,7 +56,7 @@ static int put_bytes(int fd, struct kedge_hasher *hasher, struct kedge_view v)
 struct training {
     const float *base, *out;
     struct kedge_client_control *control; /* NULL: none */
-    struct kedge_client_residual *left;   /* NULL: updates of this job come whole */
+    struct kedge_kept *residual;          /* NULL: updates of this job come whole */
     uint64_t steps;
 };
 
@@ -133,14 +133,14 @@ static int write_update(struct kedge_client_work *w, const struct training *t, i
     return err;
 }
 
-/* The same with what earlier updates have left, as far as it is sent; `left` has the rest then. */
+/* The same with what earlier updates have left, as far as it is sent; `residual` has the rest then. */
 static int write_compact(struct kedge_client_work *w, const struct training *t, int fd,
                          struct kedge_hash *ret, uint64_t *ret_len, struct kedge_diag *d)
 {
     const struct kedge_compact *c = &w->spec->compression;
     const uint64_t values = w->layout.values_count;
     uint8_t block[KEDGE_COMPACT_BLOCK_BYTES_MAX];
-    int32_t tile[KEDGE_COMPACT_BLOCK], *whole = t->left->values, limit = 0;
+    int32_t tile[KEDGE_COMPACT_BLOCK], *whole = t->residual->values, limit = 0;
     struct kedge_compact_plan plan;
     struct kedge_hasher *hasher;
     uint64_t len = KEDGE_COMPACT_HEAD;
@@ -175,7 +175,7 @@ static int write_compact(struct kedge_client_work *w, const struct training *t, 
 }
 
 int kedge_client_make_update(struct kedge_client_work *w, const char *base_path, const char *out_path,
-                             struct kedge_client_control *control, struct kedge_client_residual *left,
+                             struct kedge_client_control *control, struct kedge_kept *residual,
                              uint64_t steps, struct kedge_site_result *r, struct kedge_diag *d)
 {
     struct model_file base, out;
@@ -193,9 +193,9 @@ int kedge_client_make_update(struct kedge_client_work *w, const char *base_path,
     err = kedge_client_work_file(w, "update.part", temporary);
     err = err ? err : kedge_client_reuse_begin(temporary, &fd);
     if (!err) {
-        const struct training t = {base.values, out.values, control, left, steps};
-        err = left ? write_compact(w, &t, fd, &digest, &r->update_len, d)
-                   : write_update(w, &t, fd, &digest, &r->update_len, d);
+        const struct training t = {base.values, out.values, control, residual, steps};
+        err = residual ? write_compact(w, &t, fd, &digest, &r->update_len, d)
+                       : write_update(w, &t, fd, &digest, &r->update_len, d);
         int end_err = kedge_client_reuse_end(fd, err ? 0 : r->update_len);
         err = err ? err : end_err;
     }

@@ -92,7 +92,7 @@ START_TEST(test_by_hand)
     ck_assert_int_eq(kedge_client_control_change(&spec, &own, base, out, 4, 0, VALUES, q, &d), KEDGE_OK);
     ck_assert_mem_eq(q, change, sizeof q);
     ck_assert_mem_eq(own.own, change, sizeof q); /* it was zero */
-    ck_assert_int_eq(kedge_client_control_keep(&work, &job, &u1, &own, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_kept_write(host.dir, &job, &u1, &own.kept, &d), KEDGE_OK);
     kedge_client_control_close(&own);
 
     ck_assert_int_eq(open_for(&u1, &c, &own, &d), KEDGE_OK);
@@ -137,7 +137,7 @@ static void train(uint8_t in_force, uint8_t update, int32_t value)
     struct kedge_site_digest from = digest_of(in_force), to = digest_of(update);
     ck_assert_int_eq(open_for(&from, NULL, &own, NULL), KEDGE_OK);
     own.own[0] = value;
-    ck_assert_int_eq(kedge_client_control_keep(&work, &job, &to, &own, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_kept_write(host.dir, &job, &to, &own.kept, NULL), KEDGE_OK);
     kedge_client_control_close(&own);
 }
 
@@ -155,11 +155,11 @@ START_TEST(test_crashes)
     ck_assert_int_eq(first_value(2, &d), 12); /* the third was dropped, or its receipt has not come */
     ck_assert_int_eq(first_value(3, &d), 13); /* its receipt came after all */
     train(3, 4, 14);
-    ck_assert_int_eq(truncate(path_of("control/j.next"), 50), 0); /* torn: its update never left */
+    ck_assert_int_eq(truncate(path_of("kept/j/control.next"), 50), 0); /* torn: its update never left */
     ck_assert_int_eq(first_value(3, &d), 13);
     ck_assert_int_eq(first_value(9, &d), KEDGE_E_CORRUPT); /* a folder that is older than the memory */
-    ck_assert_ptr_nonnull(strstr(d.text, "control/j"));
-    FILE *f = fopen(path_of("control/j"), "r+");
+    ck_assert_ptr_nonnull(strstr(d.text, "kept/j/control"));
+    FILE *f = fopen(path_of("kept/j/control"), "r+");
     ck_assert_ptr_nonnull(f);
     ck_assert_int_eq(fseek(f, -1, SEEK_END), 0);
     ck_assert_int_eq(fputc(7, f), 7);
@@ -173,31 +173,31 @@ END_TEST
 /* Which update counts: only one that was signed last and has a receipt, however often that comes. */
 START_TEST(test_table)
 {
-    static struct kedge_controls c;
+    static struct kedge_kept_table c;
     struct kedge_site_digest u1 = digest_of(1), u2 = digest_of(2), zero = digest_of(0), got;
-    kedge_controls_accepted(&c, &job, &u1); /* of a job without control variates */
+    kedge_kept_accepted(&c, &job, &u1); /* of a job that keeps nothing */
     ck_assert_uint_eq(c.count, 0);
-    kedge_controls_signed(&c, &job, &u1);
-    got = kedge_controls_in_force(&c, &job);
+    kedge_kept_signed(&c, &job, &u1);
+    got = kedge_kept_in_force(&c, &job);
     ck_assert_mem_eq(got.b, zero.b, sizeof got.b);
-    kedge_controls_accepted(&c, &job, &u2);
-    got = kedge_controls_in_force(&c, &job);
+    kedge_kept_accepted(&c, &job, &u2);
+    got = kedge_kept_in_force(&c, &job);
     ck_assert_mem_eq(got.b, zero.b, sizeof got.b);
     for (int i = 0; i < 2; i++) {
-        kedge_controls_accepted(&c, &job, &u1);
-        got = kedge_controls_in_force(&c, &job);
+        kedge_kept_accepted(&c, &job, &u1);
+        got = kedge_kept_in_force(&c, &job);
         ck_assert_mem_eq(got.b, u1.b, sizeof got.b);
     }
-    kedge_controls_signed(&c, &job, &u2);
-    got = kedge_controls_in_force(&c, &job);
+    kedge_kept_signed(&c, &job, &u2);
+    got = kedge_kept_in_force(&c, &job);
     ck_assert_mem_eq(got.b, u1.b, sizeof got.b); /* until its receipt comes */
-    for (int i = 0; i < KEDGE_CONTROLS_MAX; i++) {
+    for (int i = 0; i < KEDGE_KEPT_JOBS_MAX; i++) {
         struct kedge_id other = {""};
         snprintf(other.s, sizeof other.s, "k%d", i);
-        ck_assert_uint_le(c.count, KEDGE_CONTROLS_MAX);
-        kedge_controls_signed(&c, i == 8 ? &job : &other, &u2); /* trained for again: it is not the oldest */
+        ck_assert_uint_le(c.count, KEDGE_KEPT_JOBS_MAX);
+        kedge_kept_signed(&c, i == 8 ? &job : &other, &u2); /* trained for again: it is not the oldest */
     }
-    got = kedge_controls_in_force(&c, &job);
+    got = kedge_kept_in_force(&c, &job);
     ck_assert_mem_eq(got.b, u1.b, sizeof got.b);
     ck_assert_str_eq(c.items[0].job.s, "k0");
 }

@@ -315,8 +315,8 @@ static const struct refusal memories[] = {
     {"\"job\":\"k\"", "\"job\":\"\""},
     {"\"kind\":1", "\"kind\":3"},
     {"\"round\":8", "\"round\":1000001"},
-    {"\"controls\":[", "\"controls\":{},\"y\":["},
-    {"\"controls\":[", "\"controls\":[0,"},
+    {"\"kept\":[", "\"kept\":{},\"y\":["},
+    {"\"kept\":[", "\"kept\":[0,"},
     {"\"accepted\":\"05", "\"accepted\":\"5"},
     {"\"pending\":\"06", "\"pending\":\"G6"},
 };
@@ -332,7 +332,7 @@ static void sample(struct kedge_site_stored *s, struct kedge_buf *text)
              .result_count = 1,
              .results = {{.job = {"j"}, .kind = KEDGE_SITE_TRAIN, .round = 7, .group = 1, .update_len = 99}}},
         .signeds = {1, {{{"k"}, KEDGE_SITE_PRETRAIN, 8}}},
-        .controls = {1, {{{"c"}, {{5}}, {{6}}}}}};
+        .kept = {1, {{{"c"}, {{5}}, {{6}}}}}};
     s->memory.results[0].base.b[0] = 1;
     kedge_sha256(kedge_view_str(signed_text), &hash);
     memcpy(s->memory.results[0].envelope.b, hash.b, sizeof hash.b);
@@ -432,8 +432,8 @@ START_TEST(test_memory_back)
     ck_assert(kedge_signeds_has(&back.signeds, &k, KEDGE_SITE_PRETRAIN, 8));
     ck_assert(!kedge_signeds_has(&back.signeds, &k, KEDGE_SITE_TRAIN, 8));
     ck_assert(!kedge_signeds_has(&back.signeds, &j, KEDGE_SITE_PRETRAIN, 8));
-    ck_assert(back.controls.count == 1 && strcmp(back.controls.items[0].job.s, "c") == 0);
-    ck_assert(back.controls.items[0].accepted.b[0] == 5 && back.controls.items[0].pending.b[0] == 6);
+    ck_assert(back.kept.count == 1 && strcmp(back.kept.items[0].job.s, "c") == 0);
+    ck_assert(back.kept.items[0].accepted.b[0] == 5 && back.kept.items[0].pending.b[0] == 6);
     ck_assert_ptr_eq(kedge_envelope_find(back.envelopes, &r->envelope), &back.envelopes[0]);
     kedge_stored_deinit(&back);
     ck_assert_ptr_null(kedge_envelope_find(back.envelopes, &r->envelope));

@@ -1,11 +1,13 @@
-/* What compression leaves of updates: nothing is lost or sent twice, and after a crash at any moment the file
- * counts that goes with the update that was taken. */
+/* What a site keeps between its trainings. Of what compression leaves nothing is lost or sent twice; after a
+ * crash at any moment the file counts that belongs to the update that was accepted. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "client/daemon/update/residual.h"
+#include "client/daemon/host.h"
+#include "client/daemon/update/kept.h"
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
 #include "tests/fixtures/run.h"
@@ -59,24 +61,34 @@ static void write_model(const char *path, uint32_t seed)
     kedge_buf_deinit(&file);
 }
 
+static int open_residual(uint32_t group, const struct kedge_site_digest *in_force, struct kedge_kept *ret,
+                         struct kedge_diag *d)
+{
+    int err = kedge_kept_open_or_begin(host.dir, &job, "residual", in_force, VALUES, ret, d);
+    if (!err) {
+        kedge_kept_set_group(ret, group);
+    }
+    return err;
+}
+
 /* Trains from zero to the model of this seed; what is sent goes to `sent`, what is left to `left`. */
 static struct kedge_site_result train(uint32_t seed, uint32_t group, const struct kedge_site_digest *in_force,
                                       int32_t *sent, int32_t *left)
 {
     struct kedge_site_result r = {.job = job};
-    struct kedge_client_residual l;
+    struct kedge_kept l;
     struct kedge_diag d = {.text = ""};
     struct kedge_buf file;
     char path[KEDGE_PATH_MAX];
     write_model(path_of("work/base"), 0);
     write_model(path_of("work/out"), seed);
-    ck_assert_int_eq(kedge_client_residual_open(&work, &job, group, in_force, &l, &d), KEDGE_OK);
+    ck_assert_int_eq(open_residual(group, in_force, &l, &d), KEDGE_OK);
     ck_assert_int_eq(
         kedge_client_make_update(&work, path_of("work/base"), path_of("work/out"), NULL, &l, 1, &r, &d),
         KEDGE_OK);
-    ck_assert_int_eq(kedge_client_residual_keep(&work, &job, &r.update, &l, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_kept_write(host.dir, &job, &r.update, &l, &d), KEDGE_OK);
     memcpy(left, l.values, VALUES * sizeof *left);
-    kedge_client_residual_close(&l);
+    kedge_kept_close(&l);
     kedge_buf_init(&file, 1 << 20);
     ck_assert_int_eq(kedge_client_work_path(&work, "update", &r.update, path), KEDGE_OK);
     ck_assert_int_eq(kedge_file_read(path, &file, NULL), KEDGE_OK);
@@ -127,16 +139,15 @@ END_TEST
 START_TEST(test_crash)
 {
     int32_t sent[VALUES], left[3][VALUES], again[VALUES];
-    struct kedge_client_residual l;
+    struct kedge_kept l;
     struct kedge_diag d = {.text = ""};
     open_folder(KEDGE_COMPACT_TOPK_INT8, 10000, KEDGE_COMPACT_SHARE_ONE);
     struct kedge_site_result one = train(1, 0, &none, sent, left[0]);
     struct kedge_site_result two = train(2, 0, &one.update, sent, left[1]);
     for (int which = 0; which < 2; which++) { /* the former first: the later one stays where it is */
-        ck_assert_int_eq(
-            kedge_client_residual_open(&work, &job, 0, which ? &two.update : &one.update, &l, &d), KEDGE_OK);
+        ck_assert_int_eq(open_residual(0, which ? &two.update : &one.update, &l, &d), KEDGE_OK);
         ck_assert_mem_eq(l.values, left[which], sizeof left[0]);
-        kedge_client_residual_close(&l);
+        kedge_kept_close(&l);
     }
     /* a training of the same again makes the same */
     struct kedge_site_result three = train(3, 0, &two.update, sent, left[2]);
@@ -150,11 +161,11 @@ END_TEST
 static void check_nothing_left(const struct kedge_site_digest *in_force, uint32_t group)
 {
     static const int32_t zero[VALUES];
-    struct kedge_client_residual l;
+    struct kedge_kept l;
     struct kedge_diag d = {.text = ""};
-    ck_assert_int_eq(kedge_client_residual_open(&work, &job, group, in_force, &l, &d), KEDGE_OK);
+    ck_assert_int_eq(open_residual(group, in_force, &l, &d), KEDGE_OK);
     ck_assert_mem_eq(l.values, zero, sizeof zero);
-    kedge_client_residual_close(&l);
+    kedge_kept_close(&l);
 }
 
 START_TEST(test_lost_and_damaged)
@@ -169,25 +180,126 @@ START_TEST(test_lost_and_damaged)
     struct kedge_site_digest other = {{9}};
     check_nothing_left(&other, 3); /* of an update that has no file */
     kedge_buf_init(&file, 1 << 20);
-    ck_assert_int_eq(kedge_file_read(path_of("left/j"), &file, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_file_read(path_of("kept/j/residual"), &file, NULL), KEDGE_OK);
     file.ptr[file.len / 2] ^= 1;
-    ck_assert_int_eq(kedge_file_write(path_of("left/j"), kedge_buf_view(&file), 0600, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_file_write(path_of("kept/j/residual"), kedge_buf_view(&file), 0600, NULL),
+                     KEDGE_OK);
     check_nothing_left(&r.update, 3);
     file.len -= 4;
-    ck_assert_int_eq(kedge_file_write(path_of("left/j"), kedge_buf_view(&file), 0600, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_file_write(path_of("kept/j/residual"), kedge_buf_view(&file), 0600, NULL),
+                     KEDGE_OK);
     check_nothing_left(&r.update, 3);
     kedge_buf_deinit(&file);
     close_folder();
 }
 END_TEST
 
+/* A vector that something depends on: what is not there and what is damaged are errors that say so. */
+START_TEST(test_needed)
+{
+    struct kedge_kept k;
+    struct kedge_diag d = {.text = ""};
+    struct kedge_buf file;
+    struct kedge_site_digest u1 = {{1}}, u2 = {{2}};
+    open_folder(KEDGE_COMPACT_TOPK, 10000, KEDGE_COMPACT_SHARE_ONE);
+    ck_assert_int_eq(kedge_kept_open(host.dir, &job, "x", &none, 3, &k, &d), KEDGE_OK);
+    ck_assert(k.is_new && k.count == 3);
+    ((int32_t *)k.values)[2] = 7;
+    k.group = 5;
+    ck_assert_int_eq(kedge_kept_write(host.dir, &job, &u1, &k, &d), KEDGE_OK);
+    kedge_kept_close(&k);
+    ck_assert_int_eq(kedge_kept_open(host.dir, &job, "x", &u2, 3, &k, &d), KEDGE_E_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(d.text, "kept/j/x"));
+    ck_assert_int_eq(kedge_kept_open(host.dir, &job, "y", &u1, 3, &k, &d), KEDGE_E_NOT_FOUND);
+    ck_assert_int_eq(kedge_kept_open(host.dir, &job, "x", &u1, 4, &k, &d),
+                     KEDGE_E_NOT_FOUND); /* "x.next" is damaged */
+    ck_assert_int_eq(kedge_kept_open(host.dir, &job, "x", &u1, 3, &k, &d), KEDGE_OK);
+    ck_assert(!k.is_new && k.group == 5 && ((int32_t *)k.values)[2] == 7);
+    kedge_kept_close(&k);
+    kedge_buf_init(&file, 1 << 10);
+    ck_assert_int_eq(kedge_file_read(path_of("kept/j/x"), &file, NULL), KEDGE_OK);
+    for (size_t i = 0; i < file.len; i++) { /* every byte but the update's digest, which is a name */
+        file.ptr[i] ^= 4;
+        ck_assert_int_eq(kedge_file_write(path_of("kept/j/x"), kedge_buf_view(&file), 0600, NULL), KEDGE_OK);
+        ck_assert_int_eq(kedge_kept_open(host.dir, &job, "x", &u1, 3, &k, &d),
+                         i >= 16 && i < 48 ? KEDGE_E_NOT_FOUND : KEDGE_E_CORRUPT);
+        file.ptr[i] ^= 4;
+    }
+    kedge_buf_deinit(&file);
+    close_folder();
+}
+END_TEST
+
+/* Names of jobs may end as the second place's do. */
+START_TEST(test_names)
+{
+    static const struct kedge_id other = {"j.next"};
+    struct kedge_kept k;
+    struct kedge_site_digest u1 = {{1}}, u2 = {{2}};
+    open_folder(KEDGE_COMPACT_TOPK, 10000, KEDGE_COMPACT_SHARE_ONE);
+    for (int which = 0; which < 2; which++) {
+        const struct kedge_id *id = which ? &other : &job;
+        ck_assert_int_eq(kedge_kept_open(host.dir, id, "x", &none, 1, &k, NULL), KEDGE_OK);
+        *(int32_t *)k.values = 1 + which;
+        ck_assert_int_eq(kedge_kept_write(host.dir, id, which ? &u2 : &u1, &k, NULL), KEDGE_OK);
+        kedge_kept_close(&k);
+    }
+    for (int which = 0; which < 2; which++) {
+        ck_assert_int_eq(
+            kedge_kept_open(host.dir, which ? &other : &job, "x", which ? &u2 : &u1, 1, &k, NULL), KEDGE_OK);
+        ck_assert_int_eq(*(int32_t *)k.values, 1 + which);
+        kedge_kept_close(&k);
+    }
+    close_folder();
+}
+END_TEST
+
+/* A site's own model is a file while the trainer works on it; what counts is what is kept. */
+START_TEST(test_as_model)
+{
+    struct kedge_kept k;
+    struct kedge_diag d = {.text = ""};
+    struct kedge_site_digest u1 = {{1}};
+    struct kedge_map map;
+    open_folder(KEDGE_COMPACT_TOPK, 10000, KEDGE_COMPACT_SHARE_ONE);
+    write_model(path_of("work/own"), 7); /* of a training that was not accepted */
+    ck_assert_int_eq(kedge_kept_open(host.dir, &job, "personal", &none, VALUES, &k, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_kept_to_model(&k, &work.layout, path_of("work/own"), &d), KEDGE_OK);
+    ck_assert(!kedge_file_exists(path_of("work/own")));
+    ck_assert_int_eq(kedge_kept_from_model(&k, &work.layout, path_of("work/own"), &d), KEDGE_E_NOT_FOUND);
+    write_model(path_of("work/own"), 5);
+    ck_assert_int_eq(kedge_kept_from_model(&k, &work.layout, path_of("work/own"), &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_kept_write(host.dir, &job, &u1, &k, &d), KEDGE_OK);
+    kedge_kept_close(&k);
+
+    write_model(path_of("work/own"), 9);
+    ck_assert_int_eq(kedge_kept_open(host.dir, &job, "personal", &u1, VALUES, &k, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_kept_to_model(&k, &work.layout, path_of("work/own"), &d), KEDGE_OK);
+    write_model(path_of("work/same"), 5);
+    struct kedge_map same;
+    ck_assert_int_eq(kedge_map_open(path_of("work/own"), &map, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_map_open(path_of("work/same"), &same, &d), KEDGE_OK);
+    ck_assert_uint_eq(map.len, same.len);
+    ck_assert_mem_eq(map.ptr, same.ptr, map.len);
+    kedge_map_close(&map);
+    kedge_map_close(&same);
+    ck_assert_int_eq(truncate(path_of("work/own"), 4000), 0);
+    ck_assert_int_eq(kedge_kept_from_model(&k, &work.layout, path_of("work/own"), &d), KEDGE_E_FORMAT);
+    kedge_kept_close(&k);
+    close_folder();
+}
+END_TEST
+
 int main(void)
 {
-    Suite *s = suite_create("client-left");
-    TCase *t = tcase_create("left");
+    Suite *s = suite_create("client-kept");
+    TCase *t = tcase_create("kept");
     tcase_add_loop_test(t, test_nothing_is_lost, KEDGE_COMPACT_INT8, KEDGE_COMPACT_KINDS);
     tcase_add_test(t, test_crash);
     tcase_add_test(t, test_lost_and_damaged);
+    tcase_add_test(t, test_needed);
+    tcase_add_test(t, test_names);
+    tcase_add_test(t, test_as_model);
     suite_add_tcase(s, t);
     return run_suite(s);
 }
