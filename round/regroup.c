@@ -61,28 +61,38 @@ int kedge_compute_regroup_weigh(const uint32_t *tenant, const uint32_t *then, co
     return err;
 }
 
-int kedge_compute_regrouped(const struct kedge_layout *layout, const char *const *former, size_t former_count,
-                            const char *initial, const uint32_t *then, const uint32_t *group,
-                            const uint64_t *weight, size_t count, uint32_t g, struct kedge_sink sink,
-                            struct kedge_diag *reterr)
+uint32_t kedge_compute_regroup_from(const uint32_t *then, const uint32_t *group, const uint64_t *weight,
+                                    size_t count, size_t former_count, uint32_t g,
+                                    uint32_t ret_from[KEDGE_GROUPS_MAX],
+                                    uint64_t ret_weight[KEDGE_GROUPS_MAX])
 {
-    const char *paths[KEDGE_GROUPS_MAX];
-    uint64_t members[KEDGE_GROUPS_MAX] = {0}, share[KEDGE_GROUPS_MAX];
-    size_t n = 0;
+    uint64_t members[KEDGE_GROUPS_MAX] = {0};
+    uint32_t n = 0;
     for (size_t i = 0; i < count; i++) {
         if (group[i] == g && then[i] < former_count && then[i] < KEDGE_GROUPS_MAX) {
             members[then[i]] += weight[i];
         }
     }
-    for (size_t k = 0; k < former_count && k < KEDGE_GROUPS_MAX; k++) {
+    for (uint32_t k = 0; k < former_count && k < KEDGE_GROUPS_MAX; k++) {
         if (members[k] > 0) {
-            paths[n] = former[k];
-            share[n++] = members[k];
+            ret_from[n] = k;
+            ret_weight[n++] = members[k];
         }
     }
-    if (n == 0) { /* nobody was in a group */
-        paths[n] = initial;
-        share[n++] = 1;
+    return n;
+}
+
+int kedge_compute_regrouped(const struct kedge_layout *layout, const char *const *former, size_t former_count,
+                            const char *initial, const uint32_t *then, const uint32_t *group,
+                            const uint64_t *weight, size_t count, uint32_t g, struct kedge_sink sink,
+                            struct kedge_diag *reterr)
+{
+    const char *paths[KEDGE_GROUPS_MAX] = {initial};
+    uint32_t from[KEDGE_GROUPS_MAX];
+    uint64_t share[KEDGE_GROUPS_MAX] = {1};
+    uint32_t n = kedge_compute_regroup_from(then, group, weight, count, former_count, g, from, share);
+    for (uint32_t k = 0; k < n; k++) {
+        paths[k] = former[from[k]];
     }
-    return kedge_compute_blend(layout, paths, share, n, sink, reterr);
+    return kedge_compute_blend(layout, paths, share, n > 0 ? n : 1, sink, reterr);
 }

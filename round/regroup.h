@@ -23,6 +23,14 @@ KEDGE_NODISCARD int kedge_compute_regroup_weigh(const uint32_t *tenant, const ui
                                                 const uint32_t *group, size_t count, size_t former_count,
                                                 uint32_t g, uint64_t *weight);
 
+/* Whose models a new group's is the mean of (strategy/blend.h), those of update i with group[i] == g, by the
+ * weights above: returns how many former groups there are in ret_from, ascending, with their weights; 0: no
+ * member was in one, and the model is the initial one. */
+uint32_t kedge_compute_regroup_from(const uint32_t *then, const uint32_t *group, const uint64_t *weight,
+                                    size_t count, size_t former_count, uint32_t g,
+                                    uint32_t ret_from[KEDGE_GROUPS_MAX],
+                                    uint64_t ret_weight[KEDGE_GROUPS_MAX]);
+
 /* The model of a new group: the mean of the former models of its members (strategy/blend.h), those of update
  * i with group[i] == g, with the weights above. former: models of former_count groups; initial: what it
  * begins with when no member was in a group. */

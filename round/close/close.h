@@ -15,6 +15,7 @@
 #include "common/base/os/file.h"
 #include "coordinator/core/coord.h"
 #include "round/aggregate.h"
+#include "round/close/decision.h"
 
 /* What CLOSE_ROUND computed and MAIN_ROUND_CLOSED records. */
 struct kedge_round_result {
@@ -34,8 +35,9 @@ struct kedge_round_result {
     struct kedge_hash state_before[KEDGE_GROUPS_MAX], state_after[KEDGE_GROUPS_MAX];
     bool trained[KEDGE_GROUPS_MAX];
     bool mixed;
-    bool kept; /* too few came to make groups anew: `after` and all else is what it was */
-    bool met;  /* edges: `after` is that of all */
+    bool regroup; /* directions have drifted: the next round makes new groups, unless it is the last */
+    bool kept;    /* too few came to make groups anew: `after` and all else is what it was */
+    bool met;     /* edges: `after` is that of all */
     uint64_t since[KEDGE_GROUPS_MAX]; /* edges: what each has added up since the last meeting, behind it */
     uint32_t aggregate_count;
     struct kedge_st_aggregate *aggregates; /* the host's: aggregate_count, owned */
@@ -56,6 +58,7 @@ struct kedge_close_input {
     uint64_t weight; /* in its group's aggregate */
     char path[KEDGE_PATH_MAX];
     struct kedge_blob_at file; /* at path */
+    bool is_gone;              /* an auditor's: there is no such file here */
     bool is_root;              /* kedge_job_spec_is_root */
     bool left_out;
     uint32_t to; /* where its group is cut: the number of its part, if that is the one that was cut off */
@@ -88,6 +91,9 @@ struct kedge_close_host {
     int (*begin)(void *arg, uint64_t len, struct kedge_close_file *ret, struct kedge_diag *d);
     int (*end)(void *arg, struct kedge_close_file *file, int err, struct kedge_hash *ret,
                struct kedge_diag *d);
+    /* Each decision as it is made (decision.h): an auditor's, else NULL; what is gone is an error then. Where
+     * it is set, `path` may say KEDGE_E_NOT_FOUND, too. */
+    int (*decided)(void *arg, struct kedge_decision *io, struct kedge_diag *d);
 };
 
 struct kedge_close {

@@ -1,8 +1,5 @@
-/* Closing a round of a hierarchical job: what each edge has added up since the last meeting, and the meeting.
- */
-#include <string.h>
-
-#include "round/close/impl.h"
+/* A hierarchical job: what each edge has added up since the last meeting, and the meeting. */
+#include "round/close/grouping.h"
 #include "round/meet.h"
 
 static int meet(struct kedge_close *c)
@@ -11,7 +8,7 @@ static int meet(struct kedge_close *c)
     uint64_t weight[KEDGE_GROUPS_MAX];
     struct kedge_hash met;
     int err = kedge_compute_meeting_weights(c->spec, r->since, r->groups, weight);
-    err = err ? err : kedgei_close_blend(c, r->stepped, weight, r->groups, &met);
+    err = err ? err : kedgei_blend(c, KEDGE_DECISION_MEET, 0, r->stepped, weight, r->groups, &met);
     for (uint32_t g = 0; g < r->groups && !err; g++) {
         r->after[g] = met;
         r->since[g] = 0;
@@ -19,12 +16,9 @@ static int meet(struct kedge_close *c)
     return err;
 }
 
-int kedgei_close_edges(struct kedge_close *c)
+static int close_edges(struct kedge_close *c)
 {
     struct kedge_round_result *r = c->result;
-    if (!kedge_job_spec_has_edges(c->spec)) {
-        return KEDGE_OK;
-    }
     for (size_t i = 0; i < c->input_count; i++) {
         const struct kedge_close_input *in = &c->inputs[i];
         if (!in->left_out) {
@@ -34,3 +28,5 @@ int kedgei_close_edges(struct kedge_close *c)
     r->met = kedge_job_spec_meets(c->spec, r->round);
     return r->met ? meet(c) : KEDGE_OK;
 }
+
+const struct kedgei_grouping kedgei_edges = {.close = close_edges};

@@ -5,72 +5,63 @@
 #include <string.h>
 
 #include "common/base/mem.h"
-#include "common/tensor/safetensors.h"
-#include "round/close/impl.h"
+#include "round/close/flexcfl.h"
 
 /* What the round began with, and its inputs, item by item. */
 struct before {
     uint32_t groups;
     struct kedge_hash models[KEDGE_GROUPS_MAX], directions[KEDGE_GROUPS_MAX];
-    struct kedge_blob_at *files;
     uint32_t *then, *group, *tenant;
     uint64_t *weight; /* what its site counts in its group's model */
 };
 
 static void before_deinit(struct before *b)
 {
-    kedge_mem_free(b->files);
     kedge_mem_free(b->then);
     kedge_mem_free(b->group);
     kedge_mem_free(b->tenant);
     kedge_mem_free(b->weight);
 }
 
-/* Deinit also behind an error. */
+/* Deinit also after an error. */
 static int before_init(const struct kedge_close *c, struct before *b)
 {
     const size_t n = c->input_count;
     *b = (struct before){.groups = c->result->groups,
-                         .files = kedge_mem_new(n + 1, sizeof *b->files),
                          .then = kedge_mem_new(n + 1, sizeof *b->then),
                          .group = kedge_mem_new(n + 1, sizeof *b->group),
                          .tenant = kedge_mem_new(n + 1, sizeof *b->tenant),
                          .weight = kedge_mem_new(n + 1, sizeof *b->weight)};
     memcpy(b->models, c->result->before, sizeof b->models);
     memcpy(b->directions, c->result->directions, sizeof b->directions);
-    if (!b->files || !b->then || !b->group || !b->tenant || !b->weight) {
+    if (!b->then || !b->group || !b->tenant || !b->weight) {
         return KEDGE_E_NOMEM;
     }
     for (size_t i = 0; i < n; i++) {
-        b->files[i] = c->inputs[i].file;
         b->then[i] = c->inputs[i].former;
         b->tenant[i] = c->inputs[i].place;
     }
     return KEDGE_OK;
 }
 
+/* Of the models that its members come from; nobody was in a group: the initial one. */
 static int model_of_group(struct kedge_close *c, const struct before *b, uint32_t group)
 {
     struct kedge_round_result *r = c->result;
-    char paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX], initial[KEDGE_PATH_MAX];
-    const char *former[KEDGE_GROUPS_MAX];
-    struct kedge_close_file file;
-    int err = c->host.path(c->host.arg, &c->initial, initial);
-    for (uint32_t g = 0; g < b->groups && !err; g++) {
-        former[g] = paths[g];
-        err = c->host.path(c->host.arg, &b->models[g], paths[g]);
+    struct kedge_hash models[KEDGE_GROUPS_MAX] = {c->initial};
+    uint64_t weight[KEDGE_GROUPS_MAX] = {1};
+    uint32_t from[KEDGE_GROUPS_MAX], n = 0;
+    int err = kedge_compute_regroup_weigh(b->tenant, b->then, b->group, c->input_count, b->groups, group,
+                                          b->weight);
+    if (err) {
+        return err;
     }
-    err = err ? err
-              : kedge_compute_regroup_weigh(b->tenant, b->then, b->group, c->input_count, b->groups, group,
-                                            b->weight);
-    err =
-        err ? err
-            : c->host.begin(c->host.arg, kedge_safetensors_file_len(c->layout, KEDGE_DTYPE_F32), &file, c->d);
-    if (!err) {
-        err = kedge_compute_regrouped(c->layout, former, b->groups, initial, b->then, b->group, b->weight,
-                                      c->input_count, group, file.sink, c->d);
-        err = c->host.end(c->host.arg, &file, err, &r->aggregate[group], c->d);
+    n = kedge_compute_regroup_from(b->then, b->group, b->weight, c->input_count, b->groups, group, from,
+                                   weight);
+    for (uint32_t k = 0; k < n; k++) {
+        models[k] = b->models[from[k]];
     }
+    err = kedgei_blend(c, KEDGE_DECISION_BLEND, group, models, weight, n > 0 ? n : 1, &r->aggregate[group]);
     r->before[group] = group < b->groups ? b->models[group] : c->initial;
     r->stepped[group] = r->after[group] = r->aggregate[group];
     if (group >= b->groups) {
@@ -86,60 +77,62 @@ static void take_groups(struct kedge_close *c, const struct before *b)
     for (size_t i = 0; i < c->input_count; i++) {
         struct kedge_close_input *in = &c->inputs[i];
         in->group = b->group[i];
-        in->left_out = in->group >= r->groups; /* points nowhere */
+        in->left_out = in->group >= r->groups; /* points in no direction */
         if (!in->left_out) {
             r->members[in->group]++;
             r->trained[in->group] = true;
-            kedgei_close_assign(r, in->site, in->group);
+            kedgei_assign(c, in->site, in->group);
         }
     }
 }
 
 static int move_others(struct kedge_close *c, const struct before *b)
 {
-    struct kedge_round_result *r = c->result;
-    int err = KEDGE_OK;
-    for (size_t i = 0; i < c->other_count && !err; i++) {
+    for (size_t i = 0; i < c->other_count; i++) {
         const struct kedge_close_other *o = &c->others[i];
         uint32_t group = 0;
-        err = kedge_close_nearest(&c->host, c->layout, o->site, &o->update, &b->directions[o->former],
-                                  r->directions, r->groups, &group, c->d);
-        kedgei_close_assign(r, o->site, group);
+        int err = kedgei_nearest(c, o, &b->directions[o->former], &group);
+        if (err) {
+            return err;
+        }
+        kedgei_assign(c, o->site, group);
     }
-    for (size_t i = 0; i < c->input_count && !err; i++) {
+    for (size_t i = 0; i < c->input_count; i++) {
         if (c->inputs[i].left_out && c->inputs[i].former != KEDGE_COORD_NONE) {
-            kedgei_close_assign(r, c->inputs[i].site, 0);
+            kedgei_assign(c, c->inputs[i].site, 0);
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 static int regroup(struct kedge_close *c, struct before *b)
 {
     struct kedge_round_result *r = c->result;
-    const struct kedge_compute_sites sites = {b->files, b->tenant, c->input_count};
     memset(r->members, 0, sizeof r->members);
     memset(r->trained, 0, sizeof r->trained);
-    int err =
-        kedge_compute_regroup(c->layout, &sites, c->spec, r->round, b->then, b->group, &r->groups, c->d);
-    if (!err) {
-        take_groups(c, b);
+    int err = kedgei_cluster(c, b->then, b->group, &r->groups);
+    if (err) {
+        return err;
     }
-    for (uint32_t g = 0; g < r->groups && !err; g++) {
+    take_groups(c, b);
+    for (uint32_t g = 0; g < r->groups; g++) {
         err = model_of_group(c, b, g);
-        err = err ? err : kedgei_close_direction(c, g);
+        err = err ? err : kedgei_direct_inputs(c, g);
+        if (err) {
+            return err;
+        }
     }
-    for (size_t i = 0; i < c->input_count && !err; i++) { /* as lists say it */
+    for (size_t i = 0; i < c->input_count; i++) { /* as lists say it */
         c->inputs[i].weight = c->inputs[i].left_out ? 0 : b->weight[i];
     }
-    return err ? err : move_others(c, b);
+    return move_others(c, b);
 }
 
-int kedgei_close_regroup(struct kedge_close *c)
+int kedgei_regroup(struct kedge_close *c)
 {
     struct before b;
     int err = before_init(c, &b);
-    err = err ? err : kedgei_close_assignments(c->result, c->input_count + c->other_count);
+    err = err ? err : kedgei_assignments(c, c->input_count + c->other_count);
     err = err ? err : regroup(c, &b);
     before_deinit(&b);
     return err;

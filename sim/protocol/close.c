@@ -73,7 +73,7 @@ static int end(void *arg, struct kedge_close_file *file, int err, struct kedge_h
 
 static struct kedge_close_host files_of(struct kedgei_protocol *p)
 {
-    return (struct kedge_close_host){p, path_of, update_of, facts_of, begin, end};
+    return (struct kedge_close_host){p, path_of, update_of, facts_of, begin, end, NULL};
 }
 
 /* ---- newcomers, and sites that go by their last model ---- */
@@ -197,7 +197,7 @@ static void take_result(struct kedgei_protocol *p, struct sim_close *c)
     struct kedgei_close *n = &p->next;
     c->aggregates = c->kind == KEDGE_TASK_PRETRAIN ? n->r.groups : c->model_count;
     c->model_count = n->r.groups;
-    c->regroup = kedge_job_spec_drifted(n->r.drift);
+    c->regroup = n->r.regroup;
     for (uint32_t g = 0; g < n->r.groups; g++) {
         c->models[g] = kedgei_protocol_digest(&n->r.after[g]);
     }

@@ -106,7 +106,7 @@ static void finish(struct kedge_host *h, struct close_work *w)
         memcpy(job->merged_into, r->merged_into, sizeof job->merged_into);
         kedge_close_merged_directions(job->directions, job->merged_into);
         note_inputs(job, &w->close);
-        ev.regroup = kedge_job_spec_drifted(r->drift);
+        ev.regroup = r->regroup;
         for (uint32_t g = 0; g < r->groups; g++) {
             memcpy(w->digests[g].b, r->after[g].b, KEDGE_HASH_LEN);
         }

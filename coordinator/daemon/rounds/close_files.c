@@ -80,5 +80,5 @@ static int end(void *arg, struct kedge_close_file *file, int err, struct kedge_h
 
 struct kedge_close_host kedge_host_close_files(struct kedge_host *h)
 {
-    return (struct kedge_close_host){h, path_of, update_of, facts_of, begin, end};
+    return (struct kedge_close_host){h, path_of, update_of, facts_of, begin, end, NULL};
 }

@@ -1,0 +1,83 @@
+/* FlexCFL (Duan et al., IEEE TPDS 33(11), 2022): groups are made from the directions of short pre-trainings,
+ * and looked after while the job trains. */
+#include "round/close/flexcfl.h"
+
+#include "common/base/mem.h"
+
+int kedgei_direct_inputs(struct kedge_close *c, uint32_t group)
+{
+    struct kedgei_members members;
+    int err = kedgei_members_init(&members, c->input_count);
+    for (size_t i = 0; i < c->input_count && !err; i++) {
+        const struct kedge_close_input *in = &c->inputs[i];
+        if (!in->left_out && in->group == group) {
+            members.lacks = members.lacks || in->is_gone;
+            members.tenant[members.count] = in->place;
+            members.files[members.count++] = in->file;
+        }
+    }
+    err = err ? err : kedgei_direct(c, group, &members, true, &c->result->directions[group]);
+    kedgei_members_deinit(&members);
+    return err;
+}
+
+/* The cold start: groups of all inputs. */
+static int take_groups(struct kedge_close *c, uint32_t *group)
+{
+    struct kedge_round_result *r = c->result;
+    int err = kedgei_assignments(c, c->input_count);
+    err = err ? err : kedgei_cluster(c, NULL, group, &r->groups);
+    for (size_t i = 0; i < c->input_count && !err; i++) {
+        c->inputs[i].group = group[i];
+        c->inputs[i].left_out = group[i] == KEDGE_GROUP_NONE;
+        if (!c->inputs[i].left_out) {
+            kedgei_assign(c, c->inputs[i].site, group[i]);
+        }
+    }
+    return err;
+}
+
+static int make_first(struct kedge_close *c)
+{
+    struct kedge_round_result *r = c->result;
+    uint32_t *group = kedge_mem_new(c->input_count + 1, sizeof *group);
+    int err = group ? take_groups(c, group) : KEDGE_E_NOMEM;
+    for (uint32_t g = 0; g < r->groups && !err; g++) {
+        r->before[g] = c->initial;
+        err = kedgei_weigh_group(c, g, true);
+        err = err ? err : kedgei_aggregate_group(c, g, true);
+        err = err ? err : kedgei_direct_inputs(c, g);
+    }
+    kedge_mem_free(group);
+    return err;
+}
+
+static int make(struct kedge_close *c)
+{
+    return c->result->round == 0 ? make_first(c) : kedgei_regroup(c);
+}
+
+/* A group that is part of another one goes with it, so that a site which still asks for it is served. */
+static void follow_merged(struct kedge_round_result *r)
+{
+    for (uint32_t g = 0; g < r->groups; g++) {
+        if (r->merged_into[g] && !r->joined[g]) {
+            uint32_t with = r->merged_into[g] - 1;
+            r->after[g] = r->after[with];
+            r->directions[g] = r->directions[with];
+            r->made[g] = r->made[with];
+        }
+    }
+}
+
+static int close_flexcfl(struct kedge_close *c)
+{
+    bool due = kedge_job_spec_refreshes(c->spec, c->result->round) && c->other_count > 0;
+    int err = due ? kedgei_refresh(c) : KEDGE_OK;
+    if (!err) {
+        follow_merged(c->result);
+    }
+    return err;
+}
+
+const struct kedgei_grouping kedgei_flexcfl = {.make = make, .close = close_flexcfl};

@@ -1,0 +1,17 @@
+#include "round/close/grouping.h"
+
+static const struct kedgei_grouping nothing = {.make = NULL};
+
+const struct kedgei_grouping *kedgei_grouping_of(const struct kedge_job_spec *spec)
+{
+    static const struct kedgei_grouping *const by_kind[] = {
+        [KEDGE_GROUPING_KIND_FLEXCFL] = &kedgei_flexcfl,
+        [KEDGE_GROUPING_KIND_ONESHOT] = &kedgei_flexcfl,
+        [KEDGE_GROUPING_KIND_EDGE] = &kedgei_edges,
+        [KEDGE_GROUPING_KIND_SPLIT] = &kedgei_parting,
+        [KEDGE_GROUPING_KIND_CENTRES] = NULL, /* the last kind */
+    };
+    const enum kedge_grouping_kind kind =
+        spec->grouping == KEDGE_GROUPING_FLEXCFL ? KEDGE_GROUPING_KIND_FLEXCFL : spec->strategy->grouping;
+    return by_kind[kind] ? by_kind[kind] : &nothing;
+}

@@ -1,0 +1,283 @@
+/* Operations that find groups: clusters, directions, which is the nearest, what drifts, joins and parts. */
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/tensor/safetensors.h"
+#include "round/close/impl.h"
+#include "round/drift.h"
+#include "round/regroup.h"
+#include "round/reshape.h"
+#include "round/split.h"
+
+int kedgei_members_init(struct kedgei_members *m, size_t most)
+{
+    *m = (struct kedgei_members){.files = kedge_mem_new(most + 1, sizeof *m->files),
+                                 .tenant = kedge_mem_new(most + 1, sizeof *m->tenant)};
+    return m->files && m->tenant ? KEDGE_OK : KEDGE_E_NOMEM;
+}
+
+void kedgei_members_deinit(struct kedgei_members *m)
+{
+    kedge_mem_free(m->files);
+    kedge_mem_free(m->tenant);
+}
+
+static struct kedge_compute_sites sites_of(const struct kedgei_members *m)
+{
+    return (struct kedge_compute_sites){m->files, m->tenant, m->count};
+}
+
+/* ---- clusters ---- */
+
+int kedgei_cluster(struct kedge_close *c, const uint32_t *former, uint32_t *ret_group, uint32_t *ret_groups)
+{
+    struct kedge_decision d = {
+        .kind = KEDGE_DECISION_CLUSTER, .count = (uint32_t)c->input_count, .index = ret_group};
+    struct kedgei_members m;
+    const uint32_t round = c->result->round;
+    int err = kedgei_members_init(&m, c->input_count);
+    for (size_t i = 0; i < c->input_count && !err; i++) {
+        m.files[i] = c->inputs[i].file;
+        m.tenant[i] = c->inputs[i].place;
+        m.lacks = m.lacks || c->inputs[i].is_gone;
+    }
+    m.count = c->input_count;
+    const struct kedge_compute_sites sites = sites_of(&m);
+    err = err       ? err
+          : m.lacks ? KEDGE_E_NOT_FOUND
+          : former
+              ? kedge_compute_regroup(c->layout, &sites, c->spec, round, former, ret_group, &d.groups, c->d)
+              : kedge_compute_groups(c->layout, &sites, c->spec, round, ret_group, &d.groups, c->d);
+    err = kedgei_decided(c, &d, err);
+    if (!err) {
+        *ret_groups = d.groups;
+    }
+    kedgei_members_deinit(&m);
+    return err;
+}
+
+/* ---- directions ---- */
+
+static int make_direction(struct kedge_close *c, const struct kedgei_members *of, bool made,
+                          struct kedge_hash *ret)
+{
+    const struct kedge_compute_sites sites = sites_of(of);
+    struct kedge_close_file file;
+    int err = of->lacks ? KEDGE_E_NOT_FOUND : kedgei_begin(c, KEDGE_DTYPE_I32, 1, &file);
+    if (err) {
+        return err;
+    }
+    err = made ? kedge_compute_made_direction(c->layout, &sites, c->spec, file.sink, c->d)
+               : kedge_compute_direction(c->layout, &sites, c->spec, file.sink, c->d);
+    return c->host.end(c->host.arg, &file, err, ret, c->d);
+}
+
+int kedgei_direct(struct kedge_close *c, uint32_t group, const struct kedgei_members *of, bool made,
+                  struct kedge_hash *ret)
+{
+    struct kedge_decision d = {.kind = KEDGE_DECISION_DIRECTION, .group = group};
+    int err = of->count > 0 || of->lacks ? make_direction(c, of, made, &d.vector) : KEDGE_E_NO_DIRECTION;
+    bool is_zero = err == KEDGE_E_NO_DIRECTION;
+    err = kedgei_decided(c, &d, is_zero ? KEDGE_OK : err);
+    if (err) {
+        return err;
+    }
+    if (kedge_hash_is_zero(&d.vector)) {
+        return KEDGE_E_NO_DIRECTION;
+    }
+    *ret = d.vector;
+    return KEDGE_OK;
+}
+
+int kedge_close_nearest(const struct kedge_close_host *host, const struct kedge_layout *layout, uint32_t site,
+                        const struct kedge_hash *update, const struct kedge_hash *former,
+                        const struct kedge_hash *directions, uint32_t groups, uint32_t *ret_group,
+                        struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
+    const char *new_ones[KEDGE_GROUPS_MAX];
+    struct kedge_blob_at at;
+    double cosine;
+    int err = host->update(host->arg, site, update, path, &at);
+    if (err == KEDGE_E_NOT_FOUND) {
+        err = host->path(host->arg, former, path);
+        at = (struct kedge_blob_at){.path = path, .digest = *former};
+    }
+    for (uint32_t g = 0; g < groups && !err; g++) {
+        new_ones[g] = paths[g];
+        err = host->path(host->arg, &directions[g], paths[g]);
+    }
+    if (err) {
+        return err;
+    }
+    err = kedge_compute_nearest(layout, &at, new_ones, groups, ret_group, &cosine, d);
+    if (err == KEDGE_E_NOT_FOUND) { /* points nowhere */
+        *ret_group = 0;
+        err = KEDGE_OK;
+    }
+    return err;
+}
+
+int kedge_close_cut(const struct kedge_close_host *host, const struct kedge_layout *layout, uint32_t site,
+                    const struct kedge_hash *update, const struct kedge_hash *directions, uint32_t from,
+                    uint32_t to, uint32_t *ret_group, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX], paths[2][KEDGE_PATH_MAX];
+    const char *const both[2] = {paths[0], paths[1]};
+    struct kedge_blob_at at;
+    uint32_t nearest = 0;
+    double cosine;
+    *ret_group = from;
+    int err = host->update(host->arg, site, update, path, &at);
+    if (err) {
+        return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
+    }
+    err = host->path(host->arg, &directions[from], paths[0]);
+    err = err ? err : host->path(host->arg, &directions[to], paths[1]);
+    if (err) {
+        return err;
+    }
+    err = kedge_compute_nearest(layout, &at, both, 2, &nearest, &cosine, d);
+    if (err == KEDGE_E_NOT_FOUND) { /* points nowhere */
+        return KEDGE_OK;
+    }
+    *ret_group = !err && nearest == 1 ? to : from;
+    return err;
+}
+
+/* An auditor's: the update or one of these directions is not here. */
+static bool is_gone(const struct kedge_close *c, const struct kedge_close_other *site,
+                    const struct kedge_hash *directions, uint32_t count)
+{
+    struct kedgei_paths paths = {.count = 0};
+    char path[KEDGE_PATH_MAX];
+    struct kedge_blob_at at;
+    if (!c->host.decided) {
+        return false;
+    }
+    bool lacks = c->host.update(c->host.arg, site->site, &site->update, path, &at) == KEDGE_E_NOT_FOUND;
+    for (uint32_t g = 0; g < count && !lacks; g++) {
+        lacks = kedgei_path_of(c, &paths, &directions[g]) == KEDGE_E_NOT_FOUND;
+    }
+    return lacks;
+}
+
+int kedgei_nearest(struct kedge_close *c, const struct kedge_close_other *site,
+                   const struct kedge_hash *former_direction, uint32_t *ret_group)
+{
+    const struct kedge_round_result *r = c->result;
+    struct kedge_decision d = {.kind = KEDGE_DECISION_NEAREST, .site = site->site};
+    int err = is_gone(c, site, r->directions, r->groups)
+                  ? KEDGE_E_NOT_FOUND
+                  : kedge_close_nearest(&c->host, c->layout, site->site, &site->update, former_direction,
+                                        r->directions, r->groups, &d.group, c->d);
+    err = kedgei_decided(c, &d, err);
+    *ret_group = d.group;
+    return err;
+}
+
+int kedgei_side(struct kedge_close *c, const struct kedge_close_other *site, uint32_t from, uint32_t to,
+                uint32_t *ret_group)
+{
+    const struct kedge_hash both[] = {c->result->directions[from], c->result->directions[to]};
+    struct kedge_decision d = {.kind = KEDGE_DECISION_NEAREST, .site = site->site, .group = from};
+    int err = is_gone(c, site, both, 2) ? KEDGE_E_NOT_FOUND
+                                        : kedge_close_cut(&c->host, c->layout, site->site, &site->update,
+                                                          c->result->directions, from, to, &d.group, c->d);
+    err = kedgei_decided(c, &d, err);
+    *ret_group = d.group;
+    return err;
+}
+
+/* ---- what becomes of groups ---- */
+
+/* Of the groups that are not part of another one. */
+static int find_drift(struct kedge_close *c, double *ret)
+{
+    const struct kedge_round_result *r = c->result;
+    struct kedgei_paths made = {.count = 0}, now = {.count = 0};
+    for (uint32_t g = 0; g < r->groups; g++) {
+        const struct kedge_hash *begin = kedge_hash_is_zero(&r->made[g]) ? &r->directions[g] : &r->made[g];
+        if (r->merged_into[g]) {
+            continue;
+        }
+        int err = kedgei_path_of(c, &made, begin);
+        err = err ? err : kedgei_path_of(c, &now, &r->directions[g]);
+        if (err) {
+            return err;
+        }
+    }
+    return kedge_compute_drift(c->layout, made.at, now.at, now.count, ret, c->d);
+}
+
+int kedgei_measure_drift(struct kedge_close *c, double *ret)
+{
+    struct kedge_decision d = {.kind = KEDGE_DECISION_DRIFT};
+    int err = find_drift(c, &d.drift);
+    err = kedgei_decided(c, &d, err);
+    *ret = d.drift;
+    return err;
+}
+
+static int find_merges(struct kedge_close *c, uint32_t *ret_into, bool *ret_any)
+{
+    const struct kedge_round_result *r = c->result;
+    char paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
+    const char *directions[KEDGE_GROUPS_MAX];
+    for (uint32_t g = 0; g < r->groups; g++) {
+        directions[g] = r->merged_into[g] ? NULL : paths[g];
+        int err = c->host.path(c->host.arg, &r->directions[g], paths[g]);
+        if (err) {
+            return err;
+        }
+    }
+    return kedge_compute_merges(c->layout, c->spec, directions, r->groups, ret_into, ret_any, c->d);
+}
+
+int kedgei_find_merges(struct kedge_close *c, uint32_t *ret_into, bool *ret_any)
+{
+    const uint32_t groups = c->result->groups;
+    struct kedge_decision d = {.kind = KEDGE_DECISION_MERGES, .count = groups, .index = ret_into};
+    int err = find_merges(c, ret_into, ret_any);
+    err = kedgei_decided(c, &d, err);
+    *ret_any = false;
+    for (uint32_t g = 0; g < groups && !err; g++) {
+        *ret_any = *ret_any || ret_into[g] != g;
+    }
+    return err;
+}
+
+typedef int cut_fn(const struct kedge_layout *layout, const struct kedge_job_spec *spec,
+                   const struct kedge_compute_sites *sites, uint32_t *part, bool *ret_cut,
+                   struct kedge_diag *d);
+
+static int cut_by(struct kedge_close *c, uint32_t group, const struct kedgei_members *of, cut_fn *find,
+                  uint32_t *ret_part, bool *ret_cut)
+{
+    const struct kedge_compute_sites sites = sites_of(of);
+    struct kedge_decision d = {
+        .kind = KEDGE_DECISION_CUT, .group = group, .count = (uint32_t)of->count, .index = ret_part};
+    int err = of->lacks ? KEDGE_E_NOT_FOUND : find(c->layout, c->spec, &sites, ret_part, &d.is_cut, c->d);
+    err = kedgei_decided(c, &d, err);
+    *ret_cut = d.is_cut;
+    return err;
+}
+
+int kedgei_cut_by_angles(struct kedge_close *c, uint32_t group, const struct kedgei_members *of,
+                         uint32_t *ret_part, bool *ret_cut)
+{
+    return cut_by(c, group, of, kedge_compute_cut, ret_part, ret_cut);
+}
+
+static int find_parts(const struct kedge_layout *layout, const struct kedge_job_spec *spec,
+                      const struct kedge_compute_sites *sites, uint32_t *part, bool *ret_cut,
+                      struct kedge_diag *d)
+{
+    return kedge_compute_split(layout, spec, sites->files, sites->count, part, ret_cut, d);
+}
+
+int kedgei_cut_by_lengths(struct kedge_close *c, uint32_t group, const struct kedgei_members *of,
+                          uint32_t *ret_part, bool *ret_cut)
+{
+    return cut_by(c, group, of, find_parts, ret_part, ret_cut);
+}

@@ -1,0 +1,281 @@
+/* Operations that make models: what each update weighs, the aggregate, the server's step, mixing, blends. */
+#include "common/base/mem.h"
+#include "common/tensor/safetensors.h"
+#include "round/close/impl.h"
+#include "round/control.h"
+#include "round/meet.h"
+#include "round/step.h"
+
+/* A group's inputs in site order. */
+struct gathered {
+    struct kedge_compute_input *inputs;
+    uint32_t *place; /* among the inputs of the close */
+    uint64_t *weight;
+    size_t count;
+    bool lacks; /* one of their updates is gone */
+};
+
+static void gathered_deinit(struct gathered *g)
+{
+    kedge_mem_free(g->inputs);
+    kedge_mem_free(g->place);
+    kedge_mem_free(g->weight);
+}
+
+/* Deinit also after an error. */
+static int gather(const struct kedge_close *c, uint32_t group, struct gathered *g)
+{
+    *g = (struct gathered){.inputs = kedge_mem_new(c->input_count + 1, sizeof *g->inputs),
+                           .place = kedge_mem_new(c->input_count + 1, sizeof *g->place),
+                           .weight = kedge_mem_new(c->input_count + 1, sizeof *g->weight)};
+    if (!g->inputs || !g->place || !g->weight) {
+        return KEDGE_E_NOMEM;
+    }
+    for (size_t i = 0; i < c->input_count; i++) {
+        const struct kedge_close_input *in = &c->inputs[i];
+        if (in->left_out || in->group != group) {
+            continue;
+        }
+        g->lacks = g->lacks || in->is_gone;
+        g->weight[g->count] = in->weight;
+        g->place[g->count] = (uint32_t)i;
+        g->inputs[g->count++] = (struct kedge_compute_input){.update = in->file,
+                                                             .tenant = in->place,
+                                                             .is_root = in->is_root,
+                                                             .facts.samples = in->in.weight,
+                                                             .facts.staleness = c->result->round - in->round};
+    }
+    return KEDGE_OK;
+}
+
+/* ---- weights ---- */
+
+/* What statements say of steps and losses, where weights follow from more than sample counts. */
+static int ask_statements(struct kedge_close *c, struct gathered *g)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        int err = c->host.facts(c->host.arg, &c->inputs[g->place[i]], &g->inputs[i].facts, c->d);
+        if (err) {
+            return err;
+        }
+    }
+    return KEDGE_OK;
+}
+
+static int weigh(struct kedge_close *c, uint32_t group, bool cold, struct gathered *g,
+                 struct kedge_compute_weights *weights)
+{
+    bool asks = !cold && !kedge_job_spec_weighs_samples(c->spec);
+    int err = asks ? ask_statements(c, g) : KEDGE_OK;
+    if (err || g->count == 0) {
+        return err;
+    }
+    err = kedge_compute_weigh(c->spec, g->lacks ? NULL : c->layout, cold, g->inputs, g->count, weights, c->d);
+    struct kedge_decision d = {.kind = KEDGE_DECISION_WEIGHTS,
+                               .group = group,
+                               .count = (uint32_t)g->count,
+                               .input = g->place,
+                               .weight = weights->weight,
+                               .divisor = weights->divisor,
+                               .rule = weights->rule};
+    err = kedgei_decided(c, &d, err);
+    weights->divisor = d.divisor;
+    weights->rule = d.rule;
+    return err;
+}
+
+int kedgei_weigh_group(struct kedge_close *c, uint32_t group, bool cold)
+{
+    struct gathered g;
+    int err = gather(c, group, &g);
+    struct kedge_compute_weights weights = {.rule = c->spec->rule, .weight = g.weight};
+    err = err ? err : weigh(c, group, cold, &g, &weights);
+    c->result->members[group] = (uint32_t)g.count;
+    c->result->trained[group] = g.count > 0;
+    c->rule[group] = weights.rule;
+    c->divisor[group] = weights.divisor;
+    for (size_t i = 0; !err && i < g.count; i++) {
+        c->inputs[g.place[i]].weight = g.weight[i];
+    }
+    gathered_deinit(&g);
+    return err ? kedge_diag_set(c->d, err, "weights of group %u: %s", group,
+                                c->d->text[0] ? c->d->text : kedge_strerror(err))
+               : KEDGE_OK;
+}
+
+/* ---- the aggregate ---- */
+
+static int make_aggregate(struct kedge_close *c, uint32_t group, const struct gathered *g,
+                          struct kedge_hash *ret)
+{
+    const struct kedge_compute_weights weights = {
+        .rule = c->rule[group], .weight = g->weight, .divisor = c->divisor[group]};
+    struct kedgei_paths base = {.count = 0};
+    struct kedge_close_file file;
+    int err = g->lacks ? KEDGE_E_NOT_FOUND : kedgei_path_of(c, &base, &c->result->before[group]);
+    err = err ? err : kedgei_begin(c, KEDGE_DTYPE_F32, 1, &file);
+    if (err) {
+        return err;
+    }
+    err = kedge_compute_aggregate(c->spec, c->layout, base.at[0], g->inputs, g->count, &weights, c->limit,
+                                  file.sink, c->d);
+    return c->host.end(c->host.arg, &file, err, ret, c->d);
+}
+
+static int aggregate(struct kedge_close *c, uint32_t group)
+{
+    struct kedge_round_result *r = c->result;
+    struct kedge_decision d = {.kind = KEDGE_DECISION_AGGREGATE, .group = group};
+    struct gathered g;
+    int err = gather(c, group, &g);
+    if (!err && g.count > 0) {
+        err = make_aggregate(c, group, &g, &d.vector);
+        err = kedgei_decided(c, &d, err);
+        r->aggregate[group] = d.vector;
+    }
+    gathered_deinit(&g);
+    return err;
+}
+
+/* ---- the server's step ---- */
+
+/* paths: of the model, the aggregate, the state (NULL: it begins). SCAFFOLD's control variate steps with the
+ * updates that made the aggregate. */
+static int step_to(struct kedge_close *c, uint32_t group, const char *const *paths, struct kedge_sink model,
+                   struct kedge_sink state)
+{
+    struct gathered g;
+    if (!kedge_job_spec_has_control(c->spec)) {
+        return kedge_compute_server(c->spec, c->result->round, c->layout, paths[0], paths[1], paths[2], model,
+                                    state, c->d);
+    }
+    int err = gather(c, group, &g);
+    err = err ? err : g.lacks ? KEDGE_E_NOT_FOUND : KEDGE_OK;
+    err = err ? err
+              : kedge_compute_control_step(c->spec, c->layout, paths[0], paths[1], paths[2], g.inputs,
+                                           g.count, model, state, c->d);
+    gathered_deinit(&g);
+    return err;
+}
+
+static int make_step(struct kedge_close *c, uint32_t group, struct kedge_decision *d)
+{
+    struct kedge_round_result *r = c->result;
+    bool begins = kedge_hash_is_zero(&r->state_before[group]);
+    struct kedgei_paths paths = {.count = 0};
+    struct kedge_close_file model, next;
+    int err = kedgei_path_of(c, &paths, &r->before[group]);
+    err = err ? err : kedgei_path_of(c, &paths, &r->aggregate[group]);
+    err = err || begins ? err : kedgei_path_of(c, &paths, &r->state_before[group]);
+    err = err ? err : kedgei_begin(c, KEDGE_DTYPE_F32, 1, &model);
+    if (err) {
+        return err;
+    }
+    int next_err = kedgei_begin(c, KEDGE_DTYPE_F32, kedge_server_states(c->spec->server), &next);
+    err = next_err ? next_err : step_to(c, group, paths.at, model.sink, next.sink);
+    err = c->host.end(c->host.arg, &model, err, &d->vector, c->d);
+    return next_err ? err : c->host.end(c->host.arg, &next, err, &d->state, c->d);
+}
+
+static int step(struct kedge_close *c, uint32_t group)
+{
+    struct kedge_decision d = {.kind = KEDGE_DECISION_STEP, .group = group};
+    int err = make_step(c, group, &d);
+    err = kedgei_decided(c, &d, err);
+    if (!err) {
+        c->result->stepped[group] = d.vector;
+        c->result->state_after[group] = d.state;
+    }
+    return err;
+}
+
+int kedgei_aggregate_group(struct kedge_close *c, uint32_t group, bool cold)
+{
+    struct kedge_round_result *r = c->result;
+    r->aggregate[group] = r->before[group];
+    r->state_after[group] = r->state_before[group];
+    int err = aggregate(c, group);
+    r->stepped[group] = r->aggregate[group];
+    if (!err && !cold && r->trained[group] && kedge_server_states(c->spec->server) > 0) {
+        err = step(c, group);
+    }
+    r->after[group] = r->stepped[group];
+    return err;
+}
+
+/* ---- several models ---- */
+
+static int make_mix(struct kedge_close *c, struct kedge_hash *ret)
+{
+    const struct kedge_round_result *r = c->result;
+    struct kedgei_paths models = {.count = 0};
+    struct kedge_close_file files[KEDGE_GROUPS_MAX];
+    struct kedge_sink sinks[KEDGE_GROUPS_MAX] = {{NULL, NULL}};
+    uint32_t begun = 0;
+    int err = KEDGE_OK;
+    for (uint32_t g = 0; g < r->groups && !err; g++) {
+        err = kedgei_path_of(c, &models, &r->stepped[g]);
+    }
+    while (begun < r->groups && !err) {
+        err = r->trained[begun] ? kedgei_begin(c, KEDGE_DTYPE_F32, 1, &files[begun]) : KEDGE_OK;
+        if (!err && r->trained[begun]) {
+            sinks[begun] = files[begun].sink;
+        }
+        begun += err ? 0 : 1;
+    }
+    if (!err) {
+        err = kedge_compute_mixing(c->layout, models.at, r->trained, r->groups, c->spec->mixing, sinks, c->d);
+    }
+    for (uint32_t g = 0; g < begun; g++) {
+        err = r->trained[g] ? c->host.end(c->host.arg, &files[g], err, &ret[g], c->d) : err;
+    }
+    return err;
+}
+
+int kedgei_mix(struct kedge_close *c)
+{
+    struct kedge_round_result *r = c->result;
+    struct kedge_hash mixed[KEDGE_GROUPS_MAX] = {{{0}}};
+    const int made = make_mix(c, mixed);
+    for (uint32_t g = 0; g < r->groups; g++) {
+        if (r->trained[g]) {
+            struct kedge_decision d = {.kind = KEDGE_DECISION_MIX, .group = g, .vector = mixed[g]};
+            int err = kedgei_decided(c, &d, made);
+            if (err) {
+                return err;
+            }
+            r->after[g] = d.vector;
+        }
+    }
+    return KEDGE_OK;
+}
+
+static int make_blend(struct kedge_close *c, const struct kedge_hash *models, const uint64_t *weight,
+                      uint32_t count, struct kedge_hash *ret)
+{
+    struct kedgei_paths paths = {.count = 0};
+    struct kedge_close_file file;
+    int err = KEDGE_OK;
+    for (uint32_t g = 0; g < count && !err; g++) {
+        err = kedgei_path_of(c, &paths, &models[g]);
+    }
+    err = err ? err : kedgei_begin(c, KEDGE_DTYPE_F32, 1, &file);
+    if (err) {
+        return err;
+    }
+    err = kedge_compute_blend(c->layout, paths.at, weight, count, file.sink, c->d);
+    return c->host.end(c->host.arg, &file, err, ret, c->d);
+}
+
+int kedgei_blend(struct kedge_close *c, enum kedge_decision_kind kind, uint32_t group,
+                 const struct kedge_hash *models, const uint64_t *weight, uint32_t count,
+                 struct kedge_hash *ret)
+{
+    struct kedge_decision d = {.kind = kind, .group = group};
+    int err = make_blend(c, models, weight, count, &d.vector);
+    err = kedgei_decided(c, &d, err);
+    if (!err) {
+        *ret = d.vector;
+    }
+    return err;
+}

@@ -1,0 +1,65 @@
+/* Clustered federated learning (CFL): groups are cut when their updates pull apart. Lists say whose sites go
+ * on as a group of their own; both parts begin with the model of the whole group. */
+#include "common/base/mem.h"
+#include "round/close/grouping.h"
+#include "round/split.h"
+
+static void cut(struct kedge_close *c, const uint32_t *place, const uint32_t *part, size_t count,
+                uint32_t from)
+{
+    struct kedge_round_result *r = c->result;
+    const uint32_t to = r->groups++;
+    kedgei_copy_group(r, from, to);
+    r->split_of[to] = from + 1;
+    for (size_t i = 0; i < count; i++) {
+        struct kedge_close_input *in = &c->inputs[place[i]];
+        if (part[i] == 1) {
+            in->to = to;
+            kedgei_assign(c, in->site, to);
+        }
+    }
+}
+
+static int part_groups(struct kedge_close *c, struct kedgei_members *m, uint32_t *place, uint32_t *part)
+{
+    struct kedge_round_result *r = c->result;
+    const uint32_t groups = r->groups, most = kedge_job_spec_groups_most(c->spec);
+    for (uint32_t g = 0; g < groups && r->groups < most; g++) {
+        bool is_cut = false;
+        m->count = 0;
+        for (size_t i = 0; i < c->input_count; i++) {
+            if (!c->inputs[i].left_out && c->inputs[i].group == g) {
+                place[m->count] = (uint32_t)i;
+                m->files[m->count++] = c->inputs[i].file;
+            }
+        }
+        int err = kedgei_cut_by_lengths(c, g, m, part, &is_cut);
+        if (err) {
+            return err;
+        }
+        if (is_cut) {
+            cut(c, place, part, m->count, g);
+        }
+    }
+    return KEDGE_OK;
+}
+
+static int close_parting(struct kedge_close *c)
+{
+    struct kedgei_members members;
+    if (!kedge_compute_split_is_open(c->spec, c->result->round)) {
+        return KEDGE_OK;
+    }
+    uint32_t *place = kedge_mem_new(c->input_count + 1, sizeof *place),
+             *part = kedge_mem_new(c->input_count + 1, sizeof *part);
+    int err = kedgei_members_init(&members, c->input_count);
+    err = err || (place && part) ? err : KEDGE_E_NOMEM;
+    err = err ? err : kedgei_assignments(c, c->input_count);
+    err = err ? err : part_groups(c, &members, place, part);
+    kedgei_members_deinit(&members);
+    kedge_mem_free(place);
+    kedge_mem_free(part);
+    return err;
+}
+
+const struct kedgei_grouping kedgei_parting = {.close = close_parting, .marks_inputs = true};
