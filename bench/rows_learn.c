@@ -191,7 +191,7 @@ static int plant(enum kedge_learn_shift shift, struct found *ret)
     spec.strategy = kedge_strategy_find("flexcfl");
     spec.options = spec.strategy->defaults;
     spec.shift = shift;
-    spec.detector = KEDGE_LEARN_DETECT_BOTH;
+    spec.detector = KEDGE_LEARN_DETECT_UPDATE;
     int err = kedge_model_mclr(60, 10, &spec.model, NULL);
     ret->count = 0;
     return err ? err : kedge_learn_run(&spec, &host, NULL);

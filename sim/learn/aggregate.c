@@ -70,15 +70,10 @@ static bool goes_before(const struct kedgei_learn *l, uint32_t a, uint32_t b)
     return x->tenant != y->tenant ? x->tenant < y->tenant : l->items[a].site < l->items[b].site;
 }
 
-static kedge_strategy_weigh_fn *weigh_of(const struct kedgei_learn *l)
-{
-    return l->spec->as_released ? kedge_weigh_first : l->spec->strategy->weigh;
-}
-
 /* The group's updates that came. A strategy that takes the first one means the first one asked. */
 static void collect(const struct kedgei_learn *l, uint32_t group, struct members *m)
 {
-    bool sorted = weigh_of(l) != kedge_weigh_first;
+    bool sorted = l->spec->strategy->weigh != kedge_weigh_first;
     m->count = 0;
     for (uint32_t i = 0; i < l->items_count; i++) {
         if (l->sites[l->items[i].site].group != group || kedgei_learn_result(l, i)->err) {
@@ -145,7 +140,7 @@ static int weigh(const struct kedgei_learn *l, struct members *m, const float *m
     const struct kedge_learn_spec *spec = l->spec;
     struct kedge_rule_params params = {.fraction = spec->rule_fraction};
     bool is_mean = (*rule)->kind == KEDGE_RULE_MEAN;
-    int err = weigh_of(l)(&spec->options, m->input, m->count, spec->lr, m->weight, divisor);
+    int err = l->spec->strategy->weigh(&spec->options, m->input, m->count, spec->lr, m->weight, divisor);
     if (!err && !is_mean) {
         kedge_rule_base(*rule, m->weight, m->count, m->base);
         memcpy(m->weight, m->base, m->count * sizeof *m->weight);

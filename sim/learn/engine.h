@@ -192,8 +192,7 @@ struct kedgei_learn {
     bool tuning;                       /* this evaluation trains each site's model first */
     struct kedge_learn_round line;
     bool cold_started, keeps_updates; /* keeps_updates: all pre-training updates, for clusterings to come */
-    enum kedge_edc edc;
-    bool has_truth; /* sites[].truth means something */
+    bool has_truth;                   /* sites[].truth means something */
     bool has_trace;
     struct kedgei_trace trace;
     const struct kedge_rule *rule;

@@ -49,8 +49,7 @@ static int keep_pretraining(struct kedgei_learn *l, uint32_t site, const int32_t
 
 static bool wants_updates(const struct kedgei_learn *l)
 {
-    enum kedge_learn_detector d = l->spec->detector;
-    return d == KEDGE_LEARN_DETECT_UPDATE || d == KEDGE_LEARN_DETECT_BOTH || l->keeps_updates;
+    return l->spec->detector == KEDGE_LEARN_DETECT_UPDATE || l->keeps_updates;
 }
 
 /* ---- directions ---- */

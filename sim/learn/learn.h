@@ -42,7 +42,6 @@ enum kedge_learn_detector {
     KEDGE_LEARN_DETECT_LABELS, /* total variation of label shares */
     KEDGE_LEARN_DETECT_COUNTS, /* as published (clustering.md §3, item 3) */
     KEDGE_LEARN_DETECT_UPDATE, /* cosine of a fresh pre-training update with the stored one */
-    KEDGE_LEARN_DETECT_BOTH,   /* labels or update */
 };
 enum kedge_learn_attack {
     KEDGE_LEARN_ATTACK_NONE,
@@ -123,12 +122,10 @@ struct kedge_learn_spec {
     double mixing;           /* inter-group rate */
     uint32_t regroup_every;  /* rounds, 0: never */
     enum kedge_learn_detector detector;
-    char edc[16];            /* "unit", "plain", "madc" */
     char rule[32];           /* robust rule, "mean" */
     double rule_fraction;    /* of bad sites that the rule allows for, [0, 0.5) */
     double tenant_share_max; /* (0, 1], 1: no cap */
     uint32_t tenants;        /* sites are dealt out to them at random, in equal numbers */
-    bool as_released;        /* ifca, fesem: the released code's fault, for comparison only */
     /* updates of training on the wire (aggregation/compact.h); kind NONE: whole */
     enum kedge_compact_kind compression;
     double compression_share, compression_carry; /* (0, 1], [0, 1] */

@@ -58,8 +58,7 @@ double kedgei_learn_cosine(const struct kedgei_learn *l, const int32_t *a, const
 
 int kedgei_learn_repeat(struct kedgei_learn *l)
 {
-    enum kedge_learn_detector d = l->spec->detector;
-    if (d != KEDGE_LEARN_DETECT_UPDATE && d != KEDGE_LEARN_DETECT_BOTH) {
+    if (l->spec->detector != KEDGE_LEARN_DETECT_UPDATE) {
         return KEDGE_OK;
     }
     int err = pretrain_asked(l);
@@ -113,8 +112,7 @@ int kedgei_learn_migrate(struct kedgei_learn *l)
         }
     }
     err = err || !l->asked_count ? err : kedgei_learn_repeat(l);
-    bool updates = d == KEDGE_LEARN_DETECT_UPDATE || d == KEDGE_LEARN_DETECT_BOTH;
-    return err || !updates ? err : look_at_updates(l);
+    return err || d != KEDGE_LEARN_DETECT_UPDATE ? err : look_at_updates(l);
 }
 
 int kedgei_learn_ask_again(struct kedgei_learn *l, uint32_t round)

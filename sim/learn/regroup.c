@@ -88,8 +88,8 @@ int kedgei_learn_cluster(struct kedgei_learn *l, struct kedgei_learn_signs *s, u
     size_t least, most;
     kedgei_learn_group_bounds(l->spec, &least, &most);
     double *embedding = kedge_mem_new((size_t)s->count * most, sizeof *embedding);
-    bool weighted = l->edc == KEDGE_EDC_UNIT && l->spec->tenants > 1;
-    struct kedge_flexcfl_params params = {.edc = l->edc,
+    bool weighted = l->spec->strategy->edc == KEDGE_EDC_UNIT && l->spec->tenants > 1;
+    struct kedge_flexcfl_params params = {.edc = l->spec->strategy->edc,
                                           .groups = most,
                                           .size_min = strategy->judge ? 3 : 1,
                                           .seed = l->spec->seed,
@@ -141,7 +141,7 @@ int kedgei_learn_direct(struct kedgei_learn *l, const struct kedgei_learn_signs 
             square[n++] = s->gram[(size_t)i * s->count + i];
         }
     }
-    bool unit = l->edc == KEDGE_EDC_UNIT && l->sign_first == 0;
+    bool unit = l->spec->strategy->edc == KEDGE_EDC_UNIT && l->sign_first == 0;
     if (!err && n == 0) {
         memset(out, 0, l->d * sizeof *out);
     } else if (!err && unit) {

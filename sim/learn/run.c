@@ -71,14 +71,6 @@ static uint32_t chunk_of(const struct kedge_model_spec *model)
     return chunk < 1 ? 1 : chunk > KEDGEI_LEARN_CHUNK ? KEDGEI_LEARN_CHUNK : chunk;
 }
 
-static enum kedge_edc edc_of(const struct kedge_learn_spec *spec)
-{
-    return strcmp(spec->edc, "plain") == 0  ? KEDGE_EDC_PLAIN
-           : strcmp(spec->edc, "madc") == 0 ? KEDGE_EDC_MADC
-           : strcmp(spec->edc, "unit") == 0 ? KEDGE_EDC_UNIT
-                                            : spec->strategy->edc;
-}
-
 static int learn_init(struct kedgei_learn *l)
 {
     const struct kedge_learn_spec *spec = l->spec;
@@ -90,7 +82,6 @@ static int learn_init(struct kedgei_learn *l)
     }
     l->d = kedge_model_values_count(&spec->model);
     l->chunk = chunk_of(&spec->model);
-    l->edc = edc_of(spec);
     l->rule = kedge_rule_find(spec->rule);
     l->has_truth =
         spec->partition == KEDGE_LEARN_ROTATED || spec->synthetic_updates || l->pool.clients.truth != NULL;

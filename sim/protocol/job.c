@@ -22,10 +22,6 @@ static const char *not_done(const struct kedge_learn_spec *s)
         const char *what;
     } table[] = {
         {row->comparison_only, "strategy: it is there to be compared with, no job runs it"},
-        {s->edc[0] != 0,
-         "embedding: strategies of jobs say it: \"flexcfl\", \"flexcfl-plain\", \"flexcfl-madc\""},
-        {s->as_released, "as_released: jobs do not have the fault"},
-        {s->detector == KEDGE_LEARN_DETECT_BOTH, "detector: a job has \"labels\", \"counts\" or \"update\""},
         {!poisons, "attack: sites that know each other's updates are in \"through\": \"rounds\" only"},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {

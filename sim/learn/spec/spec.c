@@ -28,7 +28,6 @@ void kedge_learn_spec_default(struct kedge_learn_spec *ret)
         .pretrain_steps = 50,
         .pretrain_sites = KEDGE_LEARN_UNSAID,
         .detector = KEDGE_LEARN_DETECT_LABELS,
-        .edc = "",
         .rule = "mean",
         .tenant_share_max = 1,
         .tenants = 1,

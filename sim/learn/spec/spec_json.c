@@ -44,8 +44,8 @@ static const struct {
     {"synthetic_updates", "\"world\": {\"planted\": true}"},
     {"devices", "\"world\": {\"devices\": …}"},
     {"tenants", "\"world\": {\"tenants\": …}"},
-    {"embedding", "\"world\": {\"embedding\": …}"},
-    {"as_released", "\"world\": {\"as_released\": …}"},
+    {"embedding", "a strategy: \"flexcfl\", \"flexcfl-plain\" or \"flexcfl-madc\""},
+    {"as_released", "a strategy: \"ifca-as-released\" or \"fesem-as-released\""},
     {"fail", "\"world\": {\"fail\": …}"},
     {"trace", "\"world\": {\"trace\": …}"},
     {"trace_period_s", "\"world\": {\"trace_period_s\": …}"},
@@ -237,7 +237,8 @@ static int read_in_world(const struct kedgei_spec_layer *l, uint32_t key)
                                     : read_devices(l, key + 1);
         }
     }
-    return refuse_key(l, kedgei_spec_rows, kedgei_spec_row_count, "world", "world", key);
+    int err = refuse_old_word(l, key);
+    return err ? err : refuse_key(l, kedgei_spec_rows, kedgei_spec_row_count, "world", "world", key);
 }
 
 static int read_world(const struct kedgei_spec_layer *l, uint32_t at)

@@ -9,7 +9,7 @@
 static const char *const partitions[] = {"iid",       "dirichlet", "shards",  "mnist",   "letters", "fashion",
                                          "synthetic", "rotated",   "writers", "clients", NULL};
 static const char *const shifts[] = {"none", "swap-all", "swap-part", "incremental", "rotate", NULL};
-static const char *const detectors[] = {"none", "labels", "counts", "update", "both", NULL};
+static const char *const detectors[] = {"none", "labels", "counts", "update", NULL};
 static const char *const attacks[] = {"none",          "sign-flip", "scale", "label-flip", "alie",
                                       "inner-product", "backdoor",  "sybil", NULL};
 static const char *const throughs[] = {"rounds", "job-rounds", "protocol", NULL};
@@ -18,12 +18,11 @@ static const char *const compressions[] = {"none", "int8", "bf16", "topk", "topk
 static const char *const missings[] = {"refuse", "drop", "mean", NULL};
 static const char *const standardizes[] = {"none", "local", "federated", NULL};
 static const char *const chooses[] = {"fixed", "silhouette", NULL};
-static const char *const embeddings[] = {"unit", "plain", "madc", "", NULL};
 
 static_assert(sizeof(enum kedge_learn_partition) == sizeof(uint32_t)
                   && sizeof(enum kedge_compact_kind) == sizeof(uint32_t),
               "words are kept as uint32_t");
-static_assert(KEDGE_LEARN_CLIENTS == 9 && KEDGE_LEARN_SHIFT_ROTATE == 4 && KEDGE_LEARN_DETECT_BOTH == 4
+static_assert(KEDGE_LEARN_CLIENTS == 9 && KEDGE_LEARN_SHIFT_ROTATE == 4 && KEDGE_LEARN_DETECT_UPDATE == 3
                   && KEDGE_LEARN_ATTACK_SYBIL == 7 && KEDGE_LEARN_THROUGH_PROTOCOL == 2
                   && KEDGE_CSV_MISSING_MEAN == 2 && KEDGE_LEARN_STANDARDIZE_FEDERATED == 2
                   && KEDGE_LEARN_ON_CUDA == 1 && KEDGE_COMPACT_TOPK_INT8 == 4,
@@ -120,8 +119,6 @@ const struct kedgei_spec_row kedgei_spec_rows[] = {
     {"world.data", "steps", KEDGEI_SPEC_ROUNDS, AT(steps), 1, KEDGE_ROUNDS_MAX, 0, 0, NULL, true},
     YES_NO("world", "planted", synthetic_updates),
     WHOLE("world", "tenants", tenants, 1, KEDGE_LEARN_SITES_MAX),
-    TEXT("world", "embedding", edc, embeddings),
-    YES_NO("world", "as_released", as_released),
     BELOW("world", "fail", fail, 0, 1),
     {"world", "trace", KEDGEI_SPEC_TEXT, AT(trace), 0, KEDGE_LEARN_PATH_MAX - 1, 0, 0, NULL, true},
     {"world", "trace_period_s", KEDGEI_SPEC_REAL, AT(trace_period_s), 0, SECONDS_MAX, 0, 0, NULL, true},

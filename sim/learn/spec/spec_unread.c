@@ -57,11 +57,6 @@ static bool has_tenants(const struct kedge_learn_spec *s)
     return s->tenants > 1;
 }
 
-static bool has_fault(const struct kedge_learn_spec *s)
-{
-    return strcmp(s->strategy->name, "ifca") == 0 || strcmp(s->strategy->name, "fesem") == 0;
-}
-
 static bool is_protocol(const struct kedge_learn_spec *s)
 {
     return s->through == KEDGE_LEARN_THROUGH_PROTOCOL;
@@ -97,14 +92,12 @@ static const struct {
     {"", "rule_fraction", has_rule, false, "the \"rule\" is the mean, which does not read it"},
     {"", "tenant_share_max", has_tenants, false,
      "there is one tenant: say how many by \"world\": {\"tenants\": …}"},
-    {"world", "as_released", has_fault, false, "read by the strategies ifca and fesem only"},
     {"world", "faults", is_protocol, false, "read with \"world\": {\"through\": \"protocol\"} only"},
     {"", "quorum", is_protocol, false, "read with \"world\": {\"through\": \"protocol\"} only"},
     {"", "groups", has_groups, true, "this strategy makes no groups"},
     {"", "choose", has_groups, true, "this strategy makes no groups"},
     {"", "pretrain_steps", has_groups, true, "this strategy makes no groups"},
     {"", "pretrain_sites", has_groups, true, "this strategy makes no groups"},
-    {"world", "embedding", has_groups, true, "this strategy makes no groups"},
     {"", "regroup_every", has_groups, true, "this strategy makes no groups"},
     {"", "shift", has_groups, true, "this strategy makes no groups"},
 };

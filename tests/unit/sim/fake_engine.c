@@ -35,7 +35,6 @@ void kedge_learn_spec_default(struct kedge_learn_spec *ret)
     ret->groups = 3;
     ret->pretrain_steps = 50;
     ret->pretrain_sites = KEDGE_LEARN_UNSAID;
-    memcpy(ret->edc, "unit", sizeof "unit");
     memcpy(ret->rule, "mean", sizeof "mean");
     ret->tenants = 1;
     ret->tenant_share_max = 1;

@@ -106,7 +106,7 @@ START_TEST(a_resumed_run_goes_on_as_if_it_had_not_stopped)
     struct log whole = {0}, part = {.stop_after = 5}, rest = {0};
     digits(&s, strategies[_i]);
     s.shift = _i % 2 ? KEDGE_LEARN_SHIFT_SWAP_PART : KEDGE_LEARN_SHIFT_SWAP_ALL;
-    s.detector = _i % 3 == 0 ? KEDGE_LEARN_DETECT_BOTH : KEDGE_LEARN_DETECT_LABELS;
+    s.detector = _i % 3 == 0 ? KEDGE_LEARN_DETECT_UPDATE : KEDGE_LEARN_DETECT_LABELS;
     run(&s, (struct kedge_learn_host){.threads = 1}, &whole);
     run(&s, (struct kedge_learn_host){.threads = 2, .save = on_save, .save_every = 2}, &part);
     ck_assert_ptr_nonnull(part.state);
@@ -248,8 +248,7 @@ END_TEST
 START_TEST(shifted_sites_find_back)
 {
     static const enum kedge_learn_detector detectors[] = {KEDGE_LEARN_DETECT_LABELS,
-                                                          KEDGE_LEARN_DETECT_UPDATE, KEDGE_LEARN_DETECT_BOTH,
-                                                          KEDGE_LEARN_DETECT_NONE};
+                                                          KEDGE_LEARN_DETECT_UPDATE, KEDGE_LEARN_DETECT_NONE};
     struct kedge_learn_spec s;
     struct log log = {0};
     double least = 1;
@@ -364,19 +363,6 @@ START_TEST(every_rule_goes_with_groups)
 }
 END_TEST
 
-START_TEST(the_released_fault_can_be_asked_for)
-{
-    struct kedge_learn_spec s, named;
-    struct log a = {0}, b = {0};
-    digits(&s, "fesem");
-    digits(&named, "fesem-as-released");
-    s.as_released = true;
-    run(&s, (struct kedge_learn_host){.threads = 1}, &a);
-    run(&named, (struct kedge_learn_host){.threads = 1}, &b);
-    check_same(&a, &b, 0, "fesem");
-}
-END_TEST
-
 /* ---- errors ---- */
 
 START_TEST(specs_out_of_range_are_named)
@@ -446,12 +432,11 @@ int main(void)
     tcase_add_loop_test(t, a_resumed_run_goes_on_as_if_it_had_not_stopped, 0, STRATEGIES);
     tcase_add_loop_test(t, processes_change_nothing, 0, STRATEGIES);
     tcase_add_loop_test(t, planted_groups_are_found, 0, 4);
-    tcase_add_loop_test(t, shifted_sites_find_back, 0, 4);
+    tcase_add_loop_test(t, shifted_sites_find_back, 0, 3);
     tcase_add_test(t, groups_help_where_images_are_turned);
     tcase_add_loop_test(t, equal_shares_are_learnt_by_all, 0, 7);
     tcase_add_loop_test(t, a_robust_rule_withstands_what_the_mean_does_not, 0, 3);
     tcase_add_loop_test(t, every_rule_goes_with_groups, 0, 7);
-    tcase_add_test(t, the_released_fault_can_be_asked_for);
     tcase_add_test(t, specs_out_of_range_are_named);
     tcase_set_timeout(t, 300);
     suite_add_tcase(s, t);

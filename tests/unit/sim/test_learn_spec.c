@@ -30,12 +30,12 @@ static const char whole[] =
     "\":\"0.25\",\"l2\":0.001,\"strategy\":\"fedprox\",\"options\":{\"proximal\":0.5,\"buffer\":1},"
     "\"groups\":4,"
     "\"choose\":\"silhouette\",\"pretrain_steps\":9,\"pretrain_sites\":32,\"mixing\":0.1,\"regroup_every\":"
-    "2,\"shift\":\"both\",\"rule\":\"krum\",\"rule_fraction\":0.25,\"tenant_share_max\":0.5,\"round_timeout_"
+    "2,\"shift\":\"update\",\"rule\":\"krum\",\"rule_fraction\":0.25,\"tenant_share_max\":0.5,\"round_"
+    "timeout_"
     "s\":30,\"quorum\":3,\"evaluate_every\":2,\"world\":{\"data\":{\"images\":\"/data/"
     "x\",\"partition\":\"diric"
     "hlet\",\"sites\":50,\"alpha\":0.5,\"beta\":\"1\",\"per_site\":2,\"leak\":false},\"planted\":true,"
-    "\"embeddi"
-    "ng\":\"madc\",\"tenants\":5,\"as_released\":false,\"shift\":{\"kind\":\"rotate\",\"rate\":0.125},"
+    "\"tenants\":5,\"shift\":{\"kind\":\"rotate\",\"rate\":0.125},"
     "\"attack\""
     ":{\"kind\":\"inner-product\",\"share\":0.2,\"scale\":3},\"fail\":0.1,\"devices\":[{\"share\":3,"
     "\"samples_"
@@ -60,11 +60,10 @@ START_TEST(test_every_key)
     ck_assert(spec.groups == 4 && spec.choose_groups && spec.pretrain_steps == 9
               && spec.pretrain_sites == 32);
     ck_assert(spec.mixing == 0.1 && spec.regroup_every == 2);
-    ck_assert_int_eq(spec.detector, KEDGE_LEARN_DETECT_BOTH);
-    ck_assert_str_eq(spec.edc, "madc");
+    ck_assert_int_eq(spec.detector, KEDGE_LEARN_DETECT_UPDATE);
     ck_assert_str_eq(spec.rule, "krum");
     ck_assert(spec.rule_fraction == 0.25 && spec.tenants == 5 && spec.tenant_share_max == 0.5);
-    ck_assert(!spec.as_released && spec.shift_rate == 0.125);
+    ck_assert(spec.shift_rate == 0.125);
     ck_assert_int_eq(spec.shift, KEDGE_LEARN_SHIFT_ROTATE);
     ck_assert_int_eq(spec.attack, KEDGE_LEARN_ATTACK_INNER_PRODUCT);
     ck_assert(spec.attackers == 0.2 && spec.attack_scale == 3 && spec.fail == 0.1 && spec.deadline_s == 30);
@@ -180,8 +179,7 @@ static const struct {
     {"{\"preset\":\"mnist\"}", KEDGE_E_FORMAT, "\"preset\": expected one of mnist-1000-mclr"},
     {"{\"name\":\"Ünd so\"}", KEDGE_E_FORMAT, "\"name\""},
     {"{\"shift\":true}", KEDGE_E_FORMAT, "\"shift\": expected one of none, labels"},
-    {"{\"world\":{\"embedding\":\"svd\"}}", KEDGE_E_FORMAT,
-     "\"embedding\" in \"world\": expected one of unit, plain, madc, \"\", found"},
+    {"{\"world\":{\"embedding\":\"plain\"}}", KEDGE_E_FORMAT, "\"embedding\" is now a strategy"},
     {"{\"variants\":[]}", KEDGE_E_FORMAT, "\"variants\": expected an object"},
     {"{\"variants\":{\"a b\":{}}}", KEDGE_E_FORMAT, "expected a name"},
     {"{\"variants\":{\"a\":{\"preset\":\"mnist-1000-mclr\"}}}", KEDGE_E_FORMAT, "variant \"a\": unknown key"},
@@ -234,8 +232,7 @@ static const struct {
     {"{\"rule_fraction\":0.2}", KEDGE_E_FORMAT, "\"rule_fraction\": found 0.2, but the \"rule\" is the mean"},
     {"{\"tenant_share_max\":0.5}", KEDGE_E_FORMAT,
      "\"tenant_share_max\": found 0.5, but there is one tenant"},
-    {"{\"world\":{\"as_released\":true}}", KEDGE_E_FORMAT,
-     "\"as_released\" in \"world\": found true, but read by"},
+    {"{\"world\":{\"as_released\":true}}", KEDGE_E_FORMAT, "\"as_released\" is now a strategy"},
     {"{\"world\":{\"faults\":true}}", KEDGE_E_FORMAT, "\"faults\" in \"world\": found true, but read with"},
     {"{\"quorum\":2,\"world\":{\"through\":\"job-rounds\"}}", KEDGE_E_FORMAT,
      "\"quorum\": found 2, but read with"},
