@@ -8,7 +8,7 @@
 
 bool kedge_job_spec_has_control(const struct kedge_job_spec *spec)
 {
-    return spec->strategy->local == KEDGE_LOCAL_SCAFFOLD;
+    return spec->strategy->local->variate != NULL;
 }
 
 static int add_all(struct kedge_layout *ret, const char *prefix, const struct kedge_layout *layout,

@@ -42,10 +42,7 @@ const char *kedgei_spec_not_run(const struct kedge_strategy *row)
     if (row->grouping != KEDGE_GROUPING_KIND_NONE && !several && !grouped) {
         return "sites come to its groups in a way that no statement tells";
     }
-    return row->local == KEDGE_LOCAL_SGD || row->local == KEDGE_LOCAL_PROXIMAL
-                   || row->local == KEDGE_LOCAL_DITTO || row->local == KEDGE_LOCAL_SCAFFOLD
-               ? NULL
-               : "its sites keep models of their own";
+    return NULL;
 }
 
 static int refuse_strategy(const char *name, const struct kedge_strategy *row, struct kedge_diag *d)
@@ -137,8 +134,8 @@ bool kedgei_spec_uses_option(const struct kedge_job_spec *s, const struct kedge_
         size_t offset;
         bool used;
     } uses[] = {
-        {offsetof(struct kedge_strategy_options, proximal), s->strategy->local == KEDGE_LOCAL_PROXIMAL},
-        {offsetof(struct kedge_strategy_options, personal), s->strategy->local == KEDGE_LOCAL_DITTO},
+        {offsetof(struct kedge_strategy_options, proximal), kedge_strategy_uses(s->strategy, option)},
+        {offsetof(struct kedge_strategy_options, personal), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, fairness), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, edge_rounds), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, link), kedge_strategy_uses(s->strategy, option)},

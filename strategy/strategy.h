@@ -12,17 +12,8 @@
 
 #include "common/base/err.h"
 #include "grouping/flexcfl.h"
+#include "strategy/local.h"
 #include "strategy/options.h"
-
-/* What a site does with the model that it is given. */
-enum kedge_local {
-    KEDGE_LOCAL_SGD,      /* plain SGD for E epochs */
-    KEDGE_LOCAL_PROXIMAL, /* gradient + proximal · (w − model given) + pull · (w − auxiliary model) */
-    KEDGE_LOCAL_SCAFFOLD, /* gradient − c_k + c; its control variate's change travels with the update */
-    KEDGE_LOCAL_DITTO,    /* SGD, then the site's own model with a pull of `personal` towards the one given */
-    KEDGE_LOCAL_FINETUNE, /* SGD; judged by the model given after another E epochs at the site */
-    KEDGE_LOCAL_ALONE,    /* SGD on the site's own model; nothing is shared */
-};
 
 /* How sites come to groups. */
 enum kedge_grouping_kind {
@@ -67,12 +58,12 @@ typedef int kedge_strategy_weigh_fn(const struct kedge_strategy_options *options
                                     uint64_t *weight, uint64_t *ret_divisor);
 
 struct kedge_strategy {
-    const char *name;   /* "fedprox" */
-    const char *title;  /* "FedProx" */
-    const char *what;   /* one line for people */
-    const char *source; /* paper */
-    const char *uses;   /* names of the options that it reads, a blank between two */
-    enum kedge_local local;
+    const char *name;                /* "fedprox" */
+    const char *title;               /* "FedProx" */
+    const char *what;                /* one line for people */
+    const char *source;              /* paper */
+    const char *uses;                /* names of the options that it reads, a blank between two */
+    const struct kedge_local *local; /* what a site does with the model that it is given; never NULL */
     enum kedge_grouping_kind grouping;
     enum kedge_server server;
     bool asynchronous;    /* the server steps after `buffer` updates, whoever is still at work */

@@ -200,7 +200,7 @@ void kedge_poc_put_choices(const struct kedge_poc *p, struct kedge_buf *out)
                          (unsigned long long)p->tenants * p->sites);
     }
     const struct kedge_strategy *row = kedge_strategy_find(p->strategy);
-    if (row && row->local == KEDGE_LOCAL_SCAFFOLD) {
+    if (row && row->local->variate) {
         unsigned long long all = (unsigned long long)p->tenants * p->sites;
         kedge_buf_printf(out, ",\n  \"control_sites\": %llu", all);
         if (!p->rule[0]) {

@@ -227,7 +227,7 @@ static int step_group(struct kedgei_learn *l, uint32_t group, struct members *m)
     /* this loop counts rounds from 0, jobs count theirs of training from 1 */
     const struct kedge_strategy_options now = kedge_server_options(&spec->options, l->line.round + 1);
     err = err ? err : kedge_server_step(spec->strategy->server, &now, model, l->next, states, l->d, model);
-    return err || spec->strategy->local != KEDGE_LOCAL_SCAFFOLD ? err : move_controls(l, m);
+    return err || !spec->strategy->local->variate ? err : move_controls(l, m);
 }
 
 /* What a site keeps for itself of its training: Ditto's and a lone site's model, FeSEM's last one. */
@@ -235,7 +235,7 @@ int kedgei_learn_keep_own(struct kedgei_learn *l, uint32_t item)
 {
     const struct kedge_strategy *s = l->spec->strategy;
     bool last = s->grouping == KEDGE_GROUPING_KIND_NEAREST;
-    bool personal = s->local == KEDGE_LOCAL_DITTO || s->local == KEDGE_LOCAL_ALONE;
+    bool personal = s->local->has_own_model;
     if (!last && !personal) {
         return KEDGE_OK;
     }
@@ -246,7 +246,7 @@ int kedgei_learn_keep_own(struct kedgei_learn *l, uint32_t item)
     }
     float *own = l->sites[site].own;
     if (personal) {
-        memcpy(own, kedgei_learn_vector(l, item, s->local == KEDGE_LOCAL_DITTO), l->d * sizeof *own);
+        memcpy(own, kedgei_learn_vector(l, item, !s->local->sends_nothing), l->d * sizeof *own);
         return KEDGE_OK;
     }
     const int32_t *q = kedgei_learn_vector(l, item, 0);
@@ -346,7 +346,7 @@ int kedgei_learn_aggregate(struct kedgei_learn *l, uint32_t round)
     for (uint32_t i = 0; i < l->items_count && !err; i++) {
         err = kedgei_learn_result(l, i)->err ? KEDGE_OK : kedgei_learn_keep_own(l, i);
     }
-    if (l->spec->strategy->local != KEDGE_LOCAL_ALONE) {
+    if (!l->spec->strategy->local->sends_nothing) {
         err = err ? err : step_groups(l, &m, round);
         err = err ? err : meet(l, round);
         err = err ? err : mix(l);

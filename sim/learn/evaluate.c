@@ -245,7 +245,7 @@ int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
         evaluate_planted(l);
         return KEDGE_OK;
     }
-    bool alone = strategy->local == KEDGE_LOCAL_ALONE, edges = strategy->grouping == KEDGE_GROUPING_KIND_EDGE;
+    bool alone = strategy->local->sends_nothing, edges = strategy->grouping == KEDGE_GROUPING_KIND_EDGE;
     int err = edges ? kedgei_learn_met(l, l->next) : KEDGE_OK;
     uint32_t count = alone || edges ? plan_one(l, alone ? l->w0 : l->next, alone) : plan_groups(l);
     err = err ? err : run_plan(l, count, false);
@@ -258,8 +258,8 @@ int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
         err = run_plan(l, count, false);
         sum_up(l, count, &line->accuracy_auxiliary, &mean, &worst);
     }
-    bool tuned = strategy->local == KEDGE_LOCAL_FINETUNE && round == last;
-    if (!err && (tuned || alone || strategy->local == KEDGE_LOCAL_DITTO)) {
+    bool tuned = strategy->local->is_judged_tuned && round == last;
+    if (!err && (tuned || alone || strategy->local->has_own_model)) {
         count = tuned ? plan_groups(l) : plan_one(l, l->w0, true);
         err = run_plan(l, count, tuned);
         sum_up(l, count, &line->accuracy_personal, &mean, &line->accuracy_personal_worst);

@@ -100,7 +100,7 @@ double kedgei_learn_seconds(const struct kedgei_learn *l, uint32_t site)
         double own = kedgei_trace_at(&l->trace, site, l->sites[site].device, l->line.virtual_s).samples_per_s;
         speed = own > 0 ? own : speed;
     }
-    double models = l->spec->strategy->local == KEDGE_LOCAL_SCAFFOLD ? 4 : 2;
+    double models = l->spec->strategy->local->variate ? 4 : 2;
     if (l->spec->compression != KEDGE_COMPACT_NONE) {
         return samples / speed + ((double)l->d * 4 + (double)kedgei_learn_update_bytes(l)) / d->bytes_per_s;
     }
@@ -138,7 +138,7 @@ static int plan_root(struct kedgei_learn *l)
                 .site = l->n, .base = kedgei_learn_model(l, j), .stream = l->line.round};
         }
     }
-    bool twice = l->spec->strategy->local == KEDGE_LOCAL_SCAFFOLD && l->rule->needs_root;
+    bool twice = l->spec->strategy->local->variate && l->rule->needs_root;
     return twice ? kedgei_learn_own(l, l->n, NULL) : KEDGE_OK;
 }
 
@@ -149,8 +149,7 @@ static int plan_training(struct kedgei_learn *l, uint32_t round)
     double longest = 0;
     int err = kedgei_learn_items_reserve(l, l->selected_count + l->groups);
     l->items_count = 0;
-    bool alone = spec->strategy->local == KEDGE_LOCAL_ALONE,
-         twice = spec->strategy->local == KEDGE_LOCAL_SCAFFOLD;
+    bool alone = spec->strategy->local->sends_nothing, twice = spec->strategy->local->variate != NULL;
     for (uint32_t i = 0; i < l->selected_count && !err; i++) {
         uint32_t site = l->selected[i], group = l->sites[site].group;
         if (group == KEDGE_GROUP_NONE) {

@@ -85,7 +85,8 @@ static int learn_init(struct kedgei_learn *l)
     l->rule = kedge_rule_find(spec->rule);
     l->has_truth =
         spec->partition == KEDGE_LEARN_ROTATED || spec->synthetic_updates || l->pool.clients.truth != NULL;
-    bool two = spec->strategy->local == KEDGE_LOCAL_SCAFFOLD || spec->strategy->local == KEDGE_LOCAL_DITTO;
+    const struct kedge_local *local = spec->strategy->local;
+    bool two = local->variate || (local->has_own_model && !local->sends_nothing);
     l->result_size = (sizeof(struct kedgei_learn_result) + (two ? 2 : 1) * l->d * 4 + 7) / 8 * 8;
     kedge_train_set_threads(1);
     err = kedgei_learn_sites_init(l);

@@ -74,7 +74,8 @@ void kedgei_learn_together_init(struct kedgei_learn *l)
     if (l->spec->train_on != KEDGE_LEARN_ON_CUDA || l->spec->synthetic_updates) {
         return;
     }
-    if (l->host->draws && l->spec->strategy->local == KEDGE_LOCAL_DITTO) {
+    if (l->host->draws && l->spec->strategy->local->has_own_model
+        && !l->spec->strategy->local->sends_nothing) {
         say(l, "a site's own model draws on from its shared one's shuffles, as jobs do");
         return;
     }
@@ -183,7 +184,7 @@ static double fill(struct party *p)
                                             .reals = values};
         memcpy(w, kedgei_learn_begin(l, item, p->own), l->d * sizeof *w);
         p->work[i] = (struct kedge_site_work){.data = &p->data[i], .weights = w, .towards = bend.towards};
-        const bool goes_on = p->own && l->spec->strategy->local == KEDGE_LOCAL_DITTO;
+        const bool goes_on = p->own && !l->spec->strategy->local->sends_nothing;
         if (goes_on) {
             done->rng = t->trained[0][index].rng;
         }
@@ -260,11 +261,11 @@ static uint32_t make_list(const struct kedgei_learn *l, uint32_t kind, bool own)
     for (uint32_t at = rank; at < l->items_count; at += ranks) {
         const uint32_t index = l->item_order[at];
         const struct kedgei_learn_item *item = &l->items[index];
-        const enum kedge_local local = item->pretrain ? KEDGE_LOCAL_SGD : l->spec->strategy->local;
-        const bool wanted = own ? local == KEDGE_LOCAL_ALONE
-                                      || (local == KEDGE_LOCAL_DITTO && t->trained[0][index].done
+        const struct kedge_local *local = item->pretrain ? &kedge_local_sgd : l->spec->strategy->local;
+        const bool wanted = own ? local->sends_nothing
+                                      || (local->has_own_model && t->trained[0][index].done
                                           && t->trained[0][index].err == KEDGE_OK)
-                                : local != KEDGE_LOCAL_ALONE;
+                                : !local->sends_nothing;
         if (wanted && !item->failed && kind_of(item) == kind && l->sites[item->site].train_count > 0) {
             t->list[count++] = index;
         }
@@ -291,8 +292,7 @@ static int train_list(struct kedgei_learn *l, uint32_t count, bool own, char *te
 
 void kedgei_learn_train_together(struct kedgei_learn *l)
 {
-    const enum kedge_local local = l->spec->strategy->local;
-    const bool two = local == KEDGE_LOCAL_DITTO || local == KEDGE_LOCAL_ALONE;
+    const bool two = l->spec->strategy->local->has_own_model;
     char text[256] = "no memory";
     if (!l->together || l->items_count == 0) {
         return;

@@ -110,8 +110,8 @@ int kedgei_learn_loss(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
 static struct kedge_proximal_term bend_own(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
                                            float *towards)
 {
-    float pull = (float)l->spec->options.personal;
-    if (l->spec->strategy->local != KEDGE_LOCAL_DITTO || !(pull > 0)) {
+    float pull = (float)kedge_local_plan(l->spec->strategy->local, &l->spec->options).personal_pull;
+    if (!(pull > 0)) {
         return (struct kedge_proximal_term){0};
     }
     for (uint64_t i = 0; i < l->d; i++) {
@@ -123,7 +123,8 @@ static struct kedge_proximal_term bend_own(const struct kedgei_learn *l, const s
 struct kedge_proximal_term kedgei_learn_bend(const struct kedgei_learn *l,
                                              const struct kedgei_learn_item *item, bool own, float *towards)
 {
-    const struct kedge_strategy_options *o = &l->spec->options;
+    const struct kedge_local *local = l->spec->strategy->local;
+    const struct kedge_local_plan plan = kedge_local_plan(local, &l->spec->options);
     struct kedge_proximal_term bend = {0};
     if (own) {
         return bend_own(l, item, towards);
@@ -131,14 +132,14 @@ struct kedge_proximal_term kedgei_learn_bend(const struct kedgei_learn *l,
     if (item->pretrain) {
         return bend;
     }
-    if (l->spec->strategy->local == KEDGE_LOCAL_SCAFFOLD) {
+    if (local->variate) {
         const float *mine = l->sites[item->site].own, *all = l->states[0];
         for (uint64_t i = 0; i < l->d; i++) {
             towards[i] = mine[i] - all[i];
         }
         bend.towards = towards;
-    } else if (l->spec->strategy->local == KEDGE_LOCAL_PROXIMAL && o->proximal + o->pull > 0) {
-        float near = (float)o->proximal, far = item->towards ? (float)o->pull : 0.0f;
+    } else if (plan.pull + plan.pull_auxiliary > 0) {
+        float near = (float)plan.pull, far = item->towards ? (float)plan.pull_auxiliary : 0.0f;
         const float *other = item->towards ? item->towards : item->base;
         for (uint64_t i = 0; i < l->d; i++) {
             towards[i] = near * item->base[i] + far * other[i];
@@ -159,7 +160,7 @@ bool kedgei_learn_shuffles(const struct kedgei_learn *l, const struct kedgei_lea
 {
     kedge_rng_init(ret, l->spec->seed, item->pretrain ? KEDGE_RNG_PRETRAIN : KEDGE_RNG_TRAIN, item->stream,
                    item->site);
-    if (!l->host->draws || item->pretrain || l->spec->strategy->local == KEDGE_LOCAL_ALONE) {
+    if (!l->host->draws || item->pretrain || l->spec->strategy->local->sends_nothing) {
         return false;
     }
     *ret_seed = l->host->draws->task_seed(l->host->draws->arg, kedgei_learn_job_round((uint32_t)item->stream),
@@ -227,7 +228,7 @@ static int train_own(struct kedgei_learn *l, struct kedgei_learn_lane *lane, str
     double loss = 0;
     int err = train_model(l, lane, rng, index, true, &p, &steps, &loss);
     memcpy(out, kedge_net_weights(lane->net), l->d * sizeof *out);
-    if (l->spec->strategy->local == KEDGE_LOCAL_ALONE) {
+    if (l->spec->strategy->local->sends_nothing) {
         result->steps = steps;
         result->loss = loss;
     }
@@ -238,7 +239,7 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
 {
     const struct kedgei_learn_item *item = &l->items[index];
     const struct kedge_learn_spec *spec = l->spec;
-    enum kedge_local local = item->pretrain ? KEDGE_LOCAL_SGD : spec->strategy->local;
+    const struct kedge_local *local = item->pretrain ? &kedge_local_sgd : spec->strategy->local;
     struct kedgei_learn_result *r = out;
     struct kedge_rng rng;
     *r =
@@ -254,7 +255,7 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
         r->err = kedgei_learn_synthesise(l, lane, item, kedgei_learn_vector(l, index, 0), r);
         return KEDGE_OK;
     }
-    if (local == KEDGE_LOCAL_ALONE) {
+    if (local->sends_nothing) {
         r->err = train_own(l, lane, &rng, index, (float *)(void *)kedgei_learn_vector(l, index, 0), r);
         return KEDGE_OK;
     }
@@ -272,10 +273,10 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
         r->err = kedge_quantise(item->base, w, l->d, KEDGEI_LEARN_SCALE_BITS, KEDGEI_LEARN_BOUND,
                                 kedgei_learn_vector(l, index, 0), NULL);
     }
-    if (!r->err && local == KEDGE_LOCAL_SCAFFOLD) {
+    if (!r->err && local->variate) {
         r->err = put_control(l, lane, item, r->steps, kedgei_learn_vector(l, index, 1));
     }
-    if (!r->err && local == KEDGE_LOCAL_DITTO) {
+    if (!r->err && local->has_own_model) {
         r->err = train_own(l, lane, &rng, index, (float *)(void *)kedgei_learn_vector(l, index, 1), r);
     }
     return KEDGE_OK; /* a site that fails is left out of its round */

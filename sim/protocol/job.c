@@ -206,7 +206,7 @@ static void put_job(const struct kedgei_learn *l, const struct kedgei_names *nam
                || s->strategy->grouping == KEDGE_GROUPING_KIND_NEAREST) {
         kedge_buf_printf(out, ",\"groups\":%u", s->groups);
     }
-    if (s->strategy->local == KEDGE_LOCAL_SCAFFOLD) {
+    if (s->strategy->local->variate) {
         kedge_buf_printf(out, ",\"control_sites\":%u", l->n);
     }
     if (has_root) {

@@ -58,7 +58,7 @@ static int train(const struct kedgei_protocol *p, const struct kedgei_work *work
                                         .momentum = job->local_momentum,
                                         .clip = job->clip,
                                         .seed = work->seed};
-    double mu = !work->pretrain && job->strategy->local == KEDGE_LOCAL_PROXIMAL ? job->options.proximal : 0;
+    double mu = work->pretrain ? 0 : kedge_local_plan(job->strategy->local, &job->options).pull;
     uint64_t n = p->layout.values_count;
     struct kedge_train_result result;
     struct kedge_evaluation e;
@@ -90,7 +90,7 @@ static int train_own(const struct kedgei_protocol *p, const struct kedgei_work *
                      const struct kedge_dataset *data, const float *base)
 {
     const struct kedge_job_spec *job = &p->job;
-    const double pull = job->options.personal;
+    const double pull = kedge_local_plan(job->strategy->local, &job->options).personal_pull;
     const size_t n = (size_t)p->layout.values_count;
     struct kedge_train_params params = {.epochs = job->local_epochs,
                                         .batch = job->batch,
@@ -264,7 +264,7 @@ static int work_on(const struct kedgei_protocol *p, const struct kedgei_work *wo
                                    (size_t)n, control.own, values_of(ret) + n, &bad);
     }
     control_deinit(&control);
-    bool has_own = !work->pretrain && p->job.strategy->local == KEDGE_LOCAL_DITTO;
+    bool has_own = !work->pretrain && p->job.strategy->local->has_own_model;
     err = err || !has_own ? err : train_own(p, work, net, &data, base);
     kedge_net_free(net);
     kedge_dataset_deinit(&data);

@@ -69,13 +69,24 @@ int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
     return KEDGE_OK;
 }
 
+/* A key that trainers need not know while a job has no use for it. */
+static void put_positive(json_t *o, const char *key, double v)
+{
+    char text[KEDGE_REAL_MAX];
+    if (v > 0) {
+        kedge_real_encode(v, text);
+        json_object_set_new(o, key, json_string(text));
+    }
+}
+
 /* What the job's strategy asks of a round's training; a pre-training is plain. */
 static void put_strategy(json_t *o, const struct kedge_site_task *t, const struct kedge_job_spec *s,
                          const char *personal)
 {
+    const struct kedge_local_plan plan = kedge_local_plan(s->strategy->local, &s->options);
     char pull[KEDGE_REAL_MAX];
     if (personal[0]) {
-        kedge_real_encode(s->options.personal, pull);
+        kedge_real_encode(plan.personal_pull, pull);
         json_object_set_new(o, "personal", json_string(personal));
         if (t->kind == KEDGE_SITE_TRAIN) {
             json_object_set_new(o, "personal_pull", json_string(pull));
@@ -84,10 +95,7 @@ static void put_strategy(json_t *o, const struct kedge_site_task *t, const struc
     if (t->kind != KEDGE_SITE_TRAIN) {
         return;
     }
-    if (s->strategy->local == KEDGE_LOCAL_PROXIMAL && s->options.proximal > 0) {
-        kedge_real_encode(s->options.proximal, pull);
-        json_object_set_new(o, "proximal", json_string(pull));
-    }
+    put_positive(o, "proximal", plan.pull);
     if (s->strategy->needs_loss && t->choice_count == 0) {
         json_object_set_new(o, "base_loss", json_true());
     }
@@ -96,7 +104,7 @@ static void put_strategy(json_t *o, const struct kedge_site_task *t, const struc
 /* Whether this site keeps a model of its own of the job. It never leaves the site. */
 static bool is_personal(const struct kedge_client_work *w, const struct kedge_site_task *t)
 {
-    return w->spec->strategy->local == KEDGE_LOCAL_DITTO && t->kind != KEDGE_SITE_PRETRAIN;
+    return w->spec->strategy->local->has_own_model && t->kind != KEDGE_SITE_PRETRAIN;
 }
 
 /* Its file, which the trainer reads and writes and the owner may use. What counts is what is kept: the file
@@ -121,16 +129,6 @@ static int open_personal(struct kedge_client_work *w, struct kedge_train_item *i
               : kedge_kept_open_or_begin(w->h->dir, job, "personal", &item->in_force, w->layout.values_count,
                                          &item->personal, &item->diag);
     return err ? err : kedge_kept_to_model(&item->personal, &w->layout, path, &item->diag);
-}
-
-/* A key that trainers need not know while a job has no use for it. */
-static void put_positive(json_t *o, const char *key, double v)
-{
-    char text[KEDGE_REAL_MAX];
-    if (v > 0) {
-        kedge_real_encode(v, text);
-        json_object_set_new(o, key, json_string(text));
-    }
 }
 
 /* The paths as the trainer is told them. */

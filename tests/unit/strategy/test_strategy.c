@@ -44,6 +44,36 @@ START_TEST(rows_are_whole)
 }
 END_TEST
 
+/* What a method says of itself is what a host can do; a row reads the options that its method plans by. */
+START_TEST(local_methods)
+{
+    static const struct kedge_strategy_options none;
+    for (size_t i = 0; i < kedge_strategy_count(); i++) {
+        const struct kedge_strategy *s = kedge_strategy_at(i);
+        const struct kedge_local *local = s->local;
+        ck_assert(local && local->name[0]);
+        ck_assert(local->kept || (!local->has_own_model && !local->variate));
+        ck_assert(!local->sends_nothing || local->has_own_model);
+        ck_assert(s->comparison_only
+                  || !(local->sends_nothing || local->is_judged_tuned)); /* no job does it */
+        struct kedge_strategy_options o = {.proximal = 2, .pull = 3, .personal = 5};
+        struct kedge_local_plan plan = kedge_local_plan(local, &o), zero = kedge_local_plan(local, &none);
+        ck_assert(plan.pull == (kedge_strategy_uses(s, kedge_strategy_option_find("proximal")) ? 2 : 0));
+        ck_assert(plan.personal_pull
+                  == (kedge_strategy_uses(s, kedge_strategy_option_find("personal")) ? 5 : 0));
+        ck_assert(plan.pull_auxiliary == 0 || (plan.pull_auxiliary == 3 && plan.pull == 2));
+        ck_assert(zero.pull == 0 && zero.personal_pull == 0 && zero.pull_auxiliary == 0);
+    }
+    const struct kedge_local *scaffold = kedge_strategy_find("scaffold")->local;
+    ck_assert_str_eq(scaffold->variate, "control");
+    ck_assert(kedge_strategy_find("fedavg")->local != scaffold
+              && !kedge_strategy_find("fedavg")->local->kept);
+    ck_assert(kedge_strategy_find("ditto")->local->has_own_model);
+    ck_assert(kedge_strategy_find("local")->local->sends_nothing);
+    ck_assert(kedge_strategy_find("finetune")->local->is_judged_tuned);
+}
+END_TEST
+
 START_TEST(options)
 {
     struct kedge_strategy_options o = {.proximal = 1};
@@ -355,9 +385,18 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {rows_are_whole,    bounds_of_groups, options,
-                                  samples_and_equal, fednova_by_hand,  fednova_divides_by_rates,
-                                  qffl_by_hand,      fedbuff_by_hand,  cap_keeps_the_step,
-                                  blending,          rows_by_hand,     NULL};
+    const TTest *const tests[] = {rows_are_whole,
+                                  local_methods,
+                                  bounds_of_groups,
+                                  options,
+                                  samples_and_equal,
+                                  fednova_by_hand,
+                                  fednova_divides_by_rates,
+                                  qffl_by_hand,
+                                  fedbuff_by_hand,
+                                  cap_keeps_the_step,
+                                  blending,
+                                  rows_by_hand,
+                                  NULL};
     return run_tests("strategy/strategy", tests);
 }
