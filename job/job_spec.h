@@ -16,7 +16,7 @@
 #include "common/tensor/layout.h"
 #include "common/tensor/model.h"
 #include "crypto/hash.h"
-#include "strategy/strategy.h"
+#include "strategy/grouping.h"
 
 enum { KEDGE_SPEC_TENANTS_MAX = 128, KEDGE_DATA_NAME_MAX = 63 };
 enum {
@@ -156,6 +156,8 @@ const struct kedge_compact *kedge_job_spec_compact(const struct kedge_job_spec *
 /* Is this the site whose update is the root of trust (rule "root-trust")? place: of its tenant in the spec.
  */
 bool kedge_job_spec_is_root(const struct kedge_job_spec *spec, uint32_t place, const struct kedge_id *site);
+/* How its sites come to their first group; of a job with one group nothing follows from it. */
+enum kedge_entry kedge_job_spec_entry(const struct kedge_job_spec *spec);
 /* Models that the job begins with, each a group's of its own, without a pre-training; 1 where the first model
  * is that of all. */
 uint32_t kedge_job_spec_models(const struct kedge_job_spec *spec);

@@ -5,7 +5,7 @@
 
 static bool is_oneshot(const struct kedge_job_spec *s)
 {
-    return s->strategy->grouping == KEDGE_GROUPING_KIND_ONESHOT;
+    return kedge_grouping_row(s->strategy->grouping)->by_last_layer;
 }
 
 int kedgei_spec_read_choose(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)

@@ -176,7 +176,7 @@ int kedgei_spec_check_external(const struct kedge_job_spec *s, const json_t *roo
             "an external one",
             s->strategy->name);
     }
-    if (s->strategy->grouping == KEDGE_GROUPING_KIND_ONESHOT) {
+    if (kedge_grouping_row(s->strategy->grouping)->by_last_layer) {
         return kedge_diag_set(
             d, KEDGE_E_FORMAT,
             "job spec: \"strategy\": \"%s\" groups by the last layer, and an external model has "

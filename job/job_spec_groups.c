@@ -5,9 +5,14 @@
 #include "aggregation/share_cap.h"
 #include "job/job_spec_impl.h"
 
+enum kedge_entry kedge_job_spec_entry(const struct kedge_job_spec *spec)
+{
+    return kedge_grouping_row(spec->strategy->grouping)->entry;
+}
+
 bool kedge_job_spec_has_edges(const struct kedge_job_spec *spec)
 {
-    return spec->strategy->grouping == KEDGE_GROUPING_KIND_EDGE;
+    return kedge_job_spec_entry(spec) == KEDGE_ENTRY_TENANT;
 }
 
 uint32_t kedge_job_spec_edge(uint32_t place)
@@ -32,17 +37,17 @@ bool kedge_job_spec_has_model_per_group_at_start(const struct kedge_job_spec *sp
 
 bool kedge_job_spec_is_chosen(const struct kedge_job_spec *spec)
 {
-    return spec->strategy->grouping == KEDGE_GROUPING_KIND_CHOICE;
+    return kedge_job_spec_entry(spec) == KEDGE_ENTRY_CHOICE;
 }
 
 bool kedge_job_spec_assigns_by_last_model(const struct kedge_job_spec *spec)
 {
-    return spec->strategy->grouping == KEDGE_GROUPING_KIND_NEAREST;
+    return kedge_job_spec_entry(spec) == KEDGE_ENTRY_NEAREST;
 }
 
 bool kedge_job_spec_splits(const struct kedge_job_spec *spec)
 {
-    return spec->strategy->grouping == KEDGE_GROUPING_KIND_SPLIT;
+    return kedge_job_spec_entry(spec) == KEDGE_ENTRY_TOGETHER;
 }
 
 uint32_t kedge_job_spec_models(const struct kedge_job_spec *spec)

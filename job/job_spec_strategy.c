@@ -31,15 +31,10 @@ static void put_word(char *list, size_t size, const char *word)
 /* What a coordinator does not run of a strategy, or NULL. */
 const char *kedgei_spec_not_run(const struct kedge_strategy *row)
 {
-    bool grouped =
-        row->grouping == KEDGE_GROUPING_KIND_FLEXCFL || row->grouping == KEDGE_GROUPING_KIND_ONESHOT;
     if (row->comparison_only) {
         return "it is there to be compared with";
     }
-    bool several = row->grouping == KEDGE_GROUPING_KIND_EDGE || row->grouping == KEDGE_GROUPING_KIND_CHOICE
-                   || row->grouping == KEDGE_GROUPING_KIND_NEAREST
-                   || row->grouping == KEDGE_GROUPING_KIND_SPLIT;
-    if (row->grouping != KEDGE_GROUPING_KIND_NONE && !several && !grouped) {
+    if (!kedge_grouping_row(row->grouping)->in_jobs) {
         return "sites come to its groups in a way that no statement tells";
     }
     return NULL;
@@ -71,7 +66,7 @@ static int read_name(const json_t *root, struct kedge_job_spec *s, struct kedge_
     if (!row || kedgei_spec_not_run(row)) {
         return refuse_strategy(name ? name : "", row, d);
     }
-    if (row->grouping == KEDGE_GROUPING_KIND_FLEXCFL || row->grouping == KEDGE_GROUPING_KIND_ONESHOT) {
+    if (kedge_grouping_pretrains(row->grouping)) {
         if (grouping && s->grouping == KEDGE_GROUPING_NONE) {
             return kedge_diag_set(d, KEDGE_E_FORMAT,
                                   "job spec: \"grouping\": \"none\", but strategy \"%s\" groups its sites; "

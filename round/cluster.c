@@ -7,6 +7,7 @@
 #include "grouping/oneshot.h"
 #include "grouping/quota.h"
 #include "round/compute_impl.h"
+#include "strategy/grouping.h"
 
 enum { SIZE_LEAST = 3 }; /* of a group, where restarts are judged by how well groups are apart */
 
@@ -107,7 +108,7 @@ int kedge_compute_groups(const struct kedge_layout *layout, const struct kedge_c
     if (!err) {
         err = kedgei_gram_from(&updates, (size_t)kedge_job_spec_sign_first(spec, layout), maxima, gram, &why);
         err = err ? err
-              : spec->strategy->grouping == KEDGE_GROUPING_KIND_ONESHOT
+              : kedge_grouping_row(spec->strategy->grouping)->by_last_layer
                   ? cluster_oneshot(spec, gram, maxima, count, group, &groups)
                   : cluster_flexcfl(spec, round, gram, maxima, sites->tenant, count, group, &groups);
         if (err == KEDGE_E_NO_DIRECTION) { /* all point nowhere: nothing tells their sites apart */

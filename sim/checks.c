@@ -55,7 +55,7 @@ static void check_task(struct sim *w, const struct kedge_coord_effect *fx)
     } else if (sim_main_find(w, SIM_ROUND_CLOSED, fx->job, fx->round)) {
         sim_violate(w, "task of round %u, which is closed", fx->round);
     }
-    bool base = fx->choice                        ? w->jobs[fx->job].params.site_chooses
+    bool base = fx->choice                        ? w->jobs[fx->job].params.entry == KEDGE_ENTRY_CHOICE
                 : fx->kind == KEDGE_TASK_PRETRAIN ? sim_same(&fx->base, &w->jobs[fx->job].initial)
                                                   : is_base(w, fx->job, fx->round, fx->group, &fx->base);
     if (!base) {
@@ -243,7 +243,7 @@ void sim_check_entry(struct sim *w, uint32_t tenant, const struct sim_entry *e)
     bool base = train ? is_base(w, e->job, e->round, e->group, &e->base)
                       : sim_same(&e->base, &w->jobs[e->job].initial);
     const struct kedge_coord_job_params *params = &w->jobs[e->job].params;
-    bool group = !train || params->groups == 1 || params->site_chooses
+    bool group = !train || params->groups == 1 || params->entry == KEDGE_ENTRY_CHOICE
                  || (d->group[e->job] == e->group && sim_unstated(w, e->job, e->site) == SIM_NONE);
     if (!base || !group) {
         sim_violate(w, "update of site %u in round %u from another group or base than its own", e->site,

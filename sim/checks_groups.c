@@ -15,7 +15,7 @@ static uint32_t stated_round(const struct sim *w, uint32_t site, uint32_t job)
 bool sim_is_warm(const struct sim *w, uint32_t site, uint32_t job)
 {
     const struct kedge_coord_job_params *p = &w->jobs[job].params;
-    return p->groups > 1 && !p->site_chooses && w->devices[site].group[job] != SIM_NONE;
+    return p->groups > 1 && p->entry != KEDGE_ENTRY_CHOICE && w->devices[site].group[job] != SIM_NONE;
 }
 
 /* Is the pause between two changes of its own making over? */
@@ -77,7 +77,7 @@ void sim_check_assigned(struct sim *w, const struct sim_entry *e)
 {
     uint32_t last = stated_round(w, e->site, e->job);
     const struct kedge_coord_job_params *params = &w->jobs[e->job].params;
-    if (params->site_chooses || params->by_tenant || params->groups == 1) {
+    if (params->entry == KEDGE_ENTRY_CHOICE || params->entry == KEDGE_ENTRY_TENANT || params->groups == 1) {
         sim_violate(w, "site %u gets a group in a job that gives none", e->site);
     }
     bool again = last == e->round && e->why == KEDGE_WHY_CLOSE; /* behind what it did in the round itself */
@@ -85,11 +85,11 @@ void sim_check_assigned(struct sim *w, const struct sim_entry *e)
         sim_violate(w, "site %u gets group %u of round %u behind that of round %u", e->site, e->group,
                     e->round, last);
     }
-    if (params->nearest != (e->why == KEDGE_WHY_NEAREST)) {
+    if ((params->entry == KEDGE_ENTRY_NEAREST) != (e->why == KEDGE_WHY_NEAREST)) {
         sim_violate(w, "site %u gets group %u for a reason that its job does not know", e->site, e->group);
     }
     if (e->why != KEDGE_WHY_CLOSE) {
-        (params->nearest ? check_nearest : check_own)(w, e);
+        (params->entry == KEDGE_ENTRY_NEAREST ? check_nearest : check_own)(w, e);
         return;
     }
     const struct sim_main *closed = sim_main_find(w, SIM_ROUND_CLOSED, e->job, e->round);
@@ -123,9 +123,10 @@ static void check_last(struct sim *w, const struct kedge_coord_effect *fx)
     const struct kedge_coord_job_params *p = &w->jobs[fx->job].params;
     const struct sim_main *last = sim_last_closed(w, fx->job);
     uint32_t want = fx->group, groups = last ? last->model_count : p->groups;
-    if (p->by_tenant) {
+    if (p->entry == KEDGE_ENTRY_TENANT) {
         want = w->devices[fx->site].tenant % p->groups;
-    } else if (p->nearest && sim_nearest(w, fx->job, fx->site, NULL, groups, &want) != KEDGE_OK) {
+    } else if (p->entry == KEDGE_ENTRY_NEAREST
+               && sim_nearest(w, fx->job, fx->site, NULL, groups, &want) != KEDGE_OK) {
         want = SIM_NONE;
     }
     if (want != fx->group) {
@@ -175,7 +176,7 @@ void sim_check_migrates(struct sim *w, const struct sim_entry *e)
         sim_violate(w, "pretraining of site %u in round %u, in which it may not move", e->site, e->round);
     }
     const struct kedge_coord_job_params *params = &w->jobs[e->job].params;
-    if (params->groups == 1 || params->site_chooses || params->by_tenant || params->nearest) {
+    if (params->groups == 1 || kedge_entry_is_settled(params->entry)) {
         sim_violate(w, "pretraining of site %u in a job that asks for none", e->site);
     }
 }
@@ -326,7 +327,8 @@ bool sim_is_own(const struct sim *w, uint32_t site, uint32_t job, const struct k
     for (uint32_t g = 0; g < kedge_coord_first_models(&j->params); g++) {
         begin = begin || sim_same(model, &j->begin[g]);
     }
-    bool all = j->params.site_chooses || j->params.buffer > 0; /* an older task has an older model */
+    bool all =
+        j->params.entry == KEDGE_ENTRY_CHOICE || j->params.buffer > 0; /* an older task has an older model */
     return begin || (all && sim_is_published(w, job, model))
            || (last && now < last->model_count && sim_same(model, &last->models[now]))
            || (prior && before < prior->model_count && sim_same(model, &prior->models[before]));

@@ -41,7 +41,7 @@ static uint32_t group_of_last(const struct sim *w, uint32_t job, uint32_t site, 
 int sim_nearest(const struct sim *w, uint32_t job, uint32_t site, const struct kedge_digest *update,
                 uint32_t groups, uint32_t *ret_group)
 {
-    bool by_last = w->jobs[job].params.nearest;
+    bool by_last = w->jobs[job].params.entry == KEDGE_ENTRY_NEAREST;
     if (w->payload) {
         return w->payload->nearest(w->payload->arg, site, by_last ? NULL : update, ret_group);
     }

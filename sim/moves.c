@@ -74,8 +74,7 @@ void sim_move(struct sim *w, uint32_t job)
     for (uint32_t g = 0; g < p->group_count; g++) {
         p->models[g] = p->sums[g].model;
     }
-    if (p->kind == KEDGE_TASK_PRETRAIN || j->params.groups == 1 || j->params.site_chooses
-        || j->params.by_tenant || j->params.nearest) {
+    if (p->kind == KEDGE_TASK_PRETRAIN || j->params.groups == 1 || kedge_entry_is_settled(j->params.entry)) {
         return;
     }
     p->regroup = draw(w, job, 0, "drift") % PERMILLE < j->drifts;

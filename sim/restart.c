@@ -109,7 +109,7 @@ static void load_site(struct sim *w, uint32_t job, uint32_t site)
     c.site = site;
     c.tenant = d->tenant;
     bool stated = d->assigned[job] != SIM_NONE;
-    if (stated || (w->jobs[job].params.site_chooses && d->group[job] != SIM_NONE)) {
+    if (stated || (w->jobs[job].params.entry == KEDGE_ENTRY_CHOICE && d->group[job] != SIM_NONE)) {
         c.durable = true;
         c.round = stated ? w->ledgers[d->tenant].entries[d->assigned[job]].round : 0;
         c.group = d->group[job];

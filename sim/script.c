@@ -110,9 +110,8 @@ static void draw_groups(struct sim *w, uint32_t job)
     if (p->groups == 1 || how < 4) {
         return;
     }
-    p->site_chooses = how == 4;
-    p->start_together = how == 5;
-    if (p->site_chooses) {
+    p->entry = how == 4 ? KEDGE_ENTRY_CHOICE : how == 5 ? KEDGE_ENTRY_TOGETHER : KEDGE_ENTRY_PRETRAIN;
+    if (p->entry == KEDGE_ENTRY_CHOICE) {
         j->wrong_choice = (uint32_t)kedge_rng_below(&rng, 200);
         return;
     }
@@ -134,10 +133,9 @@ static void draw_seats(struct sim *w, uint32_t job)
     struct kedge_rng rng;
     kedge_rng_init(&rng, w->seed, KEDGE_RNG_SIM, SEATS_STREAM, job);
     uint64_t how = kedge_rng_below(&rng, 4);
-    bool fixed = p->groups > 1 && !p->site_chooses && !p->start_together && p->migrate_every == 0
+    bool fixed = p->groups > 1 && p->entry == KEDGE_ENTRY_PRETRAIN && p->migrate_every == 0
                  && p->regroup_every == 0 && w->jobs[job].moves == 0 && w->jobs[job].drifts == 0;
-    p->by_tenant = fixed && how == 0;
-    p->nearest = fixed && how == 1;
+    p->entry = fixed && how == 0 ? KEDGE_ENTRY_TENANT : fixed && how == 1 ? KEDGE_ENTRY_NEAREST : p->entry;
 }
 
 void sim_seat_tenants(struct sim *w)
@@ -146,7 +144,7 @@ void sim_seat_tenants(struct sim *w)
         for (uint32_t j = 0; j < w->config.jobs; j++) {
             const struct kedge_coord_job_params *p = &w->jobs[j].params;
             struct sim_device *d = &w->devices[i];
-            if (p->by_tenant && d->tenant < p->tenant_count) {
+            if (p->entry == KEDGE_ENTRY_TENANT && d->tenant < p->tenant_count) {
                 d->group[j] = d->prior_group[j] = d->tenant % p->groups;
             }
         }

@@ -200,7 +200,7 @@ static void work_done(struct sim *w, const struct kedge_coord_effect *fx)
         const struct kedge_coord_row *row = sim_job_row(w, fx->job, fx->site);
         int err = sim_nearest(w, fx->job, fx->site, &row->pretrain.update, view.model_count, &c.group);
         c.err = sim_fault(w, SIM_FAULT_WORK_FAILED, w->config.work_fail) ? KEDGE_E_NOMEM : err;
-        bool newcomer = row->group == SIM_NONE && !view.params->nearest;
+        bool newcomer = row->group == SIM_NONE && view.params->entry != KEDGE_ENTRY_NEAREST;
         w->fired[SIM_FAULT_NEWCOMER] += c.err == KEDGE_OK && newcomer;
         sim_server_step(w, &c);
         return;

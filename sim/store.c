@@ -60,7 +60,7 @@ static void remember(struct sim *w, uint32_t tenant, const struct sim_entry *e, 
         } else {
             d->trained[e->job] = leaf;
         }
-        if (e->kind != KEDGE_TASK_PRETRAIN && j->params.site_chooses) {
+        if (e->kind != KEDGE_TASK_PRETRAIN && j->params.entry == KEDGE_ENTRY_CHOICE) {
             w->fired[SIM_FAULT_CHOSEN] += d->group[e->job] != SIM_NONE && d->group[e->job] != e->group;
             d->group[e->job] = e->group;
         }
@@ -270,7 +270,7 @@ static void write_closed(struct sim *w, struct sim_main *m)
     }
     j->fresh_count = 0;
     memset(j->told, 0, w->config.sites * sizeof *j->told);
-    w->fired[SIM_FAULT_EDGES] += j->params.by_tenant;
+    w->fired[SIM_FAULT_EDGES] += j->params.entry == KEDGE_ENTRY_TENANT;
     w->rounds_closed++;
     if (w->payload) {
         w->payload->closed(w->payload->arg, m->round, w->now_ns);

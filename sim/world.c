@@ -70,7 +70,7 @@ void sim_allocate(struct sim *w)
             d->group[j] = d->assigned[j] = d->evaluated[j] = SIM_NONE;
             d->pretrained[j] = d->trained[j] = d->grouped_by[j] = SIM_NONE;
             d->prior_group[j] = d->refused_round[j] = d->unstored_round[j] = d->ended_round[j] = SIM_NONE;
-            d->group[j] = w->jobs[j].params.start_together ? 0 : SIM_NONE;
+            d->group[j] = w->jobs[j].params.entry == KEDGE_ENTRY_TOGETHER ? 0 : SIM_NONE;
         }
     }
     for (uint32_t j = 0; j < w->config.jobs; j++) {

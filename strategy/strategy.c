@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "grouping/shift.h"
+#include "strategy/grouping.h"
 
 /* Options that a strategy does not read still have a value in range; EXCEPT_X leaves X to the row. */
 #define REST .adaptivity = 0.001, .shift = 0.2, .silhouette = 1, .most = 16
@@ -320,11 +321,9 @@ const char *kedge_strategy_refuses_compact(const struct kedge_strategy *strategy
     if (strategy->weigh == kedge_weigh_qffl) {
         return "updates weigh by their lengths, which compression changes";
     }
-    if (strategy->grouping == KEDGE_GROUPING_KIND_SPLIT) {
-        return "groups are cut by the lengths and angles of whole updates";
-    }
-    if (strategy->grouping == KEDGE_GROUPING_KIND_NEAREST) {
-        return "a site's group is the one nearest to its last model, which a compressed update does not tell";
+    const char *grouping = kedge_grouping_row(strategy->grouping)->needs_whole;
+    if (grouping) {
+        return grouping;
     }
     return sparse && !mean
                ? "a value that was not sent is no vote for zero, so that only the mean is what it says"

@@ -180,8 +180,8 @@ bool kedgei_may_draw_again(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
     bool nobody = j->awaited_count == 0 && j->busy_count == 0 && (j->ended_count > 0 || j->late);
-    if (!nobody || kedgei_is_asynchronous(j) || j->params.nearest || j->draw == KEDGE_COORD_DRAWS_MAX
-        || j->unstored_site != KEDGE_COORD_NONE || !has_nothing(j)) {
+    if (!nobody || kedgei_is_asynchronous(j) || j->params.entry == KEDGE_ENTRY_NEAREST
+        || j->draw == KEDGE_COORD_DRAWS_MAX || j->unstored_site != KEDGE_COORD_NONE || !has_nothing(j)) {
         return false;
     }
     bool root = kedgei_root_is_there(c, j)

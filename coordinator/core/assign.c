@@ -20,8 +20,8 @@ bool kedgei_may_migrate(const struct job *j, const struct row *row)
     if (row->pub.train.progress != KEDGE_INPUT_NONE && !MUTANT(MUTANT_MOVES_AFTER_TRAINING)) {
         return false; /* in the next round: whether it came in front of this one's close would be chance */
     }
-    return p->groups > 1 && p->migrate_every > 0 && !p->site_chooses && j->kind == KEDGE_TASK_TRAIN
-           && row->pub.group_durable && row->assign == ASSIGN_NONE && !paused;
+    return p->groups > 1 && p->migrate_every > 0 && p->entry != KEDGE_ENTRY_CHOICE
+           && j->kind == KEDGE_TASK_TRAIN && row->pub.group_durable && row->assign == ASSIGN_NONE && !paused;
 }
 
 bool kedgei_migrates(const struct job *j, const struct row *row)
@@ -40,7 +40,8 @@ void kedgei_shifted(struct kedge_coord *c, const struct kedge_coord_event *ev)
         }
         struct row *row = kedgei_row(c, i, ev->site);
         kedgei_touch(&c->jobs[i], ev->site);
-        bool heard = j->params.groups > 1 && j->params.migrate_every > 0 && !j->params.site_chooses;
+        bool heard =
+            j->params.groups > 1 && j->params.migrate_every > 0 && j->params.entry != KEDGE_ENTRY_CHOICE;
         row->pub.shifted = row->pub.shifted || heard;
     }
 }
@@ -48,7 +49,7 @@ void kedgei_shifted(struct kedge_coord *c, const struct kedge_coord_event *ev)
 void kedgei_assign_nearest(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
-    for (uint32_t i = 0; j->params.nearest && i < c->site_count; i++) {
+    for (uint32_t i = 0; j->params.entry == KEDGE_ENTRY_NEAREST && i < c->site_count; i++) {
         struct row *row = &j->rows[i];
         bool stated = row->pub.group_durable && row->pub.group_round == j->round;
         if (row->pub.selected && row->pub.train.progress != KEDGE_INPUT_ACCEPTED && !stated) {
@@ -58,7 +59,7 @@ void kedgei_assign_nearest(struct kedge_coord *c, uint32_t job)
             kedgei_row_refresh(c, job, i);
         }
     }
-    j->sweep = j->params.nearest ? 0 : j->sweep;
+    j->sweep = j->params.entry == KEDGE_ENTRY_NEAREST ? 0 : j->sweep;
 }
 
 /* The group that the site's last model is nearest to: where it is the one in force there is nothing to state.
@@ -89,7 +90,7 @@ void kedgei_assigned(struct kedge_coord *c, const struct kedge_coord_event *ev)
     kedgei_item_done(j, &row->item[ITEM_ASSIGN]);
     if (ev->err == KEDGE_OK) {
         KEDGE_ASSERT(ev->group < j->model_count);
-        if (j->params.nearest) {
+        if (j->params.entry == KEDGE_ENTRY_NEAREST) {
             take_nearest(c, ev, row);
             return;
         }

@@ -61,8 +61,8 @@
  *  - by the close of a round: ROUND_COMPUTED lists sites and groups. The close must make the list durable,
  * for a restart tells the core of those whose group-assigned is missing. All are durable before the next
  * round opens. Numbers of groups may mean others from then on, and there may be more or fewer of them. In a
- * job with site_chooses there is no group-assigned: the group is the one that the site's last accepted update
- * was for. */
+ * job of KEDGE_ENTRY_CHOICE there is no group-assigned: the group is the one that the site's last accepted
+ * update was for. */
 /* Asynchronous jobs (params.buffer > 0, one group). A site is selected from the round in which it is drawn
  * until its update is in a list, is refused, or counts no more: at most one task of a job at a time, and the
  * round of that task (kedge_coord_row.task_round) is what its tasks, uploads and statements name. A round
@@ -82,6 +82,7 @@
 #include "common/base/task_kind.h"
 #include "common/base/text.h"
 #include "common/base/trouble.h"
+#include "grouping/entry.h"
 
 enum {
     KEDGE_JOB_TENANTS_MAX = 128,  /* a round-opened statement lists them and must fit one ledger entry */
@@ -144,6 +145,11 @@ struct kedge_coord_job_params {
                                  KEDGE_E_ENROL_TIME; not while the operator halts it. 0: it waits for ever */
     uint64_t seed;
     uint32_t groups;         /* most groups at any time; 1: no grouping, no round 0 */
+    enum kedge_entry entry;  /* with groups > 1: how sites come to their first group. PRETRAIN: round 0 makes
+                                the groups,  and a group-assigned states each. TOGETHER, TENANT: without
+                                statement. NEAREST: before a  selected site trains, ASSIGN says which group
+                                that  is, stated where it is not the one in  force. CHOICE: without statement,
+                                migrate_every and regroup_every are 0, closes list no  sites */
     uint32_t pretrain_sites; /* sites of a PRETRAIN round, 0: all candidates (α·m of FlexCFL); at most
                                 KEDGE_PRETRAIN_SITES_MAX, as equal a number of each tenant as may be */
     uint32_t evaluate_every; /* rounds between evaluations, 0: never */
@@ -157,22 +163,12 @@ struct kedge_coord_job_params {
     uint32_t migrate_every; /* a site whose data shift may change its group when its last group-assigned is so
                                many rounds ago, 0: never. So a site can move (rounds / migrate_every) times */
     uint32_t regroup_every; /* every so many rounds is a PRETRAIN round, 0: only when a close asks for it */
-    bool start_together; /* all sites, also newcomers, begin in group 0, without statement and without round
-                            0; closes split it. One model to begin with */
     uint32_t buffer; /* an asynchronous job: a round closes with so many updates, while other sites are still
                         at work; groups is 1 then. 0: rounds wait for their sites */
     uint32_t staleness_max; /* asynchronous: rounds behind that of its task in which an update still counts,
                                at most KEDGE_STALENESS_MAX */
-    bool by_tenant; /* a site is in the group of its tenant for good: its place in `tenants`, modulo `groups`;
-                       without statement and without round 0. Models to begin with: one per group */
-    bool nearest; /* before a selected site trains, ASSIGN says whose model its last one is nearest to, stated
-                     where that is not the group in force. Without round 0 and pre-training. Models to begin
-                     with: one per group */
-    bool by_charge;    /* TRAIN rounds take sites by what they say of their batteries, see
-                          kedge_coord_pick_charged; asynchronous and root jobs do not */
-    bool site_chooses; /* a site may read the models of all groups and trains the one it likes best; no round
-                          0. migrate_every, regroup_every are 0, closes list no sites. Models to begin with:
-                          one per group */
+    bool by_charge;         /* TRAIN rounds take sites by what they say of their batteries, see
+                               kedge_coord_pick_charged; asynchronous and root jobs do not */
 };
 
 /* One accepted or refused contribution of a site to a round. */
@@ -221,7 +217,7 @@ enum kedge_coord_event_type {
                             the open one (rows via LOAD_ROW) */
     KEDGE_EV_LOAD_ROW,   /* candidate/selected of the open round; asynchronous: round of the task */
     KEDGE_EV_LOAD_GROUP, /* site's group in a job. durable: round and group of its last group-assigned (with
-                            site_chooses: of its last update that is in a closed round). Behind that, not
+                            CHOICE: of its last update that is in a closed round). Behind that, not
                             durable: the group that the last close gave it, when no group-assigned of that
                             round is there; void when one of a later round is */
     KEDGE_EV_LOAD_REFUSED, /* kind, err, envelope, update, weight of a `recorded` refusal of the open round */
@@ -342,8 +338,8 @@ struct kedge_coord_effect {
     bool ended; /* NOTED */
     bool recorded; /* TURN_AWAY: the refusal stands on the site's input of the open round, see above */
     enum kedge_coord_why why; /* APPEND_ASSIGNED */
-    bool choice; /* TASK TRAIN, job with site_chooses: group is KEDGE_COORD_NONE, base zero; the site takes
-                    any of the job's models (view), and its update says whose */
+    bool choice; /* TASK TRAIN, job of KEDGE_ENTRY_CHOICE: group is KEDGE_COORD_NONE, base zero; the site
+                    takes any of the job's models (view), and its update says whose */
     bool evaluate_base;      /* TASK TRAIN: evaluate the base model first and submit the evaluation */
     uint32_t evaluate_round; /* the round whose result the base model is (TASK TRAIN with evaluate_base,
                                 EVALUATE) */

@@ -3,13 +3,12 @@
 
 uint32_t kedge_coord_first_round(const struct kedge_coord_job_params *params)
 {
-    bool without = params->start_together || params->by_tenant || params->site_chooses || params->nearest;
-    return params->groups > 1 && !without ? 0 : 1;
+    return params->groups > 1 && params->entry == KEDGE_ENTRY_PRETRAIN ? 0 : 1;
 }
 
 uint32_t kedge_coord_first_models(const struct kedge_coord_job_params *params)
 {
-    return params->by_tenant || params->site_chooses || params->nearest ? params->groups : 1;
+    return kedge_entry_is_settled(params->entry) ? params->groups : 1;
 }
 
 enum kedge_task_kind kedge_coord_round_kind(const struct kedge_coord_job_params *params, uint32_t round,
@@ -18,7 +17,7 @@ enum kedge_task_kind kedge_coord_round_kind(const struct kedge_coord_job_params 
     if (round == 0) {
         return KEDGE_TASK_PRETRAIN;
     }
-    bool for_good = params->groups == 1 || params->by_tenant || params->site_chooses || params->nearest;
+    bool for_good = params->groups == 1 || kedge_entry_is_settled(params->entry);
     if (for_good || prior != KEDGE_TASK_TRAIN || round >= params->rounds) {
         return KEDGE_TASK_TRAIN;
     }

@@ -91,7 +91,7 @@ static void load_input(struct kedge_coord *c, const struct kedge_coord_event *ev
     in->update = ev->update;
     in->weight = MUTANT(MUTANT_FORGET_WEIGHT) ? 1 : ev->weight;
     in->group = ev->kind == KEDGE_TASK_TRAIN ? ev->group : KEDGE_COORD_NONE;
-    if (c->jobs[ev->job].params.site_chooses && !refused) {
+    if (c->jobs[ev->job].params.entry == KEDGE_ENTRY_CHOICE && !refused) {
         in->group = MUTANT(MUTANT_FORGET_CHOICE) ? 0 : ev->group;
         row->pub.group = in->group;
         row->pub.group_durable = true;
@@ -115,7 +115,7 @@ static void load_group(struct kedge_coord *c, const struct kedge_coord_event *ev
     row->pub.group = ev->group;
     row->pub.group_durable = ev->durable || p->groups == 1 || MUTANT(MUTANT_FORGET_ASSIGNED);
     row->why = KEDGE_WHY_CLOSE;
-    if (ev->durable && p->groups > 1 && !p->site_chooses) {
+    if (ev->durable && p->groups > 1 && p->entry != KEDGE_ENTRY_CHOICE) {
         row->pub.group_round = ev->round;
     }
 }

@@ -91,7 +91,8 @@ static bool wants_input(const struct job *j, const struct kedge_coord_input *in)
 static bool wants_pretrain(const struct job *j, const struct row *row)
 {
     const struct kedge_coord_row *p = &row->pub;
-    bool cold = p->group == KEDGE_COORD_NONE && !j->params.site_chooses && !j->params.nearest;
+    bool cold = p->group == KEDGE_COORD_NONE && j->params.entry != KEDGE_ENTRY_CHOICE
+                && j->params.entry != KEDGE_ENTRY_NEAREST;
     if (j->kind == KEDGE_TASK_PRETRAIN || cold) {
         return p->selected && wants_input(j, &p->pretrain);
     }
@@ -110,13 +111,13 @@ static bool find_contribution(const struct job *j, const struct row *row, struct
         return true;
     }
     bool early = MUTANT(MUTANT_MIGRATES_UNSTATED) && row->assign == ASSIGN_APPEND;
-    bool ready = j->params.site_chooses || early
+    bool ready = j->params.entry == KEDGE_ENTRY_CHOICE || early
                  || (p->group_durable && row->assign == ASSIGN_NONE && !kedgei_in_flight(&p->pretrain));
     if (j->kind != KEDGE_TASK_TRAIN || !p->selected || !ready || !wants_input(j, &p->train)) {
         return false;
     }
     ret->kind = KEDGE_TASK_TRAIN;
-    if (j->params.site_chooses) {
+    if (j->params.entry == KEDGE_ENTRY_CHOICE) {
         ret->choice = true;
         return true;
     }

@@ -437,7 +437,7 @@ static void take_close(struct kedge_coord *c, const struct kedge_coord_event *ev
 {
     struct job *j = &c->jobs[ev->job];
     KEDGE_ASSERT(ev->model_count >= 1 && ev->model_count <= j->params.groups && ev->models);
-    bool for_good = j->params.site_chooses || j->params.by_tenant;
+    bool for_good = j->params.entry == KEDGE_ENTRY_CHOICE || j->params.entry == KEDGE_ENTRY_TENANT;
     KEDGE_ASSERT(!for_good || (ev->model_count == j->model_count && ev->assigned_count == 0));
     KEDGE_ASSERT(!j->keeps || (ev->model_count == j->model_count && ev->assigned_count == 0 && !ev->regroup));
     j->next_count = ev->model_count;

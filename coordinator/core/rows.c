@@ -56,11 +56,11 @@ static uint32_t tenant_place(const struct job *j, uint32_t tenant)
 static uint32_t first_group(const struct kedge_coord *c, const struct job *j, uint32_t site)
 {
     const struct kedge_coord_job_params *p = &j->params;
-    if (p->by_tenant) {
+    if (p->entry == KEDGE_ENTRY_TENANT) {
         uint32_t other = MUTANT(MUTANT_TENANTS_SHUFFLED) ? site : 0;
         return (tenant_place(j, c->sites[site].tenant) + other) % p->groups;
     }
-    return p->groups > 1 && !p->start_together ? KEDGE_COORD_NONE : 0;
+    return p->groups > 1 && p->entry != KEDGE_ENTRY_TOGETHER ? KEDGE_COORD_NONE : 0;
 }
 
 void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site)

@@ -99,7 +99,7 @@ static int check_task(const struct job *j, const struct row *row, const struct k
 /* Does the content fit what was asked of this site? */
 static int check_content(const struct job *j, const struct row *row, const struct kedge_coord_event *ev)
 {
-    bool pretrain = ev->kind == KEDGE_TASK_PRETRAIN, choice = j->params.site_chooses;
+    bool pretrain = ev->kind == KEDGE_TASK_PRETRAIN, choice = j->params.entry == KEDGE_ENTRY_CHOICE;
     bool fits = pretrain ? ev->group == KEDGE_COORD_NONE
                 : choice ? ev->group < j->model_count
                          : ev->group == row->pub.group && row->pub.group_durable;
@@ -153,7 +153,8 @@ static bool is_asked(const struct job *j, const struct row *row, enum item_kind 
     if (kind == ITEM_TRAIN) {
         return j->kind == KEDGE_TASK_TRAIN;
     }
-    bool pretrains = j->params.groups > 1 && !j->params.site_chooses && !j->params.nearest;
+    bool pretrains = j->params.groups > 1 && j->params.entry != KEDGE_ENTRY_CHOICE
+                     && j->params.entry != KEDGE_ENTRY_NEAREST;
     bool newcomer = pretrains && row->pub.group == KEDGE_COORD_NONE;
     return j->kind == KEDGE_TASK_PRETRAIN || newcomer || kedgei_may_migrate(j, row);
 }
@@ -371,7 +372,7 @@ static void accepted(struct kedge_coord *c, const struct kedge_coord_event *ev, 
     in->ticket = row->item[kind].request = KEDGE_COORD_NONE;
     if (kind == ITEM_EVALUATE) {
         row->pub.evaluated_round = row->evaluation_round;
-    } else if (kind == ITEM_TRAIN && c->jobs[ev->job].params.site_chooses) {
+    } else if (kind == ITEM_TRAIN && c->jobs[ev->job].params.entry == KEDGE_ENTRY_CHOICE) {
         kedgei_group_set(&c->jobs[ev->job], row, in->group, true);
     } else if (kind == ITEM_PRETRAIN) {
         row->pub.shifted = false;

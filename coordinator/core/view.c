@@ -80,7 +80,7 @@ bool kedge_coord_may_read(const struct kedge_coord *c, uint32_t job, uint32_t si
         return true; /* base of pretrain and of the first round, no secret of any group */
     }
     const struct row *row = &j->rows[site];
-    if (j->params.site_chooses || (MUTANT(MUTANT_FOREIGN_MODEL) && row->pub.group_durable)) {
+    if (j->params.entry == KEDGE_ENTRY_CHOICE || (MUTANT(MUTANT_FOREIGN_MODEL) && row->pub.group_durable)) {
         return is_one_of(model, j->models, j->model_count) || is_one_of(model, j->prior, j->prior_count);
     }
     if (kedgei_is_asynchronous(j) && row->pub.selected && is_model(model, kedgei_train_base(j, row))) {
@@ -136,8 +136,8 @@ static bool groups_are_valid(const struct job *j, const struct row *row)
     bool by_close = row->assign == ASSIGN_NONE || row->why != KEDGE_WHY_CLOSE || row->assign == ASSIGN_WORK
                     || j->stage == STAGE_ASSIGNING;
     bool fits = j->kind == KEDGE_TASK_TRAIN || p->train.progress == KEDGE_INPUT_NONE;
-    bool chosen =
-        !j->params.site_chooses || (row->assign == ASSIGN_NONE && p->pretrain.progress == KEDGE_INPUT_NONE);
+    bool chosen = j->params.entry != KEDGE_ENTRY_CHOICE
+                  || (row->assign == ASSIGN_NONE && p->pretrain.progress == KEDGE_INPUT_NONE);
     bool round = p->group_round == KEDGE_COORD_NONE || p->group_round <= j->round;
     return (!grouped || p->group < j->params.groups) && (!p->group_durable || grouped) && stated && next
            && by_close && fits && chosen && round;

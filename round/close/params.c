@@ -19,10 +19,7 @@ void kedge_close_params(const struct kedge_job_spec *s, const uint32_t *tenants,
     p.pretrain_sites = s->pretrain_sites;
     p.regroup_every = s->groups > 1 ? s->regroup_every : 0;
     p.migrate_every = s->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
-    p.start_together = kedge_job_spec_splits(s);
-    p.by_tenant = kedge_job_spec_has_edges(s);
-    p.site_chooses = kedge_job_spec_is_chosen(s);
-    p.nearest = kedge_job_spec_assigns_by_last_model(s);
+    p.entry = kedge_job_spec_entry(s);
     p.by_charge = s->by_charge;
     p.evaluate_every = s->evaluate_every;
     p.weight_max = s->weight_max;

@@ -77,7 +77,7 @@ static void compute(struct world *w, const struct kedge_coord_effect *fx,
                     uint32_t *groups)
 {
     const struct kedge_coord_job_params *p = view->params;
-    bool pretrain = fx->kind == KEDGE_TASK_PRETRAIN, fixed = p->site_chooses || p->by_tenant || p->nearest;
+    bool pretrain = fx->kind == KEDGE_TASK_PRETRAIN, fixed = kedge_entry_is_settled(p->entry);
     uint8_t how = fixed ? 1 : next(w);
     ev->type = KEDGE_EV_ROUND_COMPUTED;
     if (fx->keeps) {
@@ -160,12 +160,14 @@ static void submit_job(struct world *w)
     p.evaluate_every = next(w) % 3u;
     p.weight_max = 10;
     uint8_t how = next(w);
-    p.site_chooses = how % 8 == 1;
-    p.start_together = how % 8 == 2;
-    p.by_tenant = p.groups > 1 && how % 8 == 5;
-    p.nearest = p.groups > 1 && how % 8 == 6;
-    p.migrate_every = p.by_tenant || p.nearest ? 0 : how / 8 % 4;
-    p.regroup_every = p.by_tenant || p.nearest ? 0 : how / 32 % 4;
+    p.entry = how % 8 == 1                   ? KEDGE_ENTRY_CHOICE
+              : how % 8 == 2                 ? KEDGE_ENTRY_TOGETHER
+              : p.groups > 1 && how % 8 == 5 ? KEDGE_ENTRY_TENANT
+              : p.groups > 1 && how % 8 == 6 ? KEDGE_ENTRY_NEAREST
+                                             : KEDGE_ENTRY_PRETRAIN;
+    bool settled = p.entry == KEDGE_ENTRY_TENANT || p.entry == KEDGE_ENTRY_NEAREST;
+    p.migrate_every = settled ? 0 : how / 8 % 4;
+    p.regroup_every = settled ? 0 : how / 32 % 4;
     p.buffer = p.groups == 1 && how % 8 >= 4 ? 1 + how / 32 % 3u : 0;
     p.staleness_max = how / 8 % 4;
     p.has_root = p.groups == 1 && p.buffer == 0 && how % 8 == 3;
@@ -209,7 +211,7 @@ static void submit(struct world *w)
             ev.round = row->task_round; /* of its task, with the model that the round before left */
             memset(&ev.base, ev.round > 1 ? 20 + (int)((ev.round - 1) % 100) : 1, sizeof ev.base);
         }
-        if (view.params->site_chooses && ev.kind == KEDGE_TASK_TRAIN) {
+        if (view.params->entry == KEDGE_ENTRY_CHOICE && ev.kind == KEDGE_TASK_TRAIN) {
             ev.group = ev.envelope.b[0] % view.model_count;
             ev.base = view.models[ev.group];
         }

@@ -13,7 +13,7 @@ START_TEST(test_choice)
     struct host h;
     host_open(&h);
     h.params.groups = 2;
-    h.params.site_chooses = true;
+    h.params.entry = KEDGE_ENTRY_CHOICE;
     h.params.evaluate_every = 1;
     host_load_job(&h, 2);
     host_simple(&h, KEDGE_EV_START);
@@ -54,7 +54,7 @@ START_TEST(test_choice_restarted)
     struct host h;
     host_open(&h);
     h.params.groups = 2;
-    h.params.site_chooses = true;
+    h.params.entry = KEDGE_ENTRY_CHOICE;
     host_load_job(&h, 2);
     host_load_closed(&h, 1, T, 2, false);
     host_load_open(&h, 2, T);

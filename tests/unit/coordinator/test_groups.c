@@ -465,7 +465,7 @@ START_TEST(test_start_together)
     struct host h;
     host_open(&h);
     h.params.groups = 2;
-    h.params.start_together = true;
+    h.params.entry = KEDGE_ENTRY_TOGETHER;
     host_load_job(&h, 1);
     host_simple(&h, KEDGE_EV_START);
     for (uint32_t i = 0; i < SITES; i++) {

@@ -46,7 +46,7 @@ START_TEST(test_by_tenant)
     struct host h;
     host_open(&h);
     h.params.groups = 2;
-    h.params.by_tenant = true;
+    h.params.entry = KEDGE_ENTRY_TENANT;
     ck_assert_uint_eq(kedge_coord_first_round(&h.params), 1);
     ck_assert_int_eq(kedge_coord_round_kind(&h.params, 2, KEDGE_TASK_TRAIN, true), KEDGE_TASK_TRAIN);
     load_job(&h);
@@ -92,7 +92,7 @@ START_TEST(test_nearest)
     struct host h;
     host_open(&h);
     h.params.groups = 2;
-    h.params.nearest = true;
+    h.params.entry = KEDGE_ENTRY_NEAREST;
     ck_assert_uint_eq(kedge_coord_first_round(&h.params), 1);
     ck_assert_uint_eq(kedge_coord_first_models(&h.params), 2);
     load_job(&h);
@@ -126,7 +126,7 @@ START_TEST(test_nearest_restarted)
     struct kedge_digest made[2] = {digest_of(20), digest_of(21)};
     host_open(&h);
     h.params.groups = 2;
-    h.params.nearest = true;
+    h.params.entry = KEDGE_ENTRY_NEAREST;
     load_job(&h);
     struct kedge_coord_event ev = event_of(&h, KEDGE_EV_LOAD_ROUND);
     ev.round = 1;
