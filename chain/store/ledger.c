@@ -9,50 +9,9 @@
 #include "chain/store/ledger_impl.h"
 #include "common/base/mem.h"
 
-/* ---- the state record ---- */
-
 static struct kedge_view meta_key(const char *name)
 {
     return kedge_view_str(name);
-}
-
-int kedgei_state_read(struct kedge_kv_tx *tx, struct kedgei_state *ret)
-{
-    struct kedge_view value;
-    int err = kedge_kv_peek(tx, KEDGE_KV_META, meta_key("state"), &value);
-    if (err) {
-        return err == KEDGE_E_NOT_FOUND ? KEDGE_E_CORRUPT : err;
-    }
-    struct kedge_reader r = kedge_reader_of(value);
-    struct kedge_view root = kedge_read_bytes(&r, KEDGE_HASH_LEN);
-    struct kedgei_state state;
-    state.idem_count = kedge_read_u64(&r);
-    state.ref_count = kedge_read_u64(&r);
-    state.head_count = kedge_read_u64(&r);
-    if (r.failed || kedge_frontier_decode(r.rest, &state.frontier)) {
-        return KEDGE_E_CORRUPT;
-    }
-    kedge_frontier_root(&state.frontier, &state.root);
-    if (!kedge_view_eq(root, kedge_view_of(state.root.b, KEDGE_HASH_LEN))) {
-        return KEDGE_E_CORRUPT;
-    }
-    *ret = state;
-    return KEDGE_OK;
-}
-
-int kedgei_state_write(struct kedge_kv_tx *tx, const struct kedgei_state *state)
-{
-    struct kedge_buf b;
-    kedge_buf_init(&b, 4096);
-    kedge_buf_put(&b, state->root.b, KEDGE_HASH_LEN);
-    kedge_buf_put_u64(&b, state->idem_count);
-    kedge_buf_put_u64(&b, state->ref_count);
-    kedge_buf_put_u64(&b, state->head_count);
-    kedge_frontier_encode(&state->frontier, &b);
-    int err =
-        b.err ? b.err : kedge_kv_put(tx, KEDGE_KV_META, meta_key("state"), kedge_buf_view(&b), KEDGE_KV_PUT);
-    kedge_buf_deinit(&b);
-    return err;
 }
 
 /* ---- checkpoints ---- */
@@ -97,16 +56,28 @@ int kedgei_publish(struct kedge_ledger *l, struct kedge_diag *reterr)
  */
 static int load_note(struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t size, struct kedge_diag *reterr)
 {
-    struct kedge_buf key, note;
+    struct kedge_buf key, note, stored;
+    struct kedge_view whole;
     kedge_buf_init(&key, KEDGE_KV_KEY_MAX);
+    kedge_buf_init(&stored, KEDGE_NOTE_MAX);
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    int err = kedge_kv_last(tx, KEDGE_KV_HEAD, &key, &note);
+    int err = kedge_kv_last(tx, KEDGE_KV_HEAD, &key, &stored);
     if (!err && (key.len != 8 || kedge_load_be64(key.ptr) > size)) {
         err = kedge_diag_set(reterr, KEDGE_E_CORRUPT,
                              "ledger %s has %llu entries, fewer than its newest checkpoint: it was cut off",
                              l->origin, (unsigned long long)size);
     } else if (err && err != KEDGE_E_NOT_FOUND) {
         kedge_diag_set(reterr, err, "ledger %s: head table: %s", l->origin, kedge_strerror(err));
+    }
+    if (!err) {
+        err = kedge_head_load(kedge_view_str(l->origin), kedge_load_be64(key.ptr), kedge_buf_view(&stored),
+                              &note, &whole);
+        if (!err && whole.ptr == stored.ptr) {
+            kedge_buf_put(&note, whole.ptr, whole.len);
+            err = note.err;
+        }
+        err = err ? kedge_diag_set(reterr, err, "ledger %s: head table: %s", l->origin, kedge_strerror(err))
+                  : KEDGE_OK;
     }
     if (!err) {
         pthread_mutex_lock(&l->mutex);
@@ -117,6 +88,7 @@ static int load_note(struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t si
         pthread_mutex_unlock(&l->mutex);
         note = old;
     }
+    kedge_buf_deinit(&stored);
     kedge_buf_deinit(&key);
     kedge_buf_deinit(&note);
     return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
@@ -142,11 +114,13 @@ static int create(struct kedge_ledger *l, struct kedge_diag *reterr)
     err = err ? err
               : kedge_kv_put(tx, KEDGE_KV_META, meta_key("key"),
                              kedge_view_of(l->public_key.b, KEDGE_KEY_LEN), KEDGE_KV_PUT);
-    err = err ? err : kedge_kv_put(tx, KEDGE_KV_META, meta_key("words"), kedge_entry_words(), KEDGE_KV_PUT);
+    err = err ? err
+              : kedge_kv_put(tx, KEDGE_KV_META, meta_key("words"), kedge_entry_words(KEDGE_FORMS_SHORT),
+                             KEDGE_KV_PUT);
     if (!err && l->is_copy) {
         err = kedge_kv_put(tx, KEDGE_KV_META, meta_key("copy"), kedge_view_str("1"), KEDGE_KV_PUT);
     }
-    l->packs = true;
+    l->forms = KEDGE_FORMS_SHORT;
     err = err ? err : kedgei_state_write(tx, &empty);
     if (err) {
         kedge_kv_abort(tx);
@@ -169,6 +143,20 @@ static int refuse_schema(const struct kedge_ledger *l, struct kedge_view schema,
         l->origin, KEDGEI_LEDGER_SCHEMA_BEFORE, KEDGEI_LEDGER_SCHEMA);
 }
 
+static bool read_schema(struct kedge_view schema, enum kedge_entry_forms *ret)
+{
+    static const char *const names[] = {[KEDGE_FORMS_AS_IS] = KEDGEI_LEDGER_SCHEMA_AS_IS,
+                                        [KEDGE_FORMS_PACKED] = KEDGEI_LEDGER_SCHEMA_PACKED,
+                                        [KEDGE_FORMS_SHORT] = KEDGEI_LEDGER_SCHEMA};
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (kedge_view_eq(schema, kedge_view_str(names[i]))) {
+            *ret = (enum kedge_entry_forms)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Schema, origin and key are those asked for; what was not asked for is taken over. */
 static int check_identity(struct kedge_ledger *l, const struct kedge_ledger_options *options,
                           struct kedge_kv_tx *tx, struct kedge_diag *reterr)
@@ -178,13 +166,12 @@ static int check_identity(struct kedge_ledger *l, const struct kedge_ledger_opti
     if (err == KEDGE_E_NOT_FOUND) {
         return kedge_diag_set(reterr, err, "there is no ledger %s here", l->origin);
     }
-    l->packs = !err && kedge_view_eq(schema, kedge_view_str(KEDGEI_LEDGER_SCHEMA));
-    if (!err && !l->packs && !kedge_view_eq(schema, kedge_view_str(KEDGEI_LEDGER_SCHEMA_AS_IS))) {
+    if (!err && !read_schema(schema, &l->forms)) {
         return refuse_schema(l, schema, reterr);
     }
-    if (!err && l->packs) {
+    if (!err && l->forms != KEDGE_FORMS_AS_IS) {
         err = kedge_kv_peek(tx, KEDGE_KV_META, meta_key("words"), &words);
-        err = !err && !kedge_view_eq(words, kedge_entry_words()) ? KEDGE_E_CORRUPT : err;
+        err = !err && !kedge_view_eq(words, kedge_entry_words(l->forms)) ? KEDGE_E_CORRUPT : err;
     }
     err = err ? err : kedge_kv_peek(tx, KEDGE_KV_META, meta_key("origin"), &origin);
     err = err ? err : kedge_kv_peek(tx, KEDGE_KV_META, meta_key("key"), &key);

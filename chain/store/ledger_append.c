@@ -122,8 +122,9 @@ static int put_item(struct run *r, const struct kedge_ledger_append *item, uint6
     struct kedgei_key key = kedgei_key_index(index);
     uint8_t pointer[KEDGEI_POINTER_LEN];
     struct kedge_view value = kedge_view_of(pointer, sizeof pointer);
-    int err = r->l->packs ? kedge_entry_store(r->packer, item->entry, &r->stored) : KEDGE_OK;
-    struct kedge_view stored = r->l->packs ? kedge_buf_view(&r->stored) : item->entry;
+    const bool has_forms = r->l->forms != KEDGE_FORMS_AS_IS;
+    int err = has_forms ? kedge_entry_store(r->packer, item->entry, &r->stored) : KEDGE_OK;
+    struct kedge_view stored = has_forms ? kedge_buf_view(&r->stored) : item->entry;
     err = err ? err : kedge_kv_put(r->tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), stored, KEDGE_KV_APPEND);
     if (!err && item->idem_key.len > 0) {
         kedgei_pointer_encode(item->idem_key, index, leaf, pointer);
@@ -213,14 +214,7 @@ static int put_note(struct run *r)
     if (!l->has_note || l->note_is_stored) {
         return KEDGE_OK;
     }
-    struct kedgei_key key = kedgei_key_index(l->note_size);
-    struct kedge_view old;
-    int err = kedge_kv_peek(r->tx, KEDGE_KV_HEAD, kedgei_key_view(&key), &old);
-    if (err && err != KEDGE_E_NOT_FOUND) {
-        return err;
-    }
-    r->state.head_count += err == KEDGE_E_NOT_FOUND;
-    return kedge_kv_put(r->tx, KEDGE_KV_HEAD, kedgei_key_view(&key), kedge_buf_view(&l->note), KEDGE_KV_PUT);
+    return kedgei_head_put(l, r->tx, l->note_size, kedge_buf_view(&l->note), &r->state.head_count);
 }
 
 /* Everything between begin and commit. */
@@ -263,7 +257,8 @@ static int commit_batches(struct kedge_ledger *l, struct kedge_ledger_batch *bat
                           size_t entries, struct kedge_diag *reterr)
 {
     struct run r = {.l = l, .state = l->state, .base = l->state.frontier.size};
-    r.packer = l->packs && entries <= PACK_MOST ? kedge_entry_packer_new() : NULL;
+    const bool packs = l->forms != KEDGE_FORMS_AS_IS && entries <= PACK_MOST;
+    r.packer = packs ? kedge_entry_packer_new(l->forms) : NULL;
     kedge_buf_init(&r.stored, KEDGE_ENTRY_STORED_MAX);
     int err = kedge_kv_begin(l->kv, true, &r.tx, reterr);
     if (!err) {

@@ -242,7 +242,7 @@ static uint64_t expected_records(const struct check *c, enum kedge_kv_table tabl
     case KEDGE_KV_HEAD:
         return c->stored.head_count;
     case KEDGE_KV_META:
-        return META_RECORDS + (c->l->is_copy ? 1u : 0u) + (c->l->packs ? 1u : 0u);
+        return META_RECORDS + (c->l->is_copy ? 1u : 0u) + (c->l->forms != KEDGE_FORMS_AS_IS ? 1u : 0u);
     case KEDGE_KV_IDEM:
         return c->stored.idem_count;
     case KEDGE_KV_REF:
@@ -328,9 +328,11 @@ static int visit_head(void *arg, struct kedge_view key, struct kedge_view note)
     c->heads++;
     struct kedge_checkpoint checkpoint;
     struct kedge_hash root;
-    int err = c->unsigned_heads ? read_head(c, note, &checkpoint)
-                                : kedge_checkpoint_open(note, kedge_view_str(c->l->origin), &c->vkey, 1,
-                                                        &checkpoint, &c->verdict);
+    int err = kedge_head_load(kedge_view_str(c->l->origin), size, note, &c->room, &note);
+    err = err                 ? err
+          : c->unsigned_heads ? read_head(c, note, &checkpoint)
+                              : kedge_checkpoint_open(note, kedge_view_str(c->l->origin), &c->vkey, 1,
+                                                      &checkpoint, &c->verdict);
     if (err == KEDGE_E_NOMEM) {
         return err;
     }

@@ -2,7 +2,7 @@
  * - entry: be64 index -> the entry in its form (entry_form.h); none when withheld from a copy
  * - tile: level, be64 tile index -> up to 256 hashes (c2sp.org/tlog-tiles: hash i of tile n at level l is
  * the root of the 256^l leaves from (256 n + i) 256^l on; level 0: leaf hashes)
- * - head: be64 size -> signed checkpoint
+ * - head: be64 size -> signed checkpoint in its form (checkpoint_form.h)
  * - meta: "schema", "origin" -> text; "key" -> 32 bytes; "words" -> those of entry_form.h; "copy" -> "1" in a
  * copy only; "state" -> root, be64 counts of idem, ref and head records, frontier
  * - idem: idempotency key -> be64 index, 8 bytes of tag
@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 
+#include "chain/store/checkpoint_form.h"
 #include "chain/store/entry_form.h"
 #include "chain/store/ledger.h"
 #include "common/base/os/file.h"
@@ -24,7 +25,9 @@ enum {
     KEDGEI_TILE_LEVELS = 8, /* 256^8 leaves are more than 2^63 */
     KEDGEI_POINTER_LEN = 16,
 };
-#define KEDGEI_LEDGER_SCHEMA "kedge ledger 3"
+#define KEDGEI_LEDGER_SCHEMA "kedge ledger 4"
+#define KEDGEI_LEDGER_SCHEMA_PACKED \
+    "kedge ledger 3" /* read and written; checkpoints and digests as they are */
 #define KEDGEI_LEDGER_SCHEMA_AS_IS "kedge ledger 2"  /* read and written, all entries as they are */
 #define KEDGEI_LEDGER_SCHEMA_BEFORE "kedge ledger 1" /* tenants' statements without a position */
 
@@ -43,10 +46,10 @@ struct kedge_ledger {
     char high_water_path[KEDGE_PATH_MAX]; /* empty: none */
     bool adopt_high_water;
     bool is_copy;
-    bool packs;                /* entries are stored packed */
-    pthread_mutex_t mutex;     /* guards what follows; only the writer changes it */
-    struct kedgei_state state; /* as committed */
-    struct kedge_buf note;     /* newest checkpoint */
+    enum kedge_entry_forms forms; /* what the schema lets in; SHORT: of checkpoints, too */
+    pthread_mutex_t mutex;        /* guards what follows; only the writer changes it */
+    struct kedgei_state state;    /* as committed */
+    struct kedge_buf note;        /* newest checkpoint */
     uint64_t note_size;
     bool has_note, note_is_stored;
     int status;
@@ -63,6 +66,9 @@ struct kedgei_key kedgei_key_tile(unsigned level, uint64_t tile);
 struct kedge_view kedgei_key_view(const struct kedgei_key *k);
 
 /* ledger_read.c */
+/* Puts the checkpoint of that size in the form of this ledger; counts it when there was none. */
+KEDGE_NODISCARD int kedgei_head_put(const struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t size,
+                                    struct kedge_view note, uint64_t *io_count);
 /* The entry's bytes, checked against the tree, none when it is withheld from a copy; valid as long as tx and
  * until room (of KEDGE_ENTRY_MAX) is used again. */
 KEDGE_NODISCARD int kedgei_peek_entry(const struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t index,
@@ -82,10 +88,10 @@ void kedgei_pointer_encode(struct kedge_view key, uint64_t index, const struct k
 /* Reads it and checks the tag against the tree below `size`; KEDGE_E_CORRUPT. */
 KEDGE_NODISCARD int kedgei_pointer_check(struct kedge_kv_tx *tx, struct kedge_view key,
                                          struct kedge_view value, uint64_t size, uint64_t *ret_index);
-
-/* ledger.c */
 KEDGE_NODISCARD int kedgei_state_read(struct kedge_kv_tx *tx, struct kedgei_state *ret);
 KEDGE_NODISCARD int kedgei_state_write(struct kedge_kv_tx *tx, const struct kedgei_state *state);
+
+/* ledger.c */
 /* Signs the committed state after the high-water check, raises the mark, keeps the note. */
 KEDGE_NODISCARD int kedgei_publish(struct kedge_ledger *l, struct kedge_diag *reterr);
 

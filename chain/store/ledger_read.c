@@ -67,9 +67,35 @@ int kedge_ledger_checkpoint_at(struct kedge_ledger *l, uint64_t size, struct ked
         return err;
     }
     struct kedgei_key key = kedgei_key_index(size);
-    err = kedge_kv_get(tx, KEDGE_KV_HEAD, kedgei_key_view(&key), ret_note);
+    struct kedge_buf room KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_view note;
+    kedge_buf_init(&room, KEDGE_CHECKPOINT_MAX);
+    err = kedge_kv_peek(tx, KEDGE_KV_HEAD, kedgei_key_view(&key), &note);
+    err = err ? err : kedge_head_load(kedge_view_str(l->origin), size, note, &room, &note);
+    err = err ? err : kedge_buf_reserve(ret_note, note.len);
+    if (!err) {
+        kedge_buf_put(ret_note, note.ptr, note.len);
+    }
     kedge_kv_abort(tx);
     return noting(l, err);
+}
+
+int kedgei_head_put(const struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t size,
+                    struct kedge_view note, uint64_t *io_count)
+{
+    struct kedgei_key key = kedgei_key_index(size);
+    struct kedge_buf room KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_view old;
+    kedge_buf_init(&room, KEDGE_CHECKPOINT_MAX);
+    int err = kedge_kv_peek(tx, KEDGE_KV_HEAD, kedgei_key_view(&key), &old);
+    if (err && err != KEDGE_E_NOT_FOUND) {
+        return err;
+    }
+    *io_count += err == KEDGE_E_NOT_FOUND;
+    if (l->forms == KEDGE_FORMS_SHORT) {
+        note = kedgei_head_store(kedge_view_str(l->origin), size, note, &room);
+    }
+    return kedge_kv_put(tx, KEDGE_KV_HEAD, kedgei_key_view(&key), note, KEDGE_KV_PUT);
 }
 
 int kedgei_peek_entry(const struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t index,

@@ -143,3 +143,45 @@ int kedgei_pointer_check(struct kedge_kv_tx *tx, struct kedge_view key, struct k
     *ret_index = index;
     return KEDGE_OK;
 }
+
+/* ---- the state record ---- */
+
+int kedgei_state_read(struct kedge_kv_tx *tx, struct kedgei_state *ret)
+{
+    struct kedge_view value;
+    int err = kedge_kv_peek(tx, KEDGE_KV_META, kedge_view_str("state"), &value);
+    if (err) {
+        return err == KEDGE_E_NOT_FOUND ? KEDGE_E_CORRUPT : err;
+    }
+    struct kedge_reader r = kedge_reader_of(value);
+    struct kedge_view root = kedge_read_bytes(&r, KEDGE_HASH_LEN);
+    struct kedgei_state state;
+    state.idem_count = kedge_read_u64(&r);
+    state.ref_count = kedge_read_u64(&r);
+    state.head_count = kedge_read_u64(&r);
+    if (r.failed || kedge_frontier_decode(r.rest, &state.frontier)) {
+        return KEDGE_E_CORRUPT;
+    }
+    kedge_frontier_root(&state.frontier, &state.root);
+    if (!kedge_view_eq(root, kedge_view_of(state.root.b, KEDGE_HASH_LEN))) {
+        return KEDGE_E_CORRUPT;
+    }
+    *ret = state;
+    return KEDGE_OK;
+}
+
+int kedgei_state_write(struct kedge_kv_tx *tx, const struct kedgei_state *state)
+{
+    struct kedge_buf b;
+    kedge_buf_init(&b, 4096);
+    kedge_buf_put(&b, state->root.b, KEDGE_HASH_LEN);
+    kedge_buf_put_u64(&b, state->idem_count);
+    kedge_buf_put_u64(&b, state->ref_count);
+    kedge_buf_put_u64(&b, state->head_count);
+    kedge_frontier_encode(&state->frontier, &b);
+    int err =
+        b.err ? b.err
+              : kedge_kv_put(tx, KEDGE_KV_META, kedge_view_str("state"), kedge_buf_view(&b), KEDGE_KV_PUT);
+    kedge_buf_deinit(&b);
+    return err;
+}

@@ -20,7 +20,7 @@ enum {
 /* ---- the damaged store ---- */
 
 struct salvage {
-    const char *store;
+    const char *store, *origin;
     uint64_t from, to;
 };
 
@@ -57,7 +57,7 @@ static int salvage_entries(void *arg, struct kedge_buf *ret_out, struct kedge_di
 /* Entries [from, to) of the damaged store into out, as above; what cannot be read is empty. */
 static int salvage(const struct kedgei_rebuild *b, uint64_t from, uint64_t to, struct kedge_buf *out)
 {
-    struct salvage s = {b->store, from, to};
+    struct salvage s = {b->store, b->r->origin, from, to};
     kedge_buf_clear(out);
     int err = kedge_store_guarded(salvage_entries, &s, STRETCH_MS, out, NULL);
     if (!err || err == KEDGE_E_NOMEM) {
@@ -66,7 +66,7 @@ static int salvage(const struct kedgei_rebuild *b, uint64_t from, uint64_t to, s
     kedge_buf_clear(out);
     for (uint64_t i = from; i < to && out->err == KEDGE_OK; i++) {
         size_t start = out->len;
-        s = (struct salvage){b->store, i, i + 1};
+        s = (struct salvage){b->store, b->r->origin, i, i + 1};
         err =
             to - from > 1 ? kedge_store_guarded(salvage_entries, &s, STRETCH_MS, out, NULL) : KEDGE_E_CORRUPT;
         if (err) {
@@ -80,11 +80,22 @@ static int salvage(const struct kedgei_rebuild *b, uint64_t from, uint64_t to, s
 /* ---- checkpoints, wherever they are ---- */
 
 /* u64 size, u32 length, note: as many as fit. */
-static int put_note(void *arg, struct kedge_view key, struct kedge_view note)
+struct notes {
+    struct kedge_view origin;
+    struct kedge_buf *out, room;
+};
+
+static int put_note(void *arg, struct kedge_view key, struct kedge_view stored)
 {
-    struct kedge_buf *out = arg;
-    if (key.len != 8 || note.len > KEDGE_NOTE_MAX) {
+    struct notes *n = arg;
+    struct kedge_buf *out = n->out;
+    struct kedge_view note;
+    if (key.len != 8 || stored.len > KEDGE_NOTE_MAX) {
         return KEDGE_OK;
+    }
+    int err = kedge_head_load(n->origin, kedge_load_be64(key.ptr), stored, &n->room, &note);
+    if (err) {
+        return err == KEDGE_E_NOMEM ? err : KEDGE_OK;
     }
     if (out->len + key.len + sizeof(uint32_t) + note.len > NOTES_BYTES) {
         return KEDGE_E_FULL;
@@ -96,16 +107,19 @@ static int put_note(void *arg, struct kedge_view key, struct kedge_view note)
 }
 
 /* Those of size `from` and above. */
-static int read_notes(struct kedge_kv *kv, uint64_t from, struct kedge_buf *out, struct kedge_diag *d)
+static int read_notes(struct kedge_kv *kv, const char *origin, uint64_t from, struct kedge_buf *out,
+                      struct kedge_diag *d)
 {
+    struct notes n = {.origin = kedge_view_str(origin), .out = out};
     struct kedgei_key least = kedgei_key_index(from);
     struct kedge_kv_tx *tx;
+    kedge_buf_init(&n.room, KEDGE_NOTE_MAX);
     int err = kedge_kv_begin(kv, false, &tx, d);
     if (!err) {
-        err =
-            kedge_kv_scan(tx, KEDGE_KV_HEAD, kedge_view_of(NULL, 0), kedgei_key_view(&least), put_note, out);
+        err = kedge_kv_scan(tx, KEDGE_KV_HEAD, kedge_view_of(NULL, 0), kedgei_key_view(&least), put_note, &n);
         kedge_kv_abort(tx);
     }
+    kedge_buf_deinit(&n.room);
     return err == KEDGE_E_FULL ? KEDGE_OK : err;
 }
 
@@ -114,13 +128,13 @@ static int salvage_notes(void *arg, struct kedge_buf *ret_out, struct kedge_diag
     const struct salvage *s = arg;
     struct kedge_kv *kv;
     int err = kedge_kv_lmdb_open(s->store, &salvage_options, &kv, d);
-    err = err ? err : read_notes(kv, s->from, ret_out, d);
+    err = err ? err : read_notes(kv, s->origin, s->from, ret_out, d);
     return err == KEDGE_E_CORRUPT ? KEDGE_OK : err; /* up to the first that cannot be read */
 }
 
 static int read_notes_here(const struct kedgei_rebuild *b, uint64_t from, struct kedge_buf *out)
 {
-    struct salvage s = {b->store, from, 0};
+    struct salvage s = {b->store, b->r->origin, from, 0};
     int err = kedge_store_guarded(salvage_notes, &s, STRETCH_MS, out, NULL);
     if (err && err != KEDGE_E_NOMEM) {
         kedge_buf_clear(out); /* then there are none */
@@ -138,7 +152,8 @@ static int walk_notes(const struct kedgei_rebuild *b, bool in_copy, uint64_t fro
     int err = KEDGE_OK;
     for (bool more = true; more && !err;) {
         kedge_buf_clear(&notes);
-        err = in_copy ? read_notes(b->copy->kv, from, &notes, NULL) : read_notes_here(b, from, &notes);
+        err = in_copy ? read_notes(b->copy->kv, b->r->origin, from, &notes, NULL)
+                      : read_notes_here(b, from, &notes);
         struct kedge_reader r = kedge_reader_of(kedge_buf_view(&notes));
         more = false;
         while (!err && r.rest.len > 0) {
@@ -392,6 +407,7 @@ static int put_head(struct filling *f, const struct kedgei_rebuild *b, const str
         || !kedge_hash_eq(&root, &checkpoint.root)) {
         return KEDGE_OK;
     }
+    note = kedgei_head_store(kedge_view_str(b->r->origin), size, note, &f->stored);
     int err = kedge_kv_put(f->tx, KEDGE_KV_HEAD, kedgei_key_view(&key), note, KEDGE_KV_PUT_IF_ABSENT);
     f->state.head_count += err == KEDGE_OK;
     return err == KEDGE_E_EXISTS ? KEDGE_OK : err;
@@ -455,7 +471,7 @@ int kedgei_rebuild_into(struct kedgei_rebuild *b, const char *dir, struct kedge_
     struct walk w = {.b = b, .reterr = &d, .take = put_entry, .arg = f};
     kedge_buf_init(&f->key, KEDGE_IDEM_KEY_MAX);
     kedge_buf_init(&f->stored, KEDGE_ENTRY_STORED_MAX);
-    f->packer = kedge_entry_packer_new();
+    f->packer = kedge_entry_packer_new(KEDGE_FORMS_SHORT);
     int err = make_empty(b, dir, f, &d);
     if (!err) {
         err = walk_all(&w);

@@ -61,13 +61,14 @@ static int put(struct kedge_ledger *l, struct kedge_kv_tx *tx, const struct kedg
 {
     uint64_t base = state->frontier.size - count;
     int err = KEDGE_OK;
-    struct kedge_entry_packer *packer = l->packs ? kedge_entry_packer_new() : NULL;
+    const bool has_forms = l->forms != KEDGE_FORMS_AS_IS;
+    struct kedge_entry_packer *packer = has_forms ? kedge_entry_packer_new(l->forms) : NULL;
     struct kedge_buf stored;
     kedge_buf_init(&stored, KEDGE_ENTRY_STORED_MAX);
     for (size_t i = 0; i < count && !err; i++) {
         struct kedgei_key key = kedgei_key_index(base + i);
         struct kedge_view entry = entries[i].entry;
-        if (l->packs && entry.len > 0) {
+        if (has_forms && entry.len > 0) {
             err = kedge_entry_store(packer, entry, &stored);
             entry = kedge_buf_view(&stored);
         }
@@ -77,12 +78,7 @@ static int put(struct kedge_ledger *l, struct kedge_kv_tx *tx, const struct kedg
     kedge_buf_deinit(&stored);
     err = err ? err : kedgei_tiles_append(tx, base, l->leaves, count);
     if (!err && note.len > 0) {
-        struct kedgei_key key = kedgei_key_index(state->frontier.size);
-        struct kedge_view old;
-        int found = kedge_kv_peek(tx, KEDGE_KV_HEAD, kedgei_key_view(&key), &old);
-        state->head_count += found == KEDGE_E_NOT_FOUND;
-        err = found == KEDGE_OK || found == KEDGE_E_NOT_FOUND ? KEDGE_OK : found;
-        err = err ? err : kedge_kv_put(tx, KEDGE_KV_HEAD, kedgei_key_view(&key), note, KEDGE_KV_PUT);
+        err = kedgei_head_put(l, tx, state->frontier.size, note, &state->head_count);
     }
     err = err ? err : kedgei_state_write(tx, state);
     return err == KEDGE_E_EXISTS ? KEDGE_E_CORRUPT : err;

@@ -28,8 +28,7 @@ def main():
                    main_size=record.main.size, main_root=record.main.tree.root(record.main.size).hex())
         if args.replay:
             replay = Replay(record)
-            out.update(made_again=replay.models, replay_digest=sha256("".join(replay.done).encode()),
-                       not_made_again=replay.skipped)
+            out.update(made_again=replay.models, replay_digest=sha256("".join(replay.done).encode()), not_made_again=replay.skipped)
     except Bad as error:
         out, code = {"holds": False, "finding": str(error)}, 1
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, zlib.error) as error:
@@ -46,8 +45,7 @@ def tell(out):
     text = [f"{out['entries']} entries of {out['tenants']} ledgers and the main chain are consistent and signed, "
             f"up to size {out['main_size']} of the main chain."]
     if "made_again" in out:
-        text.append(f"{out['made_again']} models and directions were made again, bit for bit "
-                    f"(their digests: {out['replay_digest'][:16]}…).")
+        text.append(f"{out['made_again']} models and directions were made again, bit for bit (their digests: {out['replay_digest'][:16]}…).")
         text += [f"Not made again: {line}." for line in out["not_made_again"]]
     return "\n".join(text)
 

@@ -9,6 +9,7 @@
 
 #include "chain/log/checkpoint.h"
 #include "chain/log/dsse.h"
+#include "chain/store/entry_form.h"
 #include "common/base/mem.h"
 
 static void root_is(struct kedge_ledger *l, uint64_t size, const char *hex)
@@ -249,7 +250,7 @@ START_TEST(a_ledger_of_the_program_before)
     struct fixture f;
     struct kedge_diag d = {0};
     struct kedge_kv_tx *tx;
-    static const char *const schemas[] = {"kedge ledger 1", "kedge ledger 4", "kedge ledger 1 "};
+    static const char *const schemas[] = {"kedge ledger 1", "kedge ledger 5", "kedge ledger 1 "};
     fixture_init(&f);
     f.kv = new_kv(&f, _i);
     fixture_must_open(&f, true);
@@ -311,6 +312,84 @@ START_TEST(a_ledger_of_before_entries_were_packed)
     ck_assert(kedge_view_eq(stored, kedge_buf_view(&envelope)));
     kedge_kv_abort(tx);
     kedge_buf_deinit(&envelope);
+    fixture_deinit(&f);
+}
+END_TEST
+
+/* Its statements are packed with the words of then, and its checkpoints are as they are, those that come now,
+ * too.
+ */
+START_TEST(a_ledger_of_before_checkpoints_were_short)
+{
+    struct fixture f;
+    struct kedge_diag d = {0};
+    struct kedge_kv_tx *tx = begin_closed(&f, _i);
+    struct kedge_view stored;
+    struct kedge_buf note;
+    ck_assert_int_eq(kedge_kv_put(tx, KEDGE_KV_META, kedge_view_str("schema"),
+                                  kedge_view_str("kedge ledger 3"), KEDGE_KV_PUT),
+                     KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_put(tx, KEDGE_KV_META, kedge_view_str("words"),
+                                  kedge_entry_words(KEDGE_FORMS_PACKED), KEDGE_KV_PUT),
+                     KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_commit(tx, &d), KEDGE_OK);
+    fixture_must_open(&f, false);
+    struct kedge_buf envelope;
+    struct kedge_key_pair key;
+    kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_key_generate(&key);
+    ck_assert_int_eq(
+        kedge_dsse_build(KEDGE_DSSE_IN_TOTO,
+                         kedge_view_str("{\"_type\":\"https://in-toto.io/Statement/v1\",\"subject\":[]}"),
+                         &key, &envelope),
+        KEDGE_OK);
+    struct kedge_ledger_append a = {.entry = kedge_buf_view(&envelope)};
+    ck_assert_int_eq(kedge_ledger_append(f.l, &a, 1, NULL, NULL, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_ledger_flush(f.l, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_ledger_checkpoint_at(f.l, 1, &note), KEDGE_OK);
+    check_is_clean(f.l);
+    ck_assert_int_eq(kedge_kv_begin(f.kv, false, &tx, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_peek(tx, KEDGE_KV_ENTRY, kedge_view_of("\0\0\0\0\0\0\0\0", 8), &stored),
+                     KEDGE_OK);
+    ck_assert(stored.len < envelope.len && stored.ptr[0] == 1);
+    ck_assert_int_eq(kedge_kv_peek(tx, KEDGE_KV_HEAD, kedge_view_of("\0\0\0\0\0\0\0\1", 8), &stored),
+                     KEDGE_OK);
+    ck_assert(kedge_view_eq(stored, kedge_buf_view(&note)));
+    kedge_kv_abort(tx);
+    kedge_buf_deinit(&note);
+    kedge_buf_deinit(&envelope);
+    fixture_deinit(&f);
+}
+END_TEST
+
+/* A new one has of each checkpoint what differs, and gives out the note. */
+START_TEST(checkpoints_are_short)
+{
+    struct fixture f;
+    struct kedge_diag d = {0};
+    struct kedge_kv_tx *tx;
+    struct kedge_view stored;
+    struct kedge_buf note, again;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_buf_init(&again, KEDGE_NOTE_MAX);
+    fixture_init(&f);
+    f.kv = new_kv(&f, _i);
+    fixture_must_open(&f, true);
+    struct kedge_ledger_append a = {.entry = kedge_view_str("an entry")};
+    ck_assert_int_eq(kedge_ledger_append(f.l, &a, 1, NULL, NULL, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_ledger_checkpoint_at(f.l, 1, &note), KEDGE_OK); /* from memory */
+    ck_assert_int_eq(kedge_ledger_append(f.l, &a, 1, NULL, NULL, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_ledger_checkpoint_at(f.l, 1, &again), KEDGE_OK); /* from the store */
+    ck_assert(kedge_view_eq(kedge_buf_view(&note), kedge_buf_view(&again)));
+    check_is_clean(f.l);
+    ck_assert_int_eq(kedge_kv_begin(f.kv, false, &tx, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_peek(tx, KEDGE_KV_HEAD, kedge_view_of("\0\0\0\0\0\0\0\1", 8), &stored),
+                     KEDGE_OK);
+    ck_assert_uint_eq(stored.len, 101);
+    kedge_kv_abort(tx);
+    kedge_buf_deinit(&again);
+    kedge_buf_deinit(&note);
     fixture_deinit(&f);
 }
 END_TEST
@@ -415,6 +494,8 @@ int main(void)
     tcase_add_loop_test(t, reopening_signs_the_same_bytes, 0, 3);
     tcase_add_loop_test(t, a_ledger_of_the_program_before, 0, 3);
     tcase_add_loop_test(t, a_ledger_of_before_entries_were_packed, 0, 3);
+    tcase_add_loop_test(t, a_ledger_of_before_checkpoints_were_short, 0, 3);
+    tcase_add_loop_test(t, checkpoints_are_short, 0, 3);
     tcase_add_loop_test(t, words_are_those_of_this_form, 0, 3);
     tcase_add_loop_test(t, survives_lack_of_memory, 0, 2);
     tcase_add_loop_test(t, readers_beside_the_writer, 0, 2);

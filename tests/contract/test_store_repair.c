@@ -178,24 +178,29 @@ static void overwrite(uint64_t from, uint64_t to, uint64_t seed)
     close(fd);
 }
 
-/* Turns a byte within each place of `text` in the file, outdated copies and keys included. */
-static void flip_text(const char *text)
+/* Turns the byte at `offset` from each place of `bytes` in the file, outdated copies and keys included. */
+static void flip_after(const void *bytes, size_t len, size_t offset)
 {
     struct kedge_buf b;
-    size_t len = strlen(text), found = 0;
+    size_t found = 0;
     kedge_buf_init(&b, 64 << 20);
     ck_assert_int_eq(kedge_file_read(store_file, &b, NULL), KEDGE_OK);
     int fd = open(store_file, O_RDWR);
-    for (size_t at = 0; at + len <= b.len; at++) {
-        if (memcmp(b.ptr + at, text, len) == 0) {
-            uint8_t byte = b.ptr[at + 1] ^ 4;
-            ck_assert_int_eq(pwrite(fd, &byte, 1, (off_t)at + 1), 1);
+    for (size_t at = 0; at + len + offset <= b.len; at++) {
+        if (memcmp(b.ptr + at, bytes, len) == 0) {
+            uint8_t byte = b.ptr[at + offset] ^ 4;
+            ck_assert_int_eq(pwrite(fd, &byte, 1, (off_t)(at + offset)), 1);
             found++;
         }
     }
     close(fd);
     ck_assert_uint_gt(found, 0);
     kedge_buf_deinit(&b);
+}
+
+static void flip_text(const char *text)
+{
+    flip_after(text, strlen(text), 1);
 }
 
 static void damage(int kind)
@@ -209,8 +214,8 @@ static void damage(int kind)
     case 1: /* an idempotency key */
         flip_text("key-entry-77");
         break;
-    case 2: /* a checkpoint */
-        flip_text(ORIGIN "\n50\n");
+    case 2:                                          /* a checkpoint */
+        flip_after("\0\0\0\0\0\0\0\x32\x01", 9, 12); /* its key, its form: within the root */
         break;
     case 3: /* the first two pages */
         overwrite(0, 2 * PAGE, 1);

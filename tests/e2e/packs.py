@@ -85,13 +85,15 @@ def blobs(folder):
 def packed(store):
     """(offset, stored bytes, entry) of every packed entry in the file of a ledger's store, on freed pages, too."""
     data, words = (store / "data.mdb").read_bytes(), Lmdb(store).table("meta").get(b"words")
-    for match in re.finditer(rb"\x01(?=.{4}[\x01-\x10])", data, re.DOTALL) if words else []:
+    for match in re.finditer(rb"\x02(?=.{4}[\x01-\x10])", data, re.DOTALL) if words else []:
         at = match.start() + 6 + 96 * data[match.start() + 5]
         size, reader = int.from_bytes(data[at:at + 2], "big"), zlib.decompressobj(-12, zdict=words)
+        start = at + 3 + 32 * int.from_bytes(data[at + 2:at + 3], "big")
+        stream = data[start:start + 2 * size + 64]
         try:
-            payload = reader.decompress(data[at + 2:at + 2 + 2 * size + 64], size + 1)
+            text = reader.decompress(stream, size + 1)
         except zlib.error:
             continue
-        stored = data[match.start():at + 2 + len(data[at + 2:at + 2 + 2 * size + 64]) - len(reader.unused_data)]
-        if reader.eof and len(payload) == size > 0 and zlib.crc32(stored[5:]) == int.from_bytes(stored[1:5], "big"):
+        stored = data[match.start():start + len(stream) - len(reader.unused_data)]
+        if reader.eof and 0 < len(text) <= size and zlib.crc32(stored[5:]) == int.from_bytes(stored[1:5], "big"):
             yield match.start(), stored, unpack(stored, words)

@@ -13,7 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     kedge_buf_init(&stored, KEDGE_ENTRY_STORED_MAX);
     if (kedge_entry_load(kedge_view_of(data, len), &room, &entry) == KEDGE_OK && entry.len > 0
         && entry.len <= KEDGE_ENTRY_MAX) {
-        struct kedge_entry_packer *packer = kedge_entry_packer_new();
+        struct kedge_entry_packer *packer =
+            kedge_entry_packer_new((len & 1) ? KEDGE_FORMS_SHORT : KEDGE_FORMS_PACKED);
         KEDGE_ASSERT(kedge_entry_store(packer, entry, &stored) == KEDGE_OK);
         KEDGE_ASSERT(stored.len <= entry.len + 1);
         KEDGE_ASSERT(kedge_entry_load(kedge_buf_view(&stored), &again, &loaded) == KEDGE_OK);

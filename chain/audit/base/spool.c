@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "chain/store/blob/guard.h"
+#include "chain/store/checkpoint_form.h"
 #include "chain/store/entry_form.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
@@ -26,7 +27,8 @@ struct child {
     int fd;
     struct kedge_buf out;      /* on its way into the file */
     struct kedge_buf withheld; /* indexes of entries that are not there */
-    struct kedge_buf room;     /* of an entry */
+    struct kedge_buf room;     /* of an entry, of a checkpoint */
+    struct kedge_view origin;
     bool is_copy;
     uint64_t size; /* of the log as this handle sees it; a writer may be ahead */
     char kind;
@@ -69,12 +71,13 @@ static int put_numbered(void *arg, struct kedge_view key, struct kedge_view valu
         kedge_buf_put_u64(&c->withheld, number);
         return c->withheld.len > c->what->most ? KEDGE_E_CORRUPT : c->withheld.err;
     }
-    struct kedge_view entry;
-    int form = c->kind == 'e' ? kedge_entry_load(value, &c->room, &entry) : KEDGE_E_NOT_FOUND;
+    struct kedge_view whole;
+    int form = c->kind == 'e' ? kedge_entry_load(value, &c->room, &whole)
+                              : kedge_head_load(c->origin, number, value, &c->room, &whole);
     if (form == KEDGE_E_NOMEM) {
         return form;
     }
-    value = form == KEDGE_OK ? entry : value; /* damaged: what is there does not have the leaf hash */
+    value = form == KEDGE_OK ? whole : value; /* damaged: no leaf hash, no signature is over what is there */
     c->entries += c->kind == 'e';
     c->heads += c->kind == 'h';
     return put_record(c, c->kind, number, value);
@@ -123,6 +126,7 @@ static int put_records(struct child *c, struct kedge_state_log *log, bool damage
     struct kedge_diag ignored;
     struct kedge_kv_tx *tx = NULL;
     int err = kedge_kv_begin(log->kv, false, &tx, &ignored);
+    c->origin = kedge_view_str(kedge_ledger_origin(log->ledger));
     c->kind = 'e';
     err = err ? err : kedge_kv_scan(tx, KEDGE_KV_ENTRY, all, all, put_numbered, c);
     c->kind = 'h';

@@ -4,6 +4,7 @@ import base64
 import functools
 import hashlib
 import json
+import re
 import struct
 import zlib
 
@@ -52,15 +53,10 @@ def read_checkpoint(note, vkey):
     text, _, lines = note.partition("\n\n")
     rows = text.split("\n")
     need(len(rows) >= 3 and rows[0] == vkey.name, "a checkpoint of", rows[0], "where one of", vkey.name, "is expected")
-    signed = False
-    for line in lines.split("\n"):
-        if not line.startswith(f"\u2014 {vkey.name} "):
-            continue
-        raw = base64.b64decode(line.rsplit(" ", 1)[1], validate=True)
-        if raw[:4] == vkey.id:
-            need(verify(vkey.key, text.encode() + b"\n", raw[4:]), "checkpoint of", vkey.name, "has a bad signature")
-            signed = True
-    need(signed, "checkpoint of", vkey.name, "is not signed by its log")
+    signatures = [base64.b64decode(line.rsplit(" ", 1)[1], validate=True) for line in lines.split("\n") if line.startswith(f"\u2014 {vkey.name} ")]
+    own = [raw[4:] for raw in signatures if raw[:4] == vkey.id]
+    need(own, "checkpoint of", vkey.name, "is not signed by its log")
+    need(all(verify(vkey.key, text.encode() + b"\n", raw) for raw in own), "checkpoint of", vkey.name, "has a bad signature")
     need(rows[1].isdigit() and str(int(rows[1])) == rows[1], "checkpoint of", vkey.name, "has no size")
     return int(rows[1]), base64.b64decode(rows[2], validate=True)
 
@@ -70,13 +66,21 @@ def spell(payload, signatures):
     return json.dumps({"payload": base64.b64encode(payload).decode(), "payloadType": TYPE, "signatures": [
         {"keyid": k, "sig": base64.b64encode(s).decode()} for k, s in signatures]}, separators=(",", ":")).encode()
 
+def note_of(origin, size, parts):
+    """The signed checkpoint of root (32), key id (4) and signature (64)."""
+    return f"{origin}\n{size}\n{base64.b64encode(parts[:32]).decode()}\n\n\u2014 {origin} {base64.b64encode(parts[32:]).decode()}\n".encode()
+
 def unpack(stored, words):
-    """The entry that lies so in the table: as it is, or a packed envelope."""
-    if stored[:1] != b"\1":
+    """The entry that lies so in the table: as it is, a packed envelope (1; 2: its digests apart), or a tenant's checkpoint (3)."""
+    if stored[:1] not in (b"\1", b"\2", b"\3"):
         return stored[stored[:1] == b"\0":]
     need(zlib.crc32(stored[5:]) == int.from_bytes(stored[1:5], "big"), "a packed entry has another checksum")
+    if stored[0] == 3:
+        return stored[5:37] + note_of(stored[145:].decode(), int.from_bytes(stored[137:145], "big"), stored[37:137])
     at = 6 + 96 * stored[5]
-    payload = zlib.decompressobj(-12, zdict=words).decompress(stored[at + 2:], 65536)
+    digests = stored[at + 3:at + 3 + 32 * stored[at + 2]].hex().encode() if stored[0] == 2 else b""
+    text = zlib.decompressobj(-12, zdict=words).decompress(stored[at + 2 + (stored[0] == 2) + len(digests) // 2:], 65536)
+    payload = re.sub(rb"[\1-\37]", lambda byte: digests[64 * byte[0][0] - 64:64 * byte[0][0]], text)
     return spell(payload, [(stored[i:i + 32].hex(), stored[i + 32:i + 96]) for i in range(6, at, 96)])
 
 class Entry:
@@ -110,8 +114,9 @@ class Log:
     def __init__(self, name, folder, vkey):
         self.name, self.vkey = name, vkey
         store = Lmdb(folder)
-        meta, table, heads = store.table("meta"), store.table("entry"), store.table("head")
-        need(meta.get(b"schema") in (b"kedge ledger 2", b"kedge ledger 3"), name, "has ledger schema", meta.get(b"schema"))
+        meta, table = store.table("meta"), store.table("entry")
+        heads = {key: note_of(vkey.name, int.from_bytes(key, "big"), note[1:]) if note[:1] == b"\1" else note for key, note in store.table("head").items()}
+        need(meta.get(b"schema") in [b"kedge ledger %d" % n for n in (2, 3, 4)], name, "has ledger schema", meta.get(b"schema"))
         need(meta[b"origin"] == vkey.name.encode() and meta[b"key"] == vkey.key, name, "is of another origin or key")
         need(b"copy" not in meta, name, "is a copy that withholds entries; this program reads whole logs")
         self.raw = [unpack(table[struct.pack(">Q", i)], meta.get(b"words", b"")) for i in range(len(table))]

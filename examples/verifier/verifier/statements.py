@@ -60,8 +60,7 @@ def fits(kind, value):
     if ":" not in kind:
         return isinstance(value, list) and all(fits(kind[1:-1], v) for v in value) and ascending(value)
     rows = fields_of(kind[1:-1].split(","))
-    return isinstance(value, list) and all(isinstance(v, dict) and has_fields(rows, v) for v in value) and ascending(
-        [v[rows[0][0]] for v in value])
+    return isinstance(value, list) and all(isinstance(v, dict) and has_fields(rows, v) for v in value) and ascending([v[rows[0][0]] for v in value])
 
 def ascending(values):
     return all(a < b for a, b in zip(values, values[1:]))

@@ -276,8 +276,9 @@ static void flip_statements(struct target *t)
     for (size_t i = 16; i + 8 < t->size; i++) { /* lengths of value and key, key, value, as LMDB has them */
         size_t len = t->map[i - 16] | (size_t)t->map[i - 15] << 8;
         struct kedge_view entry, stored = kedge_view_of(t->map + i, len);
-        if (t->map[i] == 1 && t->map[i - 10] == 8 && t->map[i - 9] == 0 && len > 0 && len <= t->size - i
-            && kedge_entry_load(stored, &room, &entry) == KEDGE_OK && statements++ % STATEMENT_STRIDE == 0) {
+        if (t->map[i] >= 1 && t->map[i] <= 3 && t->map[i - 10] == 8 && t->map[i - 9] == 0 && len > 0
+            && len <= t->size - i && kedge_entry_load(stored, &room, &entry) == KEDGE_OK
+            && statements++ % STATEMENT_STRIDE == 0) {
             t->map[i + len / 2] ^= 4;
             missed += !is_found();
             t->map[i + len / 2] ^= 4;
