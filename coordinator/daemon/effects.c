@@ -45,8 +45,9 @@ static void send_task(struct kedge_host *h, const struct kedge_coord_effect *fx)
     }
     t->base_len = job->model_len;
     t->update_len = job->update_len;
-    if (fx->kind == KEDGE_TASK_TRAIN && job->control_len > 0 && !kedge_hash_is_zero(&job->states[0])) {
-        t->control = kedge_view_of(job->states[0].b, sizeof job->states[0].b);
+    if (fx->kind == KEDGE_TASK_TRAIN && job->control_len > 0
+        && !kedge_hash_is_zero(&job->at.group[0].server_state)) {
+        t->control = kedge_view_of(job->at.group[0].server_state.b, KEDGE_HASH_LEN);
         t->control_len = job->control_len;
     }
     t->classes = kedge_view_of(job->classes, kedge_class_names_len(job->classes));

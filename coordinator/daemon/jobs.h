@@ -9,6 +9,7 @@
 #include "coordinator/daemon/rounds/troubles.h"
 #include "crypto/hash.h"
 #include "job/job_spec.h"
+#include "round/state.h"
 
 struct kedge_host;
 struct kedge_main_batch;
@@ -17,11 +18,6 @@ struct kedge_round_result;
 enum {
     KEDGE_HISTORY_MAX = 4096
 }; /* rounds that `job show` can tell of a job that runs; older ones are in the record */
-
-/* A site's last accepted update and the model that it is from; zero: none so far. */
-struct kedge_trained {
-    struct kedge_hash update, base;
-};
 
 struct kedge_job {
     bool used;
@@ -50,21 +46,10 @@ struct kedge_job {
     uint64_t created_ms;
     char token_hash[KEDGE_HASH_HEX_LEN + 1]; /* of the submit token, "" without */
     bool *joined;                            /* by tenant handle, KEDGE_TENANTS_MAX */
-    uint32_t model_count; /* after the last closed round; of an ended job the released ones */
-    struct kedge_hash models[KEDGE_GROUPS_MAX];
-    struct kedge_hash directions[KEDGE_GROUPS_MAX];
-    struct kedge_hash made[KEDGE_GROUPS_MAX]; /* with which groups were made, zero: `directions` */
-    uint32_t split_of[KEDGE_GROUPS_MAX], merged_into[KEDGE_GROUPS_MAX]; /* as the last step says */
-    bool kept; /* restart: the last step left groups as they were though new ones were due */
-    struct kedge_hash states[KEDGE_GROUPS_MAX]; /* of the server's optimiser, after the last closed round;
-                                                   zero: it begins */
-    struct kedge_hash *pretrain;                /* per site: digest of its accepted pre-training update */
-    struct kedge_hash *grouped_by; /* per site: that by which its last group-assigned gave its group */
-    struct kedge_trained *trained; /* per site, what it trained last; NULL where no group follows from that */
-    uint64_t since[KEDGE_GROUPS_MAX]; /* edges: what was added up for each since they met, up to the last
-                                         closed round */
-    uint32_t round;                   /* of the open or last round */
-    bool has_refusals;                /* stored by this process, of refused_round */
+    struct kedge_round_state at;    /* after the last closed round; of an ended job the released models */
+    struct kedge_round_site *sites; /* by handle: by, last_update, last_base; the rest is the core's */
+    uint32_t round;                 /* of the open or last round */
+    bool has_refusals;              /* stored by this process, of refused_round */
     uint32_t refused_round;
     struct kedge_round_history *history; /* ring of KEDGE_HISTORY_MAX by round; open rounds, too */
     struct kedge_round_result *result;   /* between ROUND_COMPUTED and the durable close */

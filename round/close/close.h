@@ -16,6 +16,7 @@
 #include "coordinator/core/coord.h"
 #include "round/aggregate.h"
 #include "round/close/decision.h"
+#include "round/state.h"
 
 /* What CLOSE_ROUND computed and MAIN_ROUND_CLOSED records. */
 struct kedge_round_result {
@@ -102,10 +103,8 @@ struct kedge_close {
     const struct kedge_layout *layout; /* of the model */
     int32_t limit;                     /* largest |q| of an update */
     struct kedge_hash initial;         /* the model of pre-trainings */
-    /* Begins with round, kind, groups, before, directions, state_before, since and, unless groups are made,
-     * made and merged_into. */
-    struct kedge_round_result *result;
-    struct kedge_close_input *inputs; /* in site order */
+    struct kedge_round_result *result; /* begun by kedge_close_begin */
+    struct kedge_close_input *inputs;  /* in site order */
     size_t input_count;
     struct kedge_close_other *others;
     size_t other_count;
@@ -113,6 +112,16 @@ struct kedge_close {
     uint64_t divisor[KEDGE_GROUPS_MAX];
     struct kedge_diag *d;
 };
+
+/* What the close begins with of what is known between rounds; ret: round, kind and kept are set. */
+void kedge_close_begin(const struct kedge_round_state *state, struct kedge_round_result *ret);
+/* What is known after it. */
+void kedge_close_end(const struct kedge_round_result *r, struct kedge_round_state *io);
+/* The group of a site that a fold of the record leaves undecided (round/fold.h); state: after that close. */
+KEDGE_NODISCARD int kedge_close_follow(const struct kedge_close_host *host, const struct kedge_layout *layout,
+                                       const struct kedge_round_state *state, uint32_t site,
+                                       const struct kedge_round_site *row, uint32_t *ret_group,
+                                       struct kedge_diag *d);
 
 /* What input lists say is known as soon as a round of training is weighed, for which no statements and files
  * are read. */

@@ -81,7 +81,7 @@ static struct kedge_close_host files_of(struct kedgei_protocol *p)
 static int find_last(struct kedgei_protocol *p, uint32_t site, uint32_t *ret_group)
 {
     const struct kedgei_trained *last = &p->trained[site];
-    const bool begins = kedge_hash_is_zero(&last->update), first = p->last.r.groups == 0;
+    const bool begins = kedge_hash_is_zero(&last->update);
     struct kedge_digest base = begins ? p->initial : kedgei_protocol_digest(&last->base);
     struct kedge_digest update = kedgei_protocol_digest(&last->update);
     char base_path[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
@@ -91,7 +91,7 @@ static int find_last(struct kedgei_protocol *p, uint32_t site, uint32_t *ret_gro
     kedgei_files_path(&p->files, &base, base_path);
     kedgei_protocol_at(p, &update, path, &at);
     for (uint32_t g = 0; g < p->job.groups; g++) {
-        struct kedge_digest model = first ? p->begin[g] : kedgei_protocol_digest(&p->last.r.after[g]);
+        struct kedge_digest model = kedgei_protocol_digest(&p->at.group[g].model);
         models[g] = paths[g];
         kedgei_files_path(&p->files, &model, paths[g]);
     }
@@ -104,9 +104,13 @@ int kedgei_protocol_nearest(void *arg, uint32_t site, const struct kedge_digest 
     struct kedgei_protocol *p = arg;
     const struct kedge_close_host files = files_of(p);
     struct kedge_hash hash = update ? kedgei_protocol_hash(update) : (struct kedge_hash){{0}};
+    struct kedge_hash directions[KEDGE_GROUPS_MAX];
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+        directions[g] = p->at.group[g].direction;
+    }
     int err = !update ? find_last(p, site, ret_group)
-                      : kedge_close_nearest(&files, &p->layout, site, &hash, &hash, p->directions,
-                                            p->last.r.groups, ret_group, p->d);
+                      : kedge_close_nearest(&files, &p->layout, site, &hash, &hash, directions, p->at.groups,
+                                            ret_group, p->d);
     p->err = p->err ? p->err : err;
     return err;
 }
@@ -140,24 +144,6 @@ static void put_inputs(const struct kedgei_protocol *p, const struct sim_close *
     }
 }
 
-/* What the round begins with. */
-static void put_before(const struct kedgei_protocol *p, const struct sim_close *c,
-                       struct kedge_round_result *r)
-{
-    const struct kedge_round_result *last = &p->last.r;
-    *r = (struct kedge_round_result){.round = c->round, .kind = c->kind, .groups = c->model_count};
-    for (uint32_t g = 0; g < c->model_count; g++) {
-        r->before[g] = kedgei_protocol_hash(&c->models[g]);
-    }
-    memcpy(r->directions, p->directions, sizeof r->directions);
-    memcpy(r->state_before, last->state_after, sizeof r->state_before);
-    memcpy(r->since, last->since, sizeof r->since);
-    if (c->kind != KEDGE_TASK_PRETRAIN || c->keeps) {
-        memcpy(r->made, last->made, sizeof r->made);
-        memcpy(r->merged_into, last->merged_into, sizeof r->merged_into);
-    }
-}
-
 static int close_round(struct kedgei_protocol *p, const struct sim_close *c)
 {
     struct kedge_close k = {.host = files_of(p),
@@ -171,7 +157,8 @@ static int close_round(struct kedgei_protocol *p, const struct sim_close *c)
                             .d = p->d};
     int err = k.inputs && k.others ? KEDGE_OK : KEDGE_E_NOMEM;
     p->file_count = 0;
-    put_before(p, c, k.result);
+    *k.result = (struct kedge_round_result){.round = c->round, .kind = c->kind, .kept = c->keeps};
+    kedge_close_begin(&p->at, k.result);
     if (!err) {
         put_inputs(p, c, &k);
     }

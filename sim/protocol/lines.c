@@ -301,8 +301,7 @@ void kedgei_protocol_closed(void *arg, uint32_t round, uint64_t now_ns)
     p->next.assigned = before.assigned;
     p->next.inputs = before.inputs;
     p->next.weights = before.weights;
-    memcpy(p->directions, p->last.r.directions, sizeof p->directions);
-    kedge_close_merged_directions(p->directions, p->last.r.merged_into);
+    kedge_close_end(&p->last.r, &p->at);
     kedgei_protocol_settle(p);
     int err = tell(p, now_ns);
     drop_models(p, &before.r);

@@ -219,18 +219,18 @@ static int run_world(struct kedgei_protocol *p)
 static int make_models(struct kedgei_protocol *p)
 {
     int err = KEDGE_OK;
-    for (uint32_t g = 0; g < kedge_job_spec_models(&p->job) && !err; g++) {
+    p->at = (struct kedge_round_state){.round = KEDGE_ROUND_NONE, .groups = kedge_job_spec_models(&p->job)};
+    for (uint32_t g = 0; g < p->at.groups && !err; g++) {
         struct kedgei_file file;
-        if (g > 0 && !kedge_job_spec_has_model_per_group_at_start(&p->job)) {
-            p->begin[g] = p->initial;
-            continue;
-        }
-        err = kedgei_file_begin(&p->files, 0, &file, p->d);
-        if (!err) {
-            err = kedge_compute_beginning(&p->job, g, file.sink, p->d);
-            err = kedgei_file_end(&file, err, &p->begin[g], p->d);
+        p->begin[g] = p->initial;
+        if (g == 0 || kedge_job_spec_has_model_per_group_at_start(&p->job)) {
+            err = kedgei_file_begin(&p->files, 0, &file, p->d);
+            err = err ? err
+                      : kedgei_file_end(&file, kedge_compute_beginning(&p->job, g, file.sink, p->d),
+                                        &p->begin[g], p->d);
         }
         p->initial = p->begin[0];
+        p->at.group[g].model = kedgei_protocol_hash(&p->begin[g]);
     }
     return err;
 }

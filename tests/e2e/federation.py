@@ -432,6 +432,20 @@ class Standing:
         return slow, codes
 
 
+def check_states(world, state, logs):
+    """What the coordinator had as it opened each round, restarted or not, is what the record folds to."""
+    had = {}
+    for line in "".join(Path(log).read_text(errors="replace") for log in logs).splitlines():
+        if '"round opened"' in line or '"round drawn again"' in line:
+            event = dict(word.split("=", 1) for word in json.loads(line)["detail"].split())
+            had[f"{event['job']} {event['round']}"] = event["state"]  # one that was not recorded is opened again
+    answer = subprocess.run([world.bin / "round_states", state], capture_output=True, text=True, timeout=120)
+    folded = dict(line.rsplit(" ", 1) for line in answer.stdout.splitlines())
+    other = [key for key in folded if had.get(key) != folded[key]]
+    return report(f"the state of all {len(folded)} rounds of {len({key.split()[0] for key in folded})} jobs is what the record folds to",
+                  answer.returncode == 0 and folded and not other, f"exit {answer.returncode}: {last_line(answer.stderr)} {other[:20]}")
+
+
 def job_spec(job, **changes):
     spec = {"name": job, "tenants": ["org-a", "org-b"], "seed": "3", "data": "digits", "rounds": 8,
             "model": {"preset": "mclr", "inputs": 64, "classes": 10}, "sites_min": 2, "quorum": 1, "local_epochs": 1,

@@ -244,8 +244,10 @@ static void model_of_running(struct kedge_host *h, struct kedge_net_request *req
 {
     struct kedge_coord_job_view view;
     struct kedge_hash models[KEDGE_GROUPS_MAX];
-    uint32_t count = job->model_count;
-    memcpy(models, job->models, sizeof models);
+    uint32_t count = job->at.groups;
+    for (uint32_t g = 0; g < count; g++) {
+        models[g] = job->at.group[g].model;
+    }
     if (kedge_host_job_view(h, job, &view)) {
         count = view.model_count > count ? view.model_count : count;
         memcpy(models, view.models, view.model_count * sizeof models[0]);

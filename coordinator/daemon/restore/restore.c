@@ -16,10 +16,7 @@
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/records.h"
 #include "coordinator/daemon/restore/ended_job.h"
-#include "coordinator/daemon/restore/restore_buffer.h"
-#include "coordinator/daemon/restore/restore_edges.h"
-#include "coordinator/daemon/restore/restore_groups.h"
-#include "coordinator/daemon/restore/restore_trained.h"
+#include "coordinator/daemon/restore/restore_rounds.h"
 #include "coordinator/daemon/restore/restore_walk.h"
 #include "coordinator/daemon/restore/tenant_folders.h"
 #include "coordinator/daemon/restore/torn_copy.h"
@@ -112,18 +109,6 @@ static int load_tenant(struct kedge_walk *w, const struct kedge_id *id)
 
 /* ---- jobs ---- */
 
-static int envelope_hash(struct kedge_walk *w, uint64_t index, struct kedge_digest *ret)
-{
-    struct kedge_buf entry;
-    struct kedge_hash hash;
-    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
-    int err = kedge_ledger_get(w->ledger, index, &entry);
-    kedge_sha256(kedge_buf_view(&entry), &hash);
-    kedge_buf_deinit(&entry);
-    memcpy(ret->b, hash.b, sizeof ret->b);
-    return err;
-}
-
 static int load_evaluation(struct kedge_walk *w, uint64_t index)
 {
     const struct kedge_st_evaluation *e = &w->st->u.evaluation;
@@ -136,69 +121,13 @@ static int load_evaluation(struct kedge_walk *w, uint64_t index)
                                        .site = site,
                                        .round = e->round,
                                        .leaf = index};
-        int err = envelope_hash(w, index, &ev.envelope);
+        int err = kedge_restore_envelope(w, index, &ev.envelope);
         if (err) {
             return err;
         }
         kedge_host_step(w->h, &ev);
     }
     return KEDGE_OK;
-}
-
-static int load_accepted(struct kedge_walk *w, uint64_t index)
-{
-    const struct kedge_st_update *u = &w->st->u.update;
-    uint32_t site = kedge_host_site_find(w->h, w->tenant, &u->site);
-    if (site == KEDGE_COORD_NONE) {
-        return KEDGE_OK;
-    }
-    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ACCEPTED,
-                                   .job = w->job->slot,
-                                   .site = site,
-                                   .round = u->round,
-                                   .group = u->group,
-                                   .leaf = index,
-                                   .weight = u->samples,
-                                   .kind = u->update_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN
-                                                                                  : KEDGE_TASK_TRAIN};
-    int err = envelope_hash(w, index, &ev.envelope);
-    if (err) {
-        return err;
-    }
-    memcpy(ev.update.b, w->st->subject.b, sizeof ev.update.b);
-    memcpy(ev.base.b, u->base.b, sizeof ev.base.b);
-    if (ev.kind == KEDGE_TASK_PRETRAIN) {
-        w->job->pretrain[site] = w->st->subject;
-    } else if (w->job->trained) {
-        w->job->trained[site] = (struct kedge_trained){.update = w->st->subject, .base = u->base};
-    }
-    kedge_host_step(w->h, &ev);
-    return KEDGE_OK;
-}
-
-static int row_opened(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row)
-{
-    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROW,
-                                   .job = w->job->slot,
-                                   .site = site,
-                                   .round = row->round > 0 ? row->round : w->job->round,
-                                   .selected = row->use != KEDGE_USE_CANDIDATE};
-    kedge_host_step(w->h, &ev);
-    return KEDGE_OK;
-}
-
-/* Where the job's statements are; ret_logs: KEDGE_SPEC_TENANTS_MAX. */
-static struct kedge_history_source source_of(const struct kedge_host *h, const struct kedge_job *job,
-                                             struct kedge_history_log *ret_logs)
-{
-    for (uint32_t i = 0; i < job->params.tenant_count; i++) {
-        const struct kedge_tenant *t = &h->tenants[job->params.tenants[i]];
-        ret_logs[i] = (struct kedge_history_log){t->id, t->salted, t->log.ledger, t->log.blobs};
-    }
-    return (struct kedge_history_source){.spec = &job->spec,
-                                         .main = h->main.ledger,
-                                         .tenants = ret_logs,
-                                         .tenant_count = job->params.tenant_count};
 }
 
 /* The rows of the closed rounds that `job show` can tell of; what evaluations add comes with load_evaluation.
@@ -212,7 +141,7 @@ static int load_history(struct kedge_walk *w)
     page.rows = kedge_mem_new(page.most, sizeof *page.rows);
     int err = logs && page.rows ? KEDGE_OK : KEDGE_E_NOMEM;
     while (!err && page.next != KEDGE_HISTORY_END) {
-        const struct kedge_history_source source = source_of(w->h, job, logs);
+        const struct kedge_history_source source = kedge_restore_source(w->h, job, logs);
         err = kedge_history_read(&source, page.next, job->round, &page, w->d);
         for (uint32_t i = 0; i < page.count && !err; i++) {
             *kedge_job_history(job, page.rows[i].round, true) = page.rows[i];
@@ -223,121 +152,6 @@ static int load_history(struct kedge_walk *w)
     return err;
 }
 
-static int load_opened_row(struct kedge_walk *w, const struct kedge_st_round_opened *o)
-{
-    struct kedge_history_log *logs = kedge_mem_new(KEDGE_SPEC_TENANTS_MAX, sizeof *logs);
-    if (!logs) {
-        return KEDGE_E_NOMEM;
-    }
-    const struct kedge_history_source source = source_of(w->h, w->job, logs);
-    int err = kedge_history_take_opened(&source, o, kedge_job_history(w->job, o->round, true), w->d);
-    kedge_mem_free(logs);
-    return err;
-}
-
-static int kind_of_round(struct kedge_walk *w, uint32_t round, enum kedge_task_kind *ret)
-{
-    char key[KEDGE_IDEM_KEY_MAX + 1];
-    uint64_t index;
-    snprintf(key, sizeof key, "round-opened/%s/%08u", w->job->spec.name.s, round);
-    int err = kedge_ledger_find(w->h->main.ledger, kedge_view_str(key), &index);
-    err = err == KEDGE_E_NOT_FOUND ? kedge_diag_set(w->d, KEDGE_E_CORRUPT, "the main chain has no %s", key)
-                                   : err;
-    err = err ? err : kedge_walk_read(w, w->h->main.ledger, index, KEDGE_ST_ROUND_OPENED);
-    if (!err) {
-        *ret =
-            w->st->u.round_opened.round_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
-    }
-    return err;
-}
-
-static int load_closed_round(struct kedge_walk *w)
-{
-    struct kedge_job *job = w->job;
-    struct kedge_digest models[KEDGE_GROUPS_MAX];
-    int err = kedge_walk_last(w, w->h->main.ledger, "step", job->spec.name.s);
-    if (err || !w->found) {
-        return err;
-    }
-    err = kedge_walk_read(w, w->h->main.ledger, w->last_index, KEDGE_ST_STEP);
-    if (err) {
-        return err;
-    }
-    const struct kedge_st_step *step = &w->st->u.step;
-    for (uint32_t g = 0; g < step->group_count; g++) {
-        memcpy(models[g].b, step->groups[g].after.b, sizeof models[g].b);
-        job->directions[g] = step->groups[g].direction;
-        job->made[g] = step->groups[g].made;
-        job->split_of[g] = step->groups[g].split_of;
-        job->merged_into[g] = step->groups[g].merged_into;
-        job->states[g] = step->groups[g].state_after;
-        job->models[g] = step->groups[g].after;
-    }
-    job->model_count = step->group_count;
-    job->kept = strcmp(step->rule, KEDGE_RULE_KEPT) == 0;
-    if (kedge_job_spec_asks_classes(&job->spec, step->round)) {
-        memcpy(job->classes, step->classes, sizeof job->classes);
-    }
-    kedge_close_merged_directions(job->directions, job->merged_into);
-    job->round = step->round;
-    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND,
-                                   .job = job->slot,
-                                   .round = job->round,
-                                   .closed = true,
-                                   .regroup = kedge_job_spec_drifted(step->drift),
-                                   .model_count = job->model_count,
-                                   .models = models};
-    err = kind_of_round(w, job->round, &ev.kind); /* `step` is overwritten */
-    if (!err && job->spec.learns_classes && job->round > KEDGE_CLASSES_ROUND) {
-        err = kedge_learnt_classes(w->h, &job->spec.name, job->classes, w->d);
-    }
-    err = err ? err : kedge_restore_models(w, job->round);
-    if (err) {
-        return err;
-    }
-    kedge_host_step(w->h, &ev);
-    err = kedge_restore_edges(w);
-    err = err ? err : kedge_restore_trained(w);
-    return err ? err : kedge_restore_groups(w, ev.kind);
-}
-
-static int load_open_round(struct kedge_walk *w)
-{
-    struct kedge_job *job = w->job;
-    int err = kedge_walk_last(w, w->h->main.ledger, "round-opened", job->spec.name.s);
-    if (err || !w->found) {
-        return err;
-    }
-    err = kedge_walk_read(w, w->h->main.ledger, w->last_index, KEDGE_ST_ROUND_OPENED);
-    if (err) {
-        return err;
-    }
-    char step_key[KEDGE_IDEM_KEY_MAX + 1];
-    uint64_t step_index;
-    struct kedge_st_round_opened o = w->st->u.round_opened;
-    snprintf(step_key, sizeof step_key, "step/%s/%08u", job->spec.name.s, o.round);
-    if (kedge_ledger_find(w->h->main.ledger, kedge_view_str(step_key), &step_index) == KEDGE_OK) {
-        return job->params.buffer > 0 ? kedge_restore_at_work(w, &o) : KEDGE_OK;
-    }
-    job->round = o.round;
-    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND,
-                                   .job = job->slot,
-                                   .round = o.round,
-                                   .draw = o.draw,
-                                   .closed = false,
-                                   .kind = o.round_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN
-                                                                                : KEDGE_TASK_TRAIN};
-    kedge_host_step(w->h, &ev);
-    err = load_opened_row(w, &o);
-    for (uint32_t i = 0; i < o.tenant_count && !err; i++) {
-        err = kedge_restore_rows(w, &o.tenants[i].id, &o.tenants[i].list, row_opened);
-    }
-    err = err ? err : kedge_host_refusals_load(w->h, job, w->d);
-    return err ? err : kedge_restore_updates(w, o.round, load_accepted);
-}
-
-/* Tells the core of the job (JOB_SUBMIT: the main chain does not know it yet) and of the tenants that joined.
- */
 /* By the wall clock: the time for which nothing ran counts, too. */
 static uint64_t waited_ns(const struct kedge_job *job)
 {
@@ -345,6 +159,8 @@ static uint64_t waited_ns(const struct kedge_job *job)
     return now_ms > job->created_ms ? (now_ms - job->created_ms) * 1000000u : 0;
 }
 
+/* Tells the core of the job (JOB_SUBMIT: the main chain does not know it yet) and of the tenants that joined.
+ */
 static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coord_event_type type)
 {
     struct kedge_digest models[KEDGE_GROUPS_MAX];
@@ -373,10 +189,7 @@ static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coo
 static int load_live_job(struct kedge_walk *w)
 {
     tell_job(w->h, w->job, KEDGE_EV_LOAD_JOB);
-    int err = load_closed_round(w);
-    bool none_closed = w->job->round == 0; /* groups by last models are stated from round 1 on */
-    err = err || !w->job->trained || !none_closed ? err : kedge_restore_stated(w);
-    err = err ? err : load_open_round(w);
+    int err = kedge_restore_rounds(w);
     return err ? err : kedge_torn_check_rounds(w);
 }
 

@@ -23,8 +23,6 @@ struct kedge_walk {
     struct kedge_ledger *ledger;
     enum kedge_statement_kind kind;
     kedge_walk_each *each;
-    kedge_walk_each *each_open;            /* restore_buffer.c's */
-    bool *settled;                         /* likewise: by site */
     bool found;                            /* after kedge_walk_last: there is a key … */
     uint64_t last_index;                   /* … the last one stands here … */
     char last_key[KEDGE_IDEM_KEY_MAX + 1]; /* … and is this */

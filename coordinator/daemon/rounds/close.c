@@ -33,16 +33,16 @@ static void drop_cache_of_former(struct kedge_host *h, const struct close_work *
     }
 }
 
-/* Keeps which updates groups rest on: where groups were cut that of this round, where they stay though new
- * ones were due that of the site's last group. */
+/* Keeps which updates the groups rest on that this close gives: those of this round. An update that points
+ * nowhere gives a group to a site that had one. */
 static void note_inputs(struct kedge_job *job, const struct kedge_close *c)
 {
+    const bool makes_groups = c->result->kind == KEDGE_TASK_PRETRAIN && !c->result->kept;
     for (size_t i = 0; i < c->input_count; i++) {
-        struct kedge_hash *by = &job->pretrain[c->inputs[i].site];
-        if (c->inputs[i].to > 0) {
-            memcpy(by->b, c->inputs[i].in.update.b, KEDGE_HASH_LEN);
-        } else if (c->result->kept) {
-            *by = job->grouped_by[c->inputs[i].site];
+        const struct kedge_close_input *in = &c->inputs[i];
+        bool has_group = !in->left_out || in->former != KEDGE_COORD_NONE;
+        if (in->to > 0 || (makes_groups && has_group)) {
+            memcpy(job->sites[in->site].by.b, in->in.update.b, KEDGE_HASH_LEN);
         }
     }
     if (c->result->kept) {
@@ -100,11 +100,6 @@ static void finish(struct kedge_host *h, struct close_work *w)
             memcpy(job->classes, w->classes, sizeof job->classes);
             memcpy(job->classes_fault, w->classes_fault, sizeof job->classes_fault);
         }
-        memcpy(job->directions, r->directions, sizeof job->directions);
-        memcpy(job->made, r->made, sizeof job->made);
-        memcpy(job->split_of, r->split_of, sizeof job->split_of);
-        memcpy(job->merged_into, r->merged_into, sizeof job->merged_into);
-        kedge_close_merged_directions(job->directions, job->merged_into);
         note_inputs(job, &w->close);
         ev.regroup = r->regroup;
         for (uint32_t g = 0; g < r->groups; g++) {
@@ -211,7 +206,7 @@ static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t si
     bool any = !cold && kedge_job_spec_refreshes(&w->job->spec, w->close.result->round);
     if (row->group != KEDGE_COORD_NONE && (any || (cold && main_in->progress != KEDGE_INPUT_ACCEPTED))) {
         w->close.others[w->close.other_count++] = (struct kedge_close_other){
-            site, row->group, place_of(w->job, h->sites[site].tenant), w->job->pretrain[site]};
+            site, row->group, place_of(w->job, h->sites[site].tenant), w->job->sites[site].by};
     }
     bool both_refused =
         main_in->progress == KEDGE_INPUT_REFUSED && row->pretrain.progress == KEDGE_INPUT_REFUSED;
@@ -228,10 +223,8 @@ void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, const s
 {
     uint32_t n;
     const uint32_t *order = kedge_coord_site_order(h->coord, &n);
-    struct kedge_coord_job_view view;
-    bool known = kedge_coord_job(h->coord, job->slot, &view);
     struct close_work *w = kedge_mem_new(1, sizeof *w);
-    KEDGE_ASSERT(known && w);
+    KEDGE_ASSERT(w);
     w->job = job;
     w->close = (struct kedge_close){.host = kedge_host_close_files(h),
                                     .spec = &job->spec,
@@ -247,17 +240,7 @@ void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, const s
     w->close.result->round = fx->round;
     w->close.result->kind = fx->kind;
     w->close.result->kept = fx->keeps;
-    w->close.result->groups = view.model_count;
-    for (uint32_t g = 0; g < view.model_count; g++) {
-        memcpy(w->close.result->before[g].b, view.models[g].b, KEDGE_HASH_LEN);
-    }
-    memcpy(w->close.result->directions, job->directions, sizeof job->directions);
-    if (fx->kind != KEDGE_TASK_PRETRAIN || fx->keeps) {
-        memcpy(w->close.result->made, job->made, sizeof job->made);
-        memcpy(w->close.result->merged_into, job->merged_into, sizeof job->merged_into);
-    }
-    memcpy(w->close.result->since, job->since, sizeof job->since);
-    memcpy(w->close.result->state_before, job->states, sizeof job->states);
+    kedge_close_begin(&job->at, w->close.result);
     w->former_count = job->result ? job->result->groups : 0;
     if (job->result) {
         memcpy(w->former, job->result->before, sizeof w->former);

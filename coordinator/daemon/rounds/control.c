@@ -8,7 +8,7 @@ bool kedge_host_may_read_control(const struct kedge_host *h, const struct kedge_
                                  const struct kedge_hash *digest)
 {
     struct kedge_digest initial;
-    bool known = kedge_hash_eq(&job->states[0], digest)
+    bool known = kedge_hash_eq(&job->at.group[0].server_state, digest)
                  || (job->result && kedge_hash_eq(&job->result->state_before[0], digest));
     memcpy(initial.b, job->initial_model.b, sizeof initial.b);
     return kedge_job_spec_has_control(&job->spec) && known && !kedge_hash_is_zero(digest)

@@ -59,8 +59,10 @@ void kedge_first_models_take(struct kedge_job *job, const struct kedge_st_job_op
 
 void kedge_first_models_begin(struct kedge_job *job)
 {
-    job->model_count = kedge_job_spec_models(&job->spec);
-    memcpy(job->models, job->first_models, sizeof job->models);
+    job->at.groups = kedge_job_spec_models(&job->spec);
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+        job->at.group[g].model = job->first_models[g];
+    }
 }
 
 bool kedge_first_models_has(const struct kedge_job *job, const struct kedge_hash *digest)

@@ -17,7 +17,7 @@ KEDGE_NODISCARD int kedge_first_models_make(struct kedge_host *h, struct kedge_j
 void kedge_first_models_state(const struct kedge_job *job, struct kedge_st_job_opened *ret,
                               struct kedge_hash *refs, size_t *ref_count);
 void kedge_first_models_take(struct kedge_job *job, const struct kedge_st_job_opened *opened);
-/* Until a round closes, job->models are these. */
+/* Until a round closes, those of job->at are these. */
 void kedge_first_models_begin(struct kedge_job *job);
 /* Is it one of them? */
 bool kedge_first_models_has(const struct kedge_job *job, const struct kedge_hash *digest);

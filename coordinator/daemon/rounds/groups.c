@@ -36,7 +36,7 @@ static int find_nearest(struct kedge_host *h, struct group_work *w, uint32_t fir
     int err = kedge_blobs_at(h->tenants[h->sites[w->site].tenant].log.blobs, &w->update, update, &at);
     for (uint32_t g = 0; g < count && !err; g++) {
         directions[g] = paths[g];
-        err = kedge_blobs_path(h->main.blobs, &w->job->directions[first + g], paths[g]);
+        err = kedge_blobs_path(h->main.blobs, &w->job->at.group[first + g].direction, paths[g]);
     }
     err =
         err ? err
@@ -87,7 +87,7 @@ static void group_run(struct kedge_host *h, struct kedge_work *work)
         w->cosine = 0;
         return;
     }
-    if (w->job->trained) {
+    if (kedge_job_spec_assigns_by_last_model(&w->job->spec)) {
         w->err = kedge_host_last_model(h, w->job, w->site, w->assign ? w->groups : 0, &w->group, &w->cosine,
                                        &w->diag);
         return;
@@ -116,7 +116,7 @@ static void finish(struct kedge_host *h, struct group_work *w)
                              h->tenants[ev.tenant].id.s, h->sites[w->site].id.s, w->round, why);
     }
     if (!w->err && !w->assign) {
-        w->job->grouped_by[w->site] = w->update;
+        w->job->sites[w->site].by = w->update;
     }
     if (w->err == KEDGE_E_IO || kedge_err_class(w->err) == KEDGE_CLASS_CORRUPT) {
         kedge_host_fail(h, w->err, "a tenant's ledger");
@@ -210,8 +210,8 @@ static enum kedge_group_how how_of_close(const struct kedge_job *job, uint32_t r
 {
     bool is_cut = false, is_joined = false;
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
-        is_cut = is_cut || job->split_of[g];
-        is_joined = is_joined || job->merged_into[g];
+        is_cut = is_cut || job->at.group[g].split_of;
+        is_joined = is_joined || job->at.group[g].merged_into;
     }
     return is_cut       ? KEDGE_GROUP_SPLIT
            : is_joined  ? KEDGE_GROUP_MERGE
@@ -234,6 +234,19 @@ static enum kedge_group_how how_of(const struct kedge_job *job, const struct ked
     return how_of_close(job, fx->round);
 }
 
+/* The update that the group rests on: where no close gives it, the pre-training of the open round. */
+static struct kedge_hash update_of(const struct kedge_job *job, const struct kedge_coord_row *row,
+                                   const struct kedge_coord_effect *fx, bool assign)
+{
+    const struct kedge_round_site *site = &job->sites[fx->site];
+    struct kedge_hash pretrain;
+    memcpy(pretrain.b, row->pretrain.update.b, sizeof pretrain.b);
+    bool of_close = !assign && fx->why == KEDGE_WHY_CLOSE;
+    return kedge_job_spec_assigns_by_last_model(&job->spec) ? site->last_update
+           : of_close                                       ? site->by
+                                                            : pretrain;
+}
+
 static void start(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx,
                   bool assign)
 {
@@ -242,18 +255,15 @@ static void start(struct kedge_host *h, struct kedge_job *job, const struct kedg
     bool known = kedge_coord_job(h->coord, job->slot, &view);
     const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, fx->site);
     KEDGE_ASSERT(w && known && row && view.model_count >= 1);
-    *w =
-        (struct group_work){.work = {{group_done}, group_run},
-                            .job = job,
-                            .site = fx->site,
-                            .group = !assign        ? fx->group
-                                     : job->trained ? row->group
-                                                    : KEDGE_COORD_NONE,
-                            .round = fx->round,
-                            .groups = view.model_count,
-                            .assign = assign,
-                            .how = how_of(job, fx),
-                            .update = job->trained ? job->trained[fx->site].update : job->pretrain[fx->site]};
+    *w = (struct group_work){.work = {{group_done}, group_run},
+                             .job = job,
+                             .site = fx->site,
+                             .group = assign ? row->group : fx->group,
+                             .round = fx->round,
+                             .groups = view.model_count,
+                             .assign = assign,
+                             .how = how_of(job, fx),
+                             .update = update_of(job, row, fx, assign)};
     kedge_buf_init(&w->envelope, KEDGE_ENTRY_MAX);
     kedge_buf_init(&w->key, KEDGE_IDEM_KEY_MAX);
     kedge_host_work(h, &w->work);

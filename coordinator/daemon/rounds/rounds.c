@@ -171,22 +171,61 @@ static void opened_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(w);
 }
 
-/* Once for each round-opened, however often it is tried. */
-static void note_opened(struct kedge_job *job, struct opened_work *w, uint32_t selected)
+/* The site as the core and the daemon know it. */
+static struct kedge_round_site site_now(const struct kedge_job *job, const struct kedge_coord_row *row,
+                                        uint32_t site)
 {
+    struct kedge_round_site ret = job->sites[site];
+    ret.group = row->group;
+    ret.since = row->group_round;
+    ret.task = row->selected ? row->task_round : KEDGE_ROUND_NONE;
+    ret.samples = 0;
+    ret.is_candidate = row->candidate;
+    ret.is_away = row->selected && row->away;
+    ret.is_unstated = row->group != KEDGE_COORD_NONE && !row->group_durable;
+    ret.is_undecided = false;
+    return ret;
+}
+
+/* What the round begins with, by its digest: that of the record's fold up to its round-opened. */
+static void put_state(const struct kedge_host *h, const struct kedge_job *job,
+                      char ret[KEDGE_HASH_HEX_LEN + 1])
+{
+    struct kedge_hash digest = {{0}};
+    uint32_t n, count = 0;
+    const uint32_t *order = kedge_coord_site_order(h->coord, &n);
+    struct kedge_round_site *sites = kedge_mem_new((size_t)n + 1, sizeof *sites);
+    for (uint32_t i = 0; sites && i < n; i++) {
+        const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, order[i]);
+        if (row) {
+            sites[count++] = site_now(job, row, order[i]);
+        }
+    }
+    int err = sites ? kedge_round_state_digest(&job->at, sites, count, &digest) : KEDGE_E_NOMEM;
+    kedge_hash_hex(&digest, ret);
+    ret[0] = err ? '\0' : ret[0]; /* it is told, nothing rests on it */
+    kedge_mem_free(sites);
+}
+
+/* Once for each round-opened, however often it is tried. */
+static void note_opened(const struct kedge_host *h, struct kedge_job *job, struct opened_work *w,
+                        uint32_t selected)
+{
+    char state[KEDGE_HASH_HEX_LEN + 1];
     struct kedge_round_history *history = kedge_job_history(job, w->round, true);
     history->selected = selected;
+    put_state(h, job, state);
     if (w->draw > 0) {
         kedge_log(KEDGE_LOG_INFO, "round drawn again",
-                  "job=%s round=%" PRIu32 " draw=%" PRIu32 " selected=%" PRIu32, job->spec.name.s, w->round,
-                  w->draw, selected);
+                  "job=%s round=%" PRIu32 " draw=%" PRIu32 " selected=%" PRIu32 " state=%s", job->spec.name.s,
+                  w->round, w->draw, selected, state);
         w->time_ms = kedge_os_unix_ms();
         return;
     }
     if (!history->opened_ms) {
-        kedge_log(KEDGE_LOG_INFO, "round opened", "job=%s round=%" PRIu32 " kind=%s selected=%" PRIu32,
-                  job->spec.name.s, w->round, w->kind == KEDGE_TASK_PRETRAIN ? "pretrain" : "train",
-                  selected);
+        kedge_log(KEDGE_LOG_INFO, "round opened",
+                  "job=%s round=%" PRIu32 " kind=%s selected=%" PRIu32 " state=%s", job->spec.name.s,
+                  w->round, w->kind == KEDGE_TASK_PRETRAIN ? "pretrain" : "train", selected, state);
     }
     history->opened_ms = w->time_ms = history->opened_ms ? history->opened_ms : kedge_os_unix_ms();
 }
@@ -228,7 +267,7 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, const 
             selected += row->selected;
         }
     }
-    note_opened(job, w, selected);
+    note_opened(h, job, w, selected);
     job->round = round;
     kedge_host_work(h, &w->work);
 }
@@ -333,15 +372,6 @@ static struct kedge_round_history *note_history(struct kedge_job *job)
     return row;
 }
 
-static void take_models(struct kedge_job *job)
-{
-    const struct kedge_round_result *r = job->result;
-    memcpy(job->models, r->after, sizeof job->models);
-    memcpy(job->states, r->state_after, sizeof job->states);
-    memcpy(job->since, r->since, sizeof job->since);
-    job->model_count = r->groups;
-}
-
 void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32_t round)
 {
     struct kedge_diag d = {.text = ""};
@@ -363,7 +393,9 @@ void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32
         main_failed(h, job, err, &d);
         return;
     }
-    take_models(job);
+    if (job->at.round != round) { /* once, however often the statements are tried */
+        kedge_close_end(job->result, &job->at);
+    }
     kedge_main_batch_submit(h, job);
 }
 

@@ -17,6 +17,7 @@
 #include "coordinator/daemon/sites/refused.h"
 #include "coordinator/daemon/sites/requests.h"
 #include "round/compute.h"
+#include "round/fold.h"
 #include "round/update_stream.h"
 
 struct open_work {
@@ -368,11 +369,10 @@ static void append_handle(struct kedge_host *h, struct kedge_item *item)
         kedge_host_fail(h, a->err, "a tenant's ledger");
     } else if (!a->err && t->st->kind == KEDGE_ST_EVALUATION) {
         kedge_job_metric_add(&h->jobs[t->job], &t->st->u.evaluation);
-    } else if (!a->err && t->st->u.update.update_kind == KEDGE_TRAIN_PRETRAIN) {
-        h->jobs[t->job].pretrain[t->site] = t->st->subject;
-    } else if (!a->err && h->jobs[t->job].trained) {
-        h->jobs[t->job].trained[t->site] =
-            (struct kedge_trained){.update = t->st->subject, .base = t->st->u.update.base};
+    } else if (!a->err && t->st->u.update.update_kind == KEDGE_TRAIN_TRAIN) {
+        struct kedge_job *job = &h->jobs[t->job];
+        const struct kedge_st_update *u = &t->st->u.update;
+        kedge_round_site_trained(&job->spec, u->group, &t->st->subject, &u->base, &job->sites[t->site]);
     }
     if (a->is_new) {
         kedge_host_request_earn(h, t->request);

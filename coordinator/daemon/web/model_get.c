@@ -42,8 +42,10 @@ static bool is_in_use(struct kedge_host *h, const struct kedge_job *job, const s
 {
     struct kedge_coord_job_view view;
     struct kedge_hash model;
-    bool found = kedge_hash_eq(digest, &job->spec_digest)
-                 || place_of(digest, job->models, job->model_count) != IS_NONE;
+    bool found = kedge_hash_eq(digest, &job->spec_digest);
+    for (uint32_t g = 0; !found && g < job->at.groups; g++) {
+        found = kedge_hash_eq(digest, &job->at.group[g].model);
+    }
     bool known = kedge_host_job_view(h, job, &view);
     for (uint32_t g = 0; known && !found && g < view.model_count; g++) {
         memcpy(model.b, view.models[g].b, sizeof model.b);

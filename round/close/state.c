@@ -1,0 +1,73 @@
+/* A close and what is known between rounds: what it begins with, what is known after it, and the groups that
+ * it gives to sites which no list of it has: they follow from the updates by which the sites had their
+ * groups, and from the directions. */
+#include "round/close/close.h"
+
+void kedge_close_begin(const struct kedge_round_state *state, struct kedge_round_result *ret)
+{
+    const bool makes_groups = ret->kind == KEDGE_TASK_PRETRAIN && !ret->kept;
+    ret->groups = state->groups;
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+        const struct kedge_round_group *group = &state->group[g];
+        ret->before[g] = group->model;
+        ret->directions[g] = group->direction;
+        ret->state_before[g] = group->server_state;
+        ret->since[g] = group->weight_since_meeting;
+        if (!makes_groups) {
+            ret->made[g] = group->direction_made;
+            ret->merged_into[g] = group->merged_into;
+        }
+    }
+}
+
+void kedge_close_end(const struct kedge_round_result *r, struct kedge_round_state *io)
+{
+    struct kedge_hash directions[KEDGE_GROUPS_MAX];
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+        directions[g] = r->directions[g];
+    }
+    kedge_close_merged_directions(directions, r->merged_into);
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+        const struct kedge_hash before = io->group[g].direction;
+        io->group[g] = (struct kedge_round_group){.direction_before = before};
+        if (g < r->groups) {
+            io->group[g] = (struct kedge_round_group){.model = r->after[g],
+                                                      .direction = directions[g],
+                                                      .direction_made = r->made[g],
+                                                      .direction_before = before,
+                                                      .server_state = r->state_after[g],
+                                                      .weight_since_meeting = r->since[g],
+                                                      .split_of = r->split_of[g],
+                                                      .merged_into = r->merged_into[g]};
+        }
+    }
+    io->round = r->round;
+    io->kind = r->kind;
+    io->groups = r->groups;
+    io->regroup = r->regroup;
+}
+
+int kedge_close_follow(const struct kedge_close_host *host, const struct kedge_layout *layout,
+                       const struct kedge_round_state *state, uint32_t site,
+                       const struct kedge_round_site *row, uint32_t *ret_group, struct kedge_diag *d)
+{
+    struct kedge_hash directions[KEDGE_GROUPS_MAX];
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+        directions[g] = state->group[g].direction;
+    }
+    if (state->kind == KEDGE_TASK_PRETRAIN) {
+        return kedge_close_nearest(host, layout, site, &row->by, &state->group[row->group].direction_before,
+                                   directions, state->groups, ret_group, d);
+    }
+    uint32_t group = row->group;
+    int err = KEDGE_OK;
+    for (uint32_t to = 0; to < state->groups && !err; to++) {
+        if (state->group[to].split_of == row->group + 1) {
+            err = kedge_close_cut(host, layout, site, &row->by, directions, row->group, to, &group, d);
+        }
+    }
+    if (!err) {
+        *ret_group = group;
+    }
+    return err;
+}
