@@ -32,8 +32,8 @@ def kind_of(job, number):
     if number == 0:
         return "pretrain"
     due = job.regroup_every and number % job.regroup_every == 0
-    drifted = last is not None and last.kind == "train" and float(last.step.body.get("drift", 0)) > 1 / 3
-    return "pretrain" if number < job.spec["rounds"] and (due or drifted) else "train"
+    drifted = float(last.step.body.get("drift", 0)) > 1 / 3
+    return "pretrain" if last.kind == "train" and number < job.spec["rounds"] and (due or drifted) else "train"
 
 def selection(job, number, kind, rows):
     """Which of the rows (tenant, row) of an opening are selected, by their keys."""
