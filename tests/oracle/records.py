@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-PATIENCE_S = 240
+PATIENCE_S = 480
 TENANTS = ["org-c", "org-a", "org-b"]
 COMMON = {"tenants": TENANTS, "data": "digits", "model": {"preset": "mclr", "inputs": 64, "classes": 10}, "seed": "7", "rounds": 3, "sites_min": 9,
           "quorum": 9, "sites_per_round": 6, "local_epochs": 1, "learning_rate": 0.1, "l2": "0.0005", "evaluate_every": 0, "round_timeout_s": 600}

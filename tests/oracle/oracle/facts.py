@@ -77,8 +77,8 @@ class Job:
         self.record, self.name, self.opened, self.rounds, self.releases = record, opened.body["job"], opened, [], {}
         self.spec = spec = read_json(record.blobs.read(opened.subject), f"spec of {self.name}")
         self.strategy = spec.get("strategy", "flexcfl" if spec.get("grouping") == "flexcfl" else "fedavg")
-        self.living = self.strategy in ("flexcfl", "flexcfl-plain", "flexcfl-madc", "flexcfl-adaptive")
-        self.grouped = self.living or self.strategy == "fedclust" or spec.get("grouping") == "flexcfl"
+        self.grouped = spec.get("grouping") == "flexcfl" or self.strategy in ("fedclust", "flexcfl", "flexcfl-plain", "flexcfl-madc", "flexcfl-adaptive")
+        self.living = self.grouped and self.strategy != "fedclust"
         self.server, self.rule = spec.get("server", SERVER_OF.get(self.strategy, "none")), spec.get("rule", "mean")
         self.options = {**SERVERS[self.server], "settle": 0, "refresh": 0, "merge": 1, "silhouette": 1, "most": 16, **OPTIONS.get(self.strategy, {}),
                         **{name: float(value) for name, value in spec.get("options", {}).items()}}

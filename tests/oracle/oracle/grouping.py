@@ -29,7 +29,7 @@ class Grouping:
             return groups.joining(groups.distances(updates), "average", 1, int(job.number("groups", 16)), job.options["link"])
         if job.strategy == "flexcfl-madc" and fixed:
             return groups.joining(groups.madc(updates), "complete", min(int(job.number("groups")), len(updates)))
-        if job.strategy == "flexcfl" and fixed:
+        if job.strategy not in ("flexcfl-plain", "flexcfl-madc", "flexcfl-adaptive") and fixed:
             return arithmetic.groups_of([(i.tenant, u) for i, u in zip(inputs, updates)], int(job.number("groups")), job.seed, round_.number)
         return None
 
