@@ -39,11 +39,8 @@ int kedgei_begin(const struct kedge_close *c, enum kedge_dtype dtype, size_t vec
 
 int kedgei_decided(struct kedge_close *c, struct kedge_decision *d, int err)
 {
-    if (!c->host.decided) {
-        return err;
-    }
-    d->is_gone = err == KEDGE_E_NOT_FOUND;
-    return err && !d->is_gone ? err : c->host.decided(c->host.arg, d, c->d);
+    d->err = err;
+    return c->host.decided ? c->host.decided(c->host.arg, d, c->d) : err;
 }
 
 int kedgei_assignments(struct kedge_close *c, size_t count)

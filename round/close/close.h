@@ -92,8 +92,8 @@ struct kedge_close_host {
     int (*begin)(void *arg, uint64_t len, struct kedge_close_file *ret, struct kedge_diag *d);
     int (*end)(void *arg, struct kedge_close_file *file, int err, struct kedge_hash *ret,
                struct kedge_diag *d);
-    /* Each decision as it is made (decision.h): an auditor's, else NULL; what is gone is an error then. Where
-     * it is set, `path` may say KEDGE_E_NOT_FOUND, too. */
+    /* Each decision as it is made, also one that went wrong (decision.h): an auditor's, which says with which
+     * error the close goes on; else NULL. Where it is set, `path` may say KEDGE_E_NOT_FOUND, too. */
     int (*decided)(void *arg, struct kedge_decision *io, struct kedge_diag *d);
 };
 

@@ -34,13 +34,13 @@ enum kedge_decision_kind {
 /* Arrays are the operation's: count items, to be overwritten in place. Numbers of groups begin at 0. */
 struct kedge_decision {
     enum kedge_decision_kind kind;
-    bool is_gone;         /* a vector that it reads is not here: what follows is not set */
+    int err; /* of the operation: what follows is not set; NOT_FOUND: a vector that it reads is gone */
     uint32_t group, site; /* of which; NEAREST sets group */
     struct kedge_hash vector, state;
     uint32_t count;
     const uint32_t *input; /* WEIGHTS: places of the group's inputs among those of the close */
     uint32_t *index;       /* CLUSTER: KEDGE_GROUP_NONE where an input is left out */
-    uint64_t *weight;
+    uint64_t *weight;      /* WEIGHTS; MEET, JOIN, BLEND: of the models, as they were */
     uint64_t divisor;
     const struct kedge_rule *rule;
     uint32_t groups;

@@ -1,4 +1,6 @@
 /* Operations that make models: what each update weighs, the aggregate, the server's step, mixing, blends. */
+#include <string.h>
+
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
 #include "round/close/impl.h"
@@ -271,7 +273,9 @@ int kedgei_blend(struct kedge_close *c, enum kedge_decision_kind kind, uint32_t 
                  const struct kedge_hash *models, const uint64_t *weight, uint32_t count,
                  struct kedge_hash *ret)
 {
-    struct kedge_decision d = {.kind = kind, .group = group};
+    uint64_t weights[KEDGE_GROUPS_MAX];
+    struct kedge_decision d = {.kind = kind, .group = group, .count = count, .weight = weights};
+    memcpy(weights, weight, count * sizeof *weights);
     int err = make_blend(c, models, weight, count, &d.vector);
     err = kedgei_decided(c, &d, err);
     if (!err) {

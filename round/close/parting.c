@@ -27,8 +27,10 @@ static int part_groups(struct kedge_close *c, struct kedgei_members *m, uint32_t
     for (uint32_t g = 0; g < groups && r->groups < most; g++) {
         bool is_cut = false;
         m->count = 0;
+        m->lacks = false;
         for (size_t i = 0; i < c->input_count; i++) {
             if (!c->inputs[i].left_out && c->inputs[i].group == g) {
+                m->lacks = m->lacks || c->inputs[i].is_gone;
                 place[m->count] = (uint32_t)i;
                 m->files[m->count++] = c->inputs[i].file;
             }

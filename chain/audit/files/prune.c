@@ -192,7 +192,7 @@ int kedgei_rebuild(struct kedgei_replay *r)
         if (err) {
             break;
         }
-        kedgei_replay_aggregate(r, &d, &ignored); /* what is wrong with it, the replay says */
+        kedgei_replay_close(r, &d, 1, true, &ignored); /* what is wrong with it, the replay says */
         err = ignored.nomem ? KEDGE_E_NOMEM : KEDGE_OK;
         if (err || ignored.errors > 0) {
             kedge_blob_writer_abort(r->writer);

@@ -7,8 +7,6 @@
 #include "chain/audit/rounds/replay.h"
 #include "common/base/mem.h"
 #include "coordinator/core/coord.h"
-#include "grouping/flexcfl.h"
-#include "round/drift.h"
 
 bool kedgei_refreshes(const struct kedgei_job *job, const struct kedgei_round *round)
 {
@@ -147,76 +145,4 @@ int kedgei_signs_read(const struct kedgei_replay *r, const struct kedgei_decisio
                       struct kedgei_inputs *ret)
 {
     return kedgei_members_read(r, d, true, ret);
-}
-
-/* A group of which no update is there, or all point nowhere, keeps its direction. */
-void kedgei_replay_estimate(const struct kedgei_replay *r, struct kedgei_decision *d,
-                            struct kedgei_findings *f)
-{
-    const uint64_t at = d->round->step->index;
-    const struct kedge_hash *last = kedgei_direction_of(d->round[-1].step, d->group);
-    const struct kedge_hash *recorded = kedgei_estimate_of(d->job, d->round, d->group);
-    struct kedge_diag diag = {.err = KEDGE_OK};
-    struct kedgei_inputs in = {.items = NULL};
-    struct kedge_compute_sites members = {.count = 0};
-    struct kedge_hasher *hasher = NULL;
-    struct kedge_sink sink;
-    struct kedge_hash digest;
-    int err = kedgei_signs_read(r, d, &in);
-    bool stays = !err && in.count == 0;
-    if (!err && !stays) {
-        err = kedgei_inputs_sites(&in, &members);
-        err = err ? err : kedgei_replay_sink(&hasher, &sink);
-        err = err ? err : kedge_compute_direction(&d->job->layout, &members, &d->job->spec, sink, &diag);
-        stays = err == KEDGE_E_NO_DIRECTION;
-    }
-    if (err && !stays) {
-        kedgei_replay_failed(r, d, at, "direction", err, &diag, f);
-    } else if (last && recorded) {
-        digest = *last;
-        if (!stays) {
-            kedge_hasher_final(hasher, &digest);
-        }
-        kedgei_replay_add(d, digest.b, sizeof digest.b);
-        kedgei_replay_compare(r, d, KEDGE_AUDIT_REPLAY_DIRECTION, at, d->group, &digest, recorded, f);
-    }
-    kedge_hasher_free(hasher);
-    kedge_mem_free(in.items);
-    kedgei_inputs_sites_free(&members);
-}
-
-/* ---- how far ---- */
-
-void kedgei_replay_drift(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f)
-{
-    const struct kedge_st_step *step = d->round->step->body;
-    struct kedge_diag diag = {.err = KEDGE_OK};
-    char paths[2][KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
-    const char *made[KEDGE_GROUPS_MAX], *now[KEDGE_GROUPS_MAX];
-    double drift = 0;
-    size_t n = 0;
-    int err = KEDGE_OK;
-    for (uint32_t g = 0; g < step->group_count && !err; g++) {
-        const struct kedge_st_step_group *last = kedgei_step_group(d->round[-1].step, g);
-        const struct kedge_hash *estimate = kedgei_estimate_of(d->job, d->round, g);
-        if (last && estimate) {
-            made[n] = paths[0][g];
-            now[n++] = paths[1][g];
-            err = kedge_blobs_path(r->a->main.blobs, made_of(last), paths[0][g]);
-            err = err ? err : kedge_blobs_path(r->a->main.blobs, estimate, paths[1][g]);
-        }
-    }
-    err = err ? err : kedge_compute_drift(&d->job->layout, made, now, n, &drift, &diag);
-    if (err) {
-        kedgei_replay_failed(r, d, d->round->step->index, "drift of groups", err, &diag, f);
-        return;
-    }
-    uint64_t bits;
-    memcpy(&bits, &drift, sizeof bits);
-    kedgei_replay_add_number(d, bits);
-    if (drift < step->drift || drift > step->drift) {
-        kedgei_error(f, KEDGE_AUDIT_REPLAY_DIRECTION, &r->a->main, d->round->step->index,
-                     "job \"%s\", round %u: a drift of %.17g is recorded, the directions give %.17g",
-                     d->job->id.s, d->round->number, step->drift, drift);
-    }
 }

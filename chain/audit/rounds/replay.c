@@ -8,10 +8,8 @@
 
 #include "common/base/mem.h"
 #include "coordinator/core/coord.h"
-#include "grouping/flexcfl.h"
 #include "round/beginning.h"
 #include "round/compute.h"
-#include "round/regroup.h"
 #include "strategy/server.h"
 
 /* ---- helpers ---- */
@@ -160,82 +158,6 @@ static void replay_selection(const struct kedgei_replay *r, struct kedgei_decisi
     kedge_mem_free(in.items);
     kedge_mem_free(scratch);
     kedge_mem_free(selected);
-}
-
-static void replay_grouping(const struct kedgei_replay *r, struct kedgei_decision *d,
-                            struct kedgei_findings *f)
-{
-    struct kedge_diag diag = {.err = KEDGE_OK};
-    struct kedgei_inputs in = {.items = NULL};
-    uint64_t at = d->round->step->index;
-    uint32_t groups = 0;
-    int err = kedgei_inputs_read(r, d, &in, f);
-    struct kedge_compute_sites sites;
-    uint32_t *group = kedge_mem_new(in.count + 1, sizeof *group);
-    int nomem = kedgei_inputs_sites(&in, &sites);
-    err = err ? err : group ? nomem : KEDGE_E_NOMEM;
-    uint32_t *then = kedgei_inputs_then(r, d, &in);
-    err = err ? err : then ? KEDGE_OK : KEDGE_E_NOMEM;
-    err = err ? err
-          : kedgei_regroups(d->round)
-              ? kedge_compute_regroup(&d->job->layout, &sites, &d->job->spec, d->round->number, then, group,
-                                      &groups, &diag)
-              : kedge_compute_groups(&d->job->layout, &sites, &d->job->spec, 0, group, &groups, &diag);
-    kedge_mem_free(then);
-    if (err) {
-        kedgei_replay_failed(r, d, at, "grouping", err, &diag, f);
-    }
-    for (size_t i = 0; i < in.count && !err; i++) {
-        const struct kedge_input_row *row = &in.items[i].row;
-        kedgei_replay_add_number(d, group[i]);
-        bool used = row->use == KEDGE_USE_GROUPED;
-        if (used ? group[i] != row->group : group[i] != KEDGE_GROUP_NONE) {
-            kedgei_error(
-                f, KEDGE_AUDIT_REPLAY_GROUPING, &r->a->main, at,
-                "job \"%s\": site \"%s\" of \"%s\" is recorded in group %d, its update gives group %d",
-                d->job->id.s, row->site.s, d->job->spec.tenants[in.items[i].place].s,
-                used ? (int)row->group : -1, group[i] == KEDGE_GROUP_NONE ? -1 : (int)group[i]);
-        }
-    }
-    uint32_t stated = kedgei_groups_after(d->job, d->round->number);
-    if (!err && groups != stated) {
-        kedgei_error(f, KEDGE_AUDIT_REPLAY_GROUPING, &r->a->main, at,
-                     "job \"%s\": %u groups, the updates give %u", d->job->id.s, stated, groups);
-    }
-    kedge_mem_free(in.items);
-    kedgei_inputs_sites_free(&sites);
-    kedge_mem_free(group);
-}
-
-static void replay_direction(const struct kedgei_replay *r, struct kedgei_decision *d,
-                             struct kedgei_findings *f)
-{
-    if (!d->round->pretrain) {
-        kedgei_replay_estimate(r, d, f);
-        return;
-    }
-    struct kedge_diag diag = {.err = KEDGE_OK};
-    struct kedgei_inputs in = {.items = NULL};
-    struct kedge_hasher *hasher = NULL;
-    struct kedge_sink sink;
-    struct kedge_hash digest;
-    uint64_t at = d->round->step->index;
-    int err = kedgei_inputs_read(r, d, &in, f);
-    struct kedge_compute_sites members;
-    int nomem = kedgei_inputs_sites(&in, &members);
-    err = err ? err : nomem ? nomem : kedgei_replay_sink(&hasher, &sink);
-    err = err ? err : kedge_compute_made_direction(&d->job->layout, &members, &d->job->spec, sink, &diag);
-    if (err) {
-        kedgei_replay_failed(r, d, at, "direction", err, &diag, f);
-    } else {
-        kedge_hasher_final(hasher, &digest);
-        kedgei_replay_add(d, digest.b, sizeof digest.b);
-        kedgei_replay_compare(r, d, KEDGE_AUDIT_REPLAY_DIRECTION, at, d->group, &digest,
-                              &kedgei_step_group(d->round->step, d->group)->direction, f);
-    }
-    kedge_hasher_free(hasher);
-    kedge_mem_free(in.items);
-    kedgei_inputs_sites_free(&members);
 }
 
 /* Whether the statement says the nearest group. Those whose updates made the groups are where these put them.
@@ -430,30 +352,48 @@ int kedgei_decisions_collect(struct kedgei_replay *r)
     return r->nomem ? kedgei_scratch_error(&r->a->scratch, &r->a->diag) : KEDGE_OK;
 }
 
+typedef void decision_fn(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f);
+
+/* All others are of a close. */
+static decision_fn *const by_itself[] = {[KEDGEI_INITIAL] = replay_initial,
+                                         [KEDGEI_SELECTION] = replay_selection,
+                                         [KEDGEI_ASSIGNED] = replay_assigned,
+                                         [KEDGEI_NEAREST] = kedgei_replay_nearest,
+                                         [KEDGEI_SPLIT] = NULL};
+
+static bool is_of_close(const struct kedgei_decision *d)
+{
+    return by_itself[d->kind] == NULL;
+}
+
+/* What a close decided is answered together, in the place of the first of them. */
+static void run_close(const struct kedgei_replay *r, size_t first, struct kedgei_findings *f)
+{
+    const struct kedgei_round *round = r->items[first].round;
+    size_t count = 1;
+    if (first > 0 && is_of_close(&r->items[first - 1]) && r->items[first - 1].round == round) {
+        return;
+    }
+    while (first + count < r->count && is_of_close(&r->items[first + count])
+           && r->items[first + count].round == round) {
+        count++;
+    }
+    kedgei_replay_close(r, &r->items[first], count, false, f);
+}
+
 static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
 {
-    static void (*const by_kind[])(const struct kedgei_replay *, struct kedgei_decision *,
-                                   struct kedgei_findings *) = {
-        [KEDGEI_INITIAL] = replay_initial,        [KEDGEI_SELECTION] = replay_selection,
-        [KEDGEI_GROUPING] = replay_grouping,      [KEDGEI_DIRECTION] = replay_direction,
-        [KEDGEI_ASSIGNED] = replay_assigned,      [KEDGEI_AGGREGATE] = kedgei_replay_aggregate,
-        [KEDGEI_MIXING] = kedgei_replay_mixing,   [KEDGEI_SERVER] = kedgei_replay_server,
-        [KEDGEI_MEETING] = kedgei_replay_meeting, [KEDGEI_NEAREST] = kedgei_replay_nearest,
-        [KEDGEI_DRIFT] = kedgei_replay_drift,     [KEDGEI_RESHAPE] = kedgei_replay_reshape,
-        [KEDGEI_JOINED] = kedgei_replay_joined,   [KEDGEI_SPLIT] = kedgei_replay_split,
-    };
-    struct kedgei_replay *r = arg; /* each call writes to its own decision only */
-    const struct kedgei_decision *d = &r->items[i];
-    if (d->erased > 0) {
-        return; /* told: erased.c */
+    struct kedgei_replay *r = arg; /* each call writes to its own decisions only */
+    struct kedgei_decision *d = &r->items[i];
+    if (is_of_close(d)) {
+        run_close(r, i, f);
+        return;
     }
-    bool of_all = d->kind == KEDGEI_SELECTION || d->kind == KEDGEI_GROUPING || d->kind == KEDGEI_DIRECTION
-                  || d->kind == KEDGEI_AGGREGATE || d->kind == KEDGEI_MEETING || d->kind == KEDGEI_SPLIT
-                  || (d->kind == KEDGEI_SERVER && kedge_job_spec_has_control(&d->job->spec));
-    if (of_all && !kedgei_job_whole(d->job) && KEDGEI_SKIP(r->a, decisions)) {
-        return; /* over the inputs of tenants that are not here */
+    bool of_all = d->kind == KEDGEI_SELECTION;
+    if (d->erased > 0 || (of_all && !kedgei_job_whole(d->job) && KEDGEI_SKIP(r->a, decisions))) {
+        return; /* told: erased.c; over candidates of tenants that are not here */
     }
-    by_kind[r->items[i].kind](r, &r->items[i], f);
+    by_itself[d->kind](r, d, f);
 }
 
 /* Decisions over updates whose keys are not here say nothing of the record: they are counted, and nothing

@@ -31,6 +31,7 @@ struct kedgei_decision {
     bool sealed;                    /* an input of it is encrypted under a key that is not here */
     bool lacks_model;               /* a model that it needs was pruned, and cannot be made again: prune.h */
     uint32_t erased;                /* inputs of it that their tenant had erased: it is left out */
+    bool is_taken, is_answered;     /* of a close: the record's word is taken; the engine came to it */
     struct kedge_hash result;       /* over what was computed; zero before, and when that failed */
 };
 
@@ -58,13 +59,10 @@ void kedgei_replay_add_number(struct kedgei_decision *d, uint64_t number);
 struct kedge_sink;
 KEDGE_NODISCARD int kedgei_replay_sink(struct kedge_hasher **ret_hasher, struct kedge_sink *ret_sink);
 
-/* replay_models.c */
-void kedgei_replay_aggregate(const struct kedgei_replay *r, struct kedgei_decision *d,
-                             struct kedgei_findings *f);
-void kedgei_replay_server(const struct kedgei_replay *r, struct kedgei_decision *d,
-                          struct kedgei_findings *f);
-void kedgei_replay_mixing(const struct kedgei_replay *r, struct kedgei_decision *d,
-                          struct kedgei_findings *f);
+/* closing.c: these decisions, which are of one close. one: that is one aggregate, for which nothing else of
+ * its round is read. */
+void kedgei_replay_close(const struct kedgei_replay *r, struct kedgei_decision *items, size_t count, bool one,
+                         struct kedgei_findings *f);
 
 /* nearest.c: the decisions of a ledger, and the update that one rests on (NULL: the initial model). */
 void kedgei_nearest_decisions(struct kedgei_replay *r, const struct kedgei_log *log,
@@ -76,10 +74,6 @@ void kedgei_replay_nearest(const struct kedgei_replay *r, struct kedgei_decision
 void kedgei_split_decisions(struct kedgei_replay *r, const struct kedgei_job *job,
                             const struct kedgei_round *round,
                             void (*add)(struct kedgei_replay *r, struct kedgei_decision d));
-void kedgei_replay_split(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f);
-/* edges.c */
-void kedgei_replay_meeting(const struct kedgei_replay *r, struct kedgei_decision *d,
-                           struct kedgei_findings *f);
 
 /* All decisions of the record, in order; items are a block of the audit's scratch. KEDGE_E_NOMEM … */
 KEDGE_NODISCARD int kedgei_decisions_collect(struct kedgei_replay *r);
@@ -113,36 +107,17 @@ uint32_t kedgei_chosen_among(const struct kedgei_decision *d, uint32_t groups,
  * gave it, leaf: the entry that says so. chosen: those who speak for their groups. */
 KEDGE_NODISCARD int kedgei_members_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
                                         bool chosen, struct kedgei_inputs *ret);
-void kedgei_replay_reshape(const struct kedgei_replay *r, struct kedgei_decision *d,
-                           struct kedgei_findings *f);
-void kedgei_replay_joined(const struct kedgei_replay *r, struct kedgei_decision *d,
-                          struct kedgei_findings *f);
 /* refresh.c: likewise of a direction that was estimated again: the newest updates of the group's sites. */
 KEDGE_NODISCARD int kedgei_signs_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
                                       struct kedgei_inputs *ret);
-void kedgei_replay_estimate(const struct kedgei_replay *r, struct kedgei_decision *d,
-                            struct kedgei_findings *f);
-void kedgei_replay_drift(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f);
 /* Candidates of all tenants in the order (tenant id, site id); likewise. */
 KEDGE_NODISCARD int kedgei_candidates_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
                                            struct kedgei_inputs *ret, struct kedgei_findings *f);
 /* Its file, for kedge_compute_…; borrows the input. */
 struct kedge_blob_at kedgei_input_at(const struct kedgei_input *in);
-/* The group that each input's site was in when it sent it, KEDGE_GROUP_NONE: none; NULL when out of memory.
- */
-uint32_t *kedgei_inputs_then(const struct kedgei_replay *r, const struct kedgei_decision *d,
-                             const struct kedgei_inputs *in);
-/* All files and their tenants; free both afterwards, also behind KEDGE_E_NOMEM. */
-struct kedge_compute_sites;
-KEDGE_NODISCARD int kedgei_inputs_sites(const struct kedgei_inputs *in, struct kedge_compute_sites *ret);
-void kedgei_inputs_sites_free(struct kedge_compute_sites *sites);
 
-/* control.c: kedge_compute_control_step with the updates of the decision's aggregate. */
-KEDGE_NODISCARD int kedgei_replay_control(const struct kedgei_replay *r, const struct kedgei_decision *d,
-                                          const char *before, const char *aggregate, const char *state,
-                                          struct kedge_sink after, struct kedge_sink state_after,
-                                          struct kedge_diag *diag, struct kedgei_findings *f);
-/* The decision as one over the updates of its aggregate: what a server's step with control variates reads. */
+/* replay_inputs.c: the decision as one over the updates of its aggregate: what a server's step with control
+ * variates reads. */
 struct kedgei_decision kedgei_as_aggregate(const struct kedgei_decision *d);
 
 /* charged.c: what a row of round-opened weighs is what jobs that draw by weights allow, else nothing; … */

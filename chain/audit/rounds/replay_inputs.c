@@ -107,24 +107,6 @@ struct kedge_blob_at kedgei_input_at(const struct kedgei_input *in)
     return (struct kedge_blob_at){.path = in->path, .keys = in->keys, .digest = in->row.update};
 }
 
-int kedgei_inputs_sites(const struct kedgei_inputs *in, struct kedge_compute_sites *ret)
-{
-    struct kedge_blob_at *files = kedge_mem_new(in->count, sizeof *files);
-    uint32_t *tenant = kedge_mem_new(in->count, sizeof *tenant);
-    for (size_t i = 0; files && tenant && i < in->count; i++) {
-        files[i] = kedgei_input_at(&in->items[i]);
-        tenant[i] = in->items[i].place;
-    }
-    *ret = (struct kedge_compute_sites){.files = files, .tenant = tenant, .count = in->count};
-    return files && tenant ? KEDGE_OK : KEDGE_E_NOMEM;
-}
-
-void kedgei_inputs_sites_free(struct kedge_compute_sites *sites)
-{
-    kedge_mem_free((void *)(uintptr_t)sites->files);
-    kedge_mem_free((void *)(uintptr_t)sites->tenant);
-}
-
 int kedgei_candidates_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
                            struct kedgei_inputs *ret, struct kedgei_findings *f)
 {
@@ -153,13 +135,9 @@ int kedgei_candidates_read(const struct kedgei_replay *r, const struct kedgei_de
     return err;
 }
 
-uint32_t *kedgei_inputs_then(const struct kedgei_replay *r, const struct kedgei_decision *d,
-                             const struct kedgei_inputs *in)
+struct kedgei_decision kedgei_as_aggregate(const struct kedgei_decision *d)
 {
-    uint32_t *then = kedge_mem_new(in->count + 1, sizeof *then);
-    for (size_t i = 0; then && i < in->count; i++) {
-        const struct kedgei_log *log = &r->a->tenants[d->job->tenants[in->items[i].place]];
-        then[i] = kedgei_group_then(log, &d->job->id, &in->items[i].row);
-    }
-    return then;
+    struct kedgei_decision as = *d;
+    as.kind = KEDGEI_AGGREGATE;
+    return as;
 }

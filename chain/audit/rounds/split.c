@@ -137,63 +137,6 @@ bool kedgei_unsplit_at_close(const struct kedgei_job *job, const struct kedgei_l
 
 /* ---- replay ---- */
 
-static void judge(const struct kedgei_replay *r, struct kedgei_decision *d, const struct kedgei_inputs *in,
-                  const uint32_t *part, bool is_cut, struct kedgei_findings *f)
-{
-    const uint64_t at = d->round->step->index;
-    const uint32_t to = part_of(d->round->step->body, d->group);
-    if (is_cut != (to > 0)) {
-        kedgei_error(f, KEDGE_AUDIT_REPLAY_GROUPING, &r->a->main, at, "job \"%s\", round %u, group %u: %s",
-                     d->job->id.s, d->round->number, d->group,
-                     is_cut ? "its updates cut it in two, which is not recorded"
-                            : "it is recorded as cut in two, its updates do not give that");
-    }
-    kedgei_replay_add_number(d, is_cut);
-    for (size_t i = 0; i < in->count && is_cut; i++) {
-        const struct kedge_input_row *row = &in->items[i].row;
-        const uint32_t expected = part[i] == 1 ? to : 0;
-        kedgei_replay_add_number(d, part[i]);
-        if (to > 0 && row->to != expected) {
-            kedgei_error(
-                f, KEDGE_AUDIT_REPLAY_GROUPING, &r->a->main, at,
-                "job \"%s\", round %u: site \"%s\" of \"%s\" is recorded in group %u behind the cut of "
-                "group %u, the updates give group %u",
-                d->job->id.s, d->round->number, row->site.s, d->job->spec.tenants[in->items[i].place].s,
-                row->to > 0 ? row->to : d->group, d->group, expected > 0 ? expected : d->group);
-        }
-    }
-}
-
-void kedgei_replay_split(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f)
-{
-    const struct kedge_st_step *s = d->round->step->body;
-    struct kedge_diag diag = {.err = KEDGE_OK};
-    struct kedgei_inputs in = {.items = NULL};
-    bool is_cut = false;
-    uint32_t groups = groups_before(d->job, d->round); /* when it is this group's turn */
-    for (uint32_t k = 0; k < s->group_count; k++) {
-        groups += s->groups[k].split_of > 0 && s->groups[k].split_of <= d->group;
-    }
-    int err = kedgei_inputs_read(r, d, &in, f);
-    struct kedge_blob_at *files = kedge_mem_new(in.count + 1, sizeof *files);
-    uint32_t *part = kedge_mem_new(in.count + 1, sizeof *part);
-    err = err ? err : files && part ? KEDGE_OK : KEDGE_E_NOMEM;
-    for (size_t i = 0; i < in.count && !err; i++) {
-        files[i] = kedgei_input_at(&in.items[i]);
-    }
-    if (!err && groups < kedge_job_spec_groups_most(&d->job->spec)) {
-        err = kedge_compute_split(&d->job->layout, &d->job->spec, files, in.count, part, &is_cut, &diag);
-    }
-    if (err) {
-        kedgei_replay_failed(r, d, d->round->step->index, "a cut of a group", err, &diag, f);
-    } else {
-        judge(r, d, &in, part, is_cut, f);
-    }
-    kedge_mem_free(in.items);
-    kedge_mem_free(files);
-    kedge_mem_free(part);
-}
-
 void kedgei_split_decisions(struct kedgei_replay *r, const struct kedgei_job *job,
                             const struct kedgei_round *round,
                             void (*add)(struct kedgei_replay *r, struct kedgei_decision d))

@@ -1,0 +1,303 @@
+/* What a close began with, from the record: rows of lists, statements, the step before. Files are only named
+ * here; those that the engine makes are hashed. */
+#include "chain/audit/rounds/closing.h"
+
+#include <string.h>
+
+#include "chain/audit/facts/erased.h"
+#include "chain/audit/rounds/buffer.h"
+#include "chain/audit/rounds/weights.h"
+#include "common/base/mem.h"
+
+static const struct kedgei_log *log_of(const struct kedgei_closing *c, const struct kedgei_input *in)
+{
+    return &c->r->a->tenants[c->job->tenants[in->place]];
+}
+
+/* ---- files ---- */
+
+static int path_of(void *arg, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX])
+{
+    const struct kedgei_closing *c = arg;
+    return kedge_blobs_path(c->r->a->main.blobs, digest, ret);
+}
+
+/* The update by which a site has its group. */
+static int update_of(void *arg, uint32_t site, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX],
+                     struct kedge_blob_at *ret_at)
+{
+    const struct kedgei_closing *c = arg;
+    const struct kedgei_log *log = log_of(c, &c->members.items[site - c->inputs.count]);
+    return kedgei_erased(c->r->a, log, digest) ? KEDGE_E_NOT_FOUND
+                                               : kedge_blobs_at(log->blobs, digest, ret, ret_at);
+}
+
+static int facts_of(void *arg, const struct kedge_close_input *in, struct kedge_strategy_input *ret,
+                    struct kedge_diag *d)
+{
+    const struct kedgei_closing *c = arg;
+    const struct kedgei_input *item = in->site < c->inputs.count ? &c->inputs.items[in->site] : NULL;
+    struct kedge_strategy_input said;
+    (void)d;
+    if (item && kedgei_weights_facts(log_of(c, item), &item->row, &said)) {
+        said.staleness = ret->staleness;
+        *ret = said;
+    }
+    return KEDGE_OK; /* where there is no statement, no weights are judged */
+}
+
+/* What is made is hashed, and kept where somebody wants the file. */
+struct writer {
+    struct kedge_hasher *hasher;
+    struct kedge_blob_writer *copy;
+};
+
+static int write_bytes(void *arg, struct kedge_view bytes)
+{
+    const struct writer *w = arg;
+    kedge_hasher_update(w->hasher, bytes);
+    return w->copy ? kedge_blob_writer_write(w->copy, bytes, NULL) : KEDGE_OK;
+}
+
+static int begin(void *arg, uint64_t len, struct kedge_close_file *ret, struct kedge_diag *d)
+{
+    const struct kedgei_closing *c = arg;
+    struct writer *w = kedge_mem_new(1, sizeof *w);
+    int err = w ? kedge_hasher_new(&w->hasher) : KEDGE_E_NOMEM;
+    (void)len;
+    (void)d;
+    if (err) {
+        kedge_mem_free(w);
+        return err;
+    }
+    w->copy = c->r->writer;
+    *ret = (struct kedge_close_file){w, {write_bytes, w}};
+    return KEDGE_OK;
+}
+
+static int end(void *arg, struct kedge_close_file *file, int err, struct kedge_hash *ret,
+               struct kedge_diag *d)
+{
+    struct writer *w = file->writer;
+    (void)arg;
+    (void)d;
+    if (!err) {
+        kedge_hasher_final(w->hasher, ret);
+    }
+    kedge_hasher_free(w->hasher);
+    kedge_mem_free(w);
+    return err;
+}
+
+/* ---- inputs ---- */
+
+/* Sites that are left out and updates that are gone count as such; of a tenant that is not here nothing is
+ * known but that its group was trained. */
+static int put_inputs(struct kedgei_closing *c)
+{
+    struct kedge_close *close = &c->close;
+    close->inputs = kedge_mem_new(c->inputs.count + KEDGE_GROUPS_MAX + 1, sizeof *close->inputs);
+    if (!close->inputs) {
+        return KEDGE_E_NOMEM;
+    }
+    for (size_t i = 0; i < c->inputs.count; i++) {
+        const struct kedgei_input *item = &c->inputs.items[i];
+        const struct kedgei_log *log = log_of(c, item);
+        struct kedge_close_input *in = &close->inputs[close->input_count++];
+        struct kedge_strategy_input said = {.samples = item->row.weight};
+        c->unlisted = !kedgei_weights_facts(log, &item->row, &said) || c->unlisted;
+        *in = (struct kedge_close_input){
+            .site = (uint32_t)i,
+            .place = item->place,
+            .group = c->round->pretrain ? 0 : item->row.group,
+            .round = c->round->number - kedgei_staleness(c->round->number, &item->row),
+            .former = kedgei_group_then(log, &c->job->id, &item->row),
+            .weight = item->row.weight,
+            .file = kedgei_input_at(item),
+            .is_gone = kedgei_erased(c->r->a, log, &item->row.update) != NULL,
+            .is_root = kedge_job_spec_is_root(&c->job->spec, item->place, &item->row.site),
+            .left_out = !c->round->pretrain && item->row.group >= c->result.groups,
+            .in.weight = said.samples};
+        in->group = in->left_out ? 0 : in->group;
+    }
+    const uint32_t groups = c->round->pretrain ? KEDGE_GROUPS_MAX : c->result.groups;
+    for (uint32_t g = 0; g < groups && !kedgei_job_whole(c->job); g++) {
+        if (c->round->aggregates[g]) {
+            close->inputs[close->input_count++] = (struct kedge_close_input){
+                .site = UINT32_MAX, .group = g, .round = c->round->number, .is_gone = true};
+        }
+    }
+    return KEDGE_OK;
+}
+
+/* In site order, those who had a group when the round closed. */
+static int put_others(struct kedgei_closing *c, const struct kedgei_decision *of)
+{
+    struct kedgei_decision all = *of;
+    struct kedge_close *close = &c->close;
+    all.group = KEDGE_GROUP_NONE;
+    if (!c->step || !kedgei_refreshes(c->job, c->round) || !kedgei_job_whole(c->job)) {
+        return KEDGE_OK;
+    }
+    int err = kedgei_members_read(c->r, &all, false, &c->members);
+    close->others = kedge_mem_new(c->members.count + 1, sizeof *close->others);
+    err = err || close->others ? err : KEDGE_E_NOMEM;
+    for (size_t i = 0; i < c->members.count && !err; i++) {
+        const struct kedgei_input *item = &c->members.items[i];
+        bool is_known = item->row.group < c->result.groups;
+        close->others[close->other_count++] =
+            (struct kedge_close_other){.site = (uint32_t)(c->inputs.count + i),
+                                       .former = is_known ? item->row.group : 0,
+                                       .place = item->place,
+                                       .update = item->row.update};
+    }
+    return err;
+}
+
+/* ---- before ---- */
+
+/* What edges have added up in the rounds since they met. */
+static int put_since(struct kedgei_closing *c, struct kedgei_findings *ignored)
+{
+    const struct kedgei_round *first = c->round;
+    while (first > c->job->rounds && !kedgei_meets(c->job, first - 1)) {
+        first--;
+    }
+    int err = KEDGE_OK;
+    for (const struct kedgei_round *round = first; round < c->round && !err; round++) {
+        const struct kedgei_decision of = {.kind = KEDGEI_MEETING, .job = c->job, .round = round};
+        struct kedgei_inputs in = {.items = NULL};
+        err = kedgei_inputs_read(c->r, &of, &in, ignored);
+        for (size_t i = 0; i < in.count && !err; i++) {
+            const struct kedge_input_row *row = &in.items[i].row;
+            struct kedge_strategy_input said;
+            if (!kedgei_weights_facts(log_of(c, &in.items[i]), row, &said)) {
+                err = KEDGE_E_CORRUPT; /* it names no statement: verify says so */
+            } else {
+                c->result.since[row->group] +=
+                    kedge_job_spec_meeting_share(&c->job->spec, row->weight, said.samples);
+            }
+        }
+        kedge_mem_free(in.items);
+    }
+    return err;
+}
+
+static void put_before(struct kedgei_closing *c)
+{
+    struct kedge_round_result *r = &c->result;
+    const struct kedge_st_step *earlier =
+        c->round > c->job->rounds && c->round[-1].step ? c->round[-1].step->body : NULL;
+    r->groups = earlier ? earlier->group_count : kedge_job_spec_models(&c->job->spec);
+    for (uint32_t g = r->groups; g < KEDGE_GROUPS_MAX && !c->round->pretrain && !earlier; g++) {
+        r->groups = c->round->aggregates[g] ? g + 1 : r->groups; /* where the step before cannot be read */
+    }
+    for (uint32_t g = 0; g < r->groups; g++) {
+        const struct kedge_st_step_group *was = earlier ? &earlier->groups[g] : NULL;
+        const struct kedge_st_step_group *now =
+            c->step && g < c->step->group_count ? &c->step->groups[g] : NULL;
+        const struct kedgei_fact *aggregate = c->round->pretrain ? NULL : c->round->aggregates[g];
+        (void)kedgei_model_before(c->job, c->round, g, &r->before[g]);
+        if (aggregate) {
+            r->before[g] = ((const struct kedge_st_aggregate *)aggregate->body)->base;
+        }
+        if (was) {
+            const struct kedge_hash *direction = kedgei_direction_of(c->round[-1].step, g);
+            r->directions[g] = direction ? *direction : was->direction;
+            r->state_before[g] = was->state_after;
+            r->made[g] = c->last ? was->made : r->made[g];
+            r->merged_into[g] = c->last && was->merged_into <= g ? was->merged_into : 0;
+        }
+        if (now && !c->round->pretrain) {
+            r->state_before[g] = now->state_before;
+        }
+    }
+}
+
+int kedgei_closing_init(struct kedgei_closing *c, const struct kedgei_replay *r,
+                        const struct kedgei_decision *of, bool one)
+{
+    const struct kedge_st_job_opened *o = of->job->opened->body;
+    struct kedgei_decision wanted = *of;
+    struct kedgei_findings ignored = {.items = NULL}; /* verify names what is wrong with lists */
+    *c = (struct kedgei_closing){.r = r, .job = of->job, .round = of->round, .one = one};
+    c->step = of->round->step ? of->round->step->body : NULL;
+    c->last = of->round->pretrain || of->round == of->job->rounds || !of->round[-1].step
+                  ? NULL
+                  : of->round[-1].step->body;
+    c->close =
+        (struct kedge_close){.host = {c, path_of, update_of, facts_of, begin, end, kedgei_closing_decided},
+                             .spec = &of->job->spec,
+                             .layout = &of->job->layout,
+                             .limit = of->job->limit,
+                             .initial = o->initial_model,
+                             .result = &c->result,
+                             .d = &c->diag};
+    c->result.round = of->round->number;
+    c->result.kind = of->round->pretrain ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
+    put_before(c);
+    if (!one) {
+        wanted.kind = of->round->pretrain ? KEDGEI_GROUPING : KEDGEI_MEETING;
+    }
+    int err = kedgei_inputs_read(r, &wanted, &c->inputs, &ignored);
+    err = err == KEDGE_E_NOMEM ? err : put_inputs(c);
+    err = err ? err : put_others(c, of);
+    if (!err && kedge_job_spec_has_edges(c->close.spec) && kedgei_meets(c->job, c->round)) {
+        c->since_err = put_since(c, &ignored);
+    }
+    bool nomem = err == KEDGE_E_NOMEM || ignored.nomem || c->since_err == KEDGE_E_NOMEM;
+    kedgei_findings_deinit(&ignored);
+    return nomem ? KEDGE_E_NOMEM : err;
+}
+
+void kedgei_closing_deinit(struct kedgei_closing *c)
+{
+    kedge_mem_free(c->inputs.items);
+    kedge_mem_free(c->members.items);
+    kedge_mem_free(c->close.inputs);
+    kedge_mem_free(c->close.others);
+    kedge_mem_free(c->result.assigned_sites);
+    kedge_mem_free(c->result.assigned_groups);
+}
+
+/* ---- once more ---- */
+
+/* It is made of updates of all tenants, or of what they say. */
+static bool is_of_all(const struct kedgei_decision *d)
+{
+    bool of_models = d->kind == KEDGEI_MIXING || d->kind == KEDGEI_DRIFT
+                     || (d->kind == KEDGEI_SERVER && !kedge_job_spec_has_control(&d->job->spec));
+    return !of_models;
+}
+
+static int run(struct kedgei_closing *c)
+{
+    if (c->round->pretrain) {
+        return kedge_close_pretrain(&c->close);
+    }
+    int err = kedge_close_weigh(&c->close);
+    return err ? err : kedge_close_train(&c->close);
+}
+
+void kedgei_replay_close(const struct kedgei_replay *r, struct kedgei_decision *items, size_t count, bool one,
+                         struct kedgei_findings *f)
+{
+    struct kedgei_closing *c = kedge_mem_new(1, sizeof *c);
+    if (!c) {
+        f->nomem = true;
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        items[i].is_taken =
+            items[i].erased > 0 /* told: erased.c */
+            || (is_of_all(&items[i]) && !kedgei_job_whole(items[i].job) && KEDGEI_SKIP(r->a, decisions));
+    }
+    int err = kedgei_closing_init(c, r, &items[0], one);
+    c->items = items;
+    c->item_count = count;
+    c->f = f;
+    err = err ? err : run(c);
+    kedgei_closing_end(c, err);
+    kedgei_closing_deinit(c);
+    kedge_mem_free(c);
+}

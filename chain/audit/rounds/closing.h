@@ -1,0 +1,45 @@
+/* A round's close once more: the engine that made it (round/close) runs over what is recorded, and each of
+ * its decisions is held against the record. It goes on from the record's word, so that what is wrong is found
+ * where it was decided, and once. Internal to this room. */
+#ifndef KEDGE_CHAIN_AUDIT_ROUNDS_CLOSING_H
+#define KEDGE_CHAIN_AUDIT_ROUNDS_CLOSING_H
+
+#include "chain/audit/rounds/replay.h"
+#include "round/close/close.h"
+
+/* What is recorded of one close. */
+struct kedgei_closing {
+    const struct kedgei_replay *r;
+    const struct kedgei_job *job;
+    const struct kedgei_round *round;
+    const struct kedge_st_step *step; /* NULL: it was never finished */
+    const struct kedge_st_step *last; /* of the round before, NULL: groups are made, or there is none */
+    struct kedge_close close;
+    struct kedge_round_result result;
+    struct kedgei_inputs inputs, members; /* rows of its lists; sites that had a group: close.others */
+    bool unlisted;                        /* a statement of an input is missing: verify says so */
+    int since_err;                        /* why it is not known what edges have added up */
+    /* While it runs: */
+    struct kedgei_decision *items; /* that it is to answer */
+    size_t item_count;
+    struct kedgei_findings *f;
+    struct kedge_diag diag;
+    uint32_t parts;   /* directions of parts that the engine gives next */
+    bool judge_parts; /* … from the same updates as the recorded ones */
+    bool asks_cuts;   /* no groups are joined: each may be cut … */
+    uint32_t cuts;    /* … of which so many had their turn */
+    bool one;         /* the aggregate of one group is all that is wanted */
+};
+
+/* Fills in what the close of this decision's round began with. one: with the inputs of its group alone.
+ * Deinit also after an error: KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_closing_init(struct kedgei_closing *c, const struct kedgei_replay *r,
+                                        const struct kedgei_decision *of, bool one);
+void kedgei_closing_deinit(struct kedgei_closing *c);
+
+/* The host of the close: each decision as it is made. arg: the closing. */
+int kedgei_closing_decided(void *arg, struct kedge_decision *io, struct kedge_diag *d);
+/* After it: what it did not come to, and err is why; who was to be moved. */
+void kedgei_closing_end(struct kedgei_closing *c, int err);
+
+#endif
