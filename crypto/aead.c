@@ -1,4 +1,12 @@
-/* One cipher context per thread: a fresh one for each chunk would cost more than setting up the key. */
+/* Two ciphers behind one call. AES-256-GCM is OpenSSL's, because libsodium has it only where the processor
+ * has AES instructions and a blob must open everywhere. XChaCha20-Poly1305 is libsodium's, because OpenSSL
+ * has none.
+ *
+ * One cipher context per thread: a fresh one for each chunk would cost more than setting up the key. The
+ * thread's end frees it and overwrites the key.
+ *
+ * A tag that does not fit leaves zeros and not the text that was decrypted before the tag was compared, so
+ * that a caller which overlooks the error works on nothing that an attacker chose. */
 #include "crypto/aead.h"
 
 #include <assert.h>

@@ -19,7 +19,7 @@ enum kedge_aead kedge_aead_best(void);
 /* Bytes of a nonce: 12 or 24. */
 size_t kedge_aead_nonce_len(enum kedge_aead cipher);
 
-/* out takes plain.len bytes and behind them the tag; it may be plain.ptr and must not overlap it otherwise.
+/* out takes plain.len bytes and after them the tag; it may be plain.ptr and must not overlap it otherwise.
  * plain.len below 2^31; `also` is authenticated and not stored. */
 void kedge_aead_seal(enum kedge_aead cipher, const uint8_t key[KEDGE_AEAD_KEY_LEN], const uint8_t *nonce,
                      struct kedge_view also, struct kedge_view plain, uint8_t *out);
@@ -29,7 +29,7 @@ KEDGE_NODISCARD int kedge_aead_open(enum kedge_aead cipher, const uint8_t key[KE
                                     const uint8_t *nonce, struct kedge_view also, struct kedge_view sealed,
                                     uint8_t *out);
 
-/* BLAKE2b-256 (RFC 7693) of the parts one behind another, under a key: a key for one purpose out of another.
+/* BLAKE2b-256 (RFC 7693) of the parts one after another, under a key: a key for one purpose out of another.
  * Parts must have fixed lengths, or spell where they end. */
 void kedge_derive_key(const uint8_t key[KEDGE_AEAD_KEY_LEN], const struct kedge_view *parts, size_t count,
                       uint8_t out[KEDGE_AEAD_KEY_LEN]);

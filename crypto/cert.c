@@ -1,3 +1,6 @@
+/* A certificate only carries a key through TLS (tls_openssl.c looks at nothing else), so everything in it
+ * follows from the key: the serial number, the names, dates without meaning. A key has one certificate,
+ * byte for byte, apart from its name, and nothing has to be stored, renewed or revoked. */
 #include "crypto/cert.h"
 
 #include <openssl/err.h>

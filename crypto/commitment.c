@@ -1,3 +1,7 @@
+/* A short text, such as a person's name and address, that is published as a plain hash could be found by
+ * trying all texts. Here a random salt is the key of an HMAC over the text's digest and length: without
+ * the salt nothing can be tried, and with it the holder can open the commitment to one text only. The
+ * label keeps these values apart from every other use of HMAC-SHA-256. */
 #include "crypto/commitment.h"
 
 #include <assert.h>

@@ -1,6 +1,13 @@
-/* [S]B = R + [k]A is checked as encode([S]B + [k](-A)) == R, byte by byte: what libsodium does. Both scalars
- * are written in signed digits, S in 32 of 8 bits over a table with 128 multiples of each 256^i B, k in 64 of
- * 4 bits over the key's table: its odd digits are summed first, four doublings bring them to their places. */
+/* Checking Ed25519 signatures of a key that was seen before: an auditor checks thousands of each site's.
+ *
+ * [S]B = R + [k]A is checked as encode([S]B + [k](-A)) == R, byte by byte: what libsodium does. Both
+ * scalars are written in signed digits, S in 32 of 8 bits over a table with 128 multiples of each 256^i B,
+ * k in 64 of 4 bits over the key's table: its odd digits are summed first, four doublings bring them to
+ * their places. So a check costs additions of table entries and four doublings, where the general way
+ * doubles for each bit.
+ *
+ * Nothing here is secret: keys, signatures and messages are public, so table look-ups and branches may
+ * depend on them. It must never be used for signing. */
 #include "crypto/edwards.h"
 
 #include <pthread.h>
@@ -112,6 +119,8 @@ static bool decode_point(const uint8_t b[KEDGE_KEY_LEN], struct point *ret)
 /* ---- tables ---- */
 
 /* With one inversion for all (Montgomery); at most BATCH. */
+/* An inversion costs as much as hundreds of multiplications: the product of all z is inverted once, and
+ * each inverse is won from it by going backwards. */
 static void make_affine(const struct point *points, size_t count, struct kedgei_niels *ret)
 {
     struct kedgei_fe products[BATCH]; /* of z, from the first to this one */
@@ -232,6 +241,7 @@ static void add_base(struct point *p, const uint8_t scalar[SCALAR])
 }
 
 /* SHA-512(R ‖ A ‖ message) modulo L; and whether S is below L. */
+/* S must be below L, or every signature would have a second spelling that verifies, too. */
 static bool read_scalars(const struct kedge_signature *sig, const struct kedge_public_key *key,
                          struct kedge_view message, uint8_t ret_k[SCALAR])
 {

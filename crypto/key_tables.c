@@ -1,6 +1,12 @@
-/* One slot per value of a hash of the key. A key that is met again and again gets its table; one that shares
- * its slot with a busier one has none. Nobody waits for another: who finds a slot being changed goes the long
- * way. */
+/* Which keys have a table (edwards.c), within a bound of memory.
+ *
+ * One slot per value of a hash of the key. A key that is met again and again gets its table; one that
+ * shares its slot with a busier one has none. The slot's credit rises with each use by its key and falls
+ * with each by another, so a key that is no longer used gives way after as many uses of others. The hash
+ * is keyed with random bytes: nobody can choose keys that push out another's table.
+ *
+ * Nobody waits for another: a thread that finds a slot being changed goes the long way. A table only ever
+ * says "accepted"; everything else is decided by libsodium. */
 #include "crypto/key_tables.h"
 
 #include <pthread.h>

@@ -1,3 +1,7 @@
+/* Private keys in files. A key whose file others can read is refused, not warned about: nobody reads
+ * warnings, and the key may be known already. The permissions are read from the open file, so that the
+ * file which is checked is the one that is read. Buffers for keys are reserved at their full size and
+ * wiped at the end, because a buffer that grows leaves a copy in the memory that it gave back. */
 #include "crypto/keyfile.h"
 
 #include <errno.h>
@@ -17,7 +21,7 @@ int kedge_keyfile_write_private(const char *path, const struct kedge_key_pair *p
 {
     struct kedge_buf pem;
     kedge_buf_init(&pem, KEDGE_PEM_MAX);
-    int err = kedge_buf_reserve(&pem, KEDGE_PEM_MAX); /* never moved, so no copy of the key stays behind */
+    int err = kedge_buf_reserve(&pem, KEDGE_PEM_MAX); /* never moved, so no copy of the key stays */
     if (!err) {
         err = kedge_pem_put_private(&pem, pair);
     }
@@ -227,6 +231,8 @@ static int read_cost(const char *path, bool *ret_sealed, struct kedge_seal_cost 
     return err;
 }
 
+/* A new key that takes the place of another is protected as that one was, with the same passphrase and the
+ * same cost of a guess: a rotation must not turn a sealed key into an open one. */
 int kedge_keyfile_make_like(const char *path, const char *like, struct kedge_key_pair *ret_pair,
                             struct kedge_diag *reterr)
 {

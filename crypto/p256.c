@@ -391,7 +391,7 @@ static int make_file(const char *path, struct kedge_p256_key *ret_key, struct ke
 {
     struct kedge_buf pem;
     kedge_buf_init(&pem, KEDGE_EC_PEM_MAX);
-    int err = kedge_buf_reserve(&pem, KEDGE_EC_PEM_MAX); /* never moved, so no copy of the key stays behind */
+    int err = kedge_buf_reserve(&pem, KEDGE_EC_PEM_MAX); /* never moved, so no copy of the key stays */
     err = err ? err : kedge_p256_generate(ret_key);
     err = err ? err : kedge_p256_put_private(&pem, ret_key);
     if (err) {

@@ -1,3 +1,9 @@
+/* A passphrase on the command line is seen by every user of the machine, and in an environment variable by
+ * every child process. So it comes from a file of mode 0600 or from the terminal, and the environment
+ * holds no more than the file's name.
+ *
+ * At the terminal, echo and signals are off while it is typed: Ctrl-C would end the program and leave the
+ * person's terminal without echo. It is read as a character instead. */
 #include "crypto/passphrase.h"
 
 #include <errno.h>
@@ -137,7 +143,7 @@ static int ask(const char *question, const char *path, char *line, struct kedge_
 
 static int hand_out(const char *line, struct kedge_buf *ret, const char *path, struct kedge_diag *d)
 {
-    int err = kedge_buf_reserve(ret, KEDGE_PASSPHRASE_MAX); /* never moved: no copy stays behind */
+    int err = kedge_buf_reserve(ret, KEDGE_PASSPHRASE_MAX); /* never moved: no copy stays */
     if (err) {
         return kedge_diag_set(d, err, "%s: %s", path, kedge_strerror(err));
     }

@@ -1,3 +1,9 @@
+/* The whole head is authenticated with the seed, cost and public key included: otherwise a thief could
+ * lower the cost of a guess, or put another public key beside a seed that he cannot read. The cost is
+ * bounded when the text is decoded, before memory is taken for it: a file could demand 4 TiB.
+ *
+ * One spelling is accepted, with fixed line lengths, so that a sealed key has one text and the parser
+ * nothing to be lenient about. */
 #include "crypto/sealed.h"
 
 #include <assert.h>
@@ -43,7 +49,7 @@ static void put_be32(uint8_t *p, uint32_t v)
     }
 }
 
-/* Everything in front of the box: what is authenticated besides. */
+/* Everything before the box: what is authenticated besides. */
 static void put_head(const struct kedge_sealed *s, uint8_t head[HEAD_LEN])
 {
     uint8_t *p = head;
@@ -168,6 +174,7 @@ int kedge_seal(const struct kedge_key_pair *pair, struct kedge_view passphrase,
     return err;
 }
 
+/* That the box opens is not enough: the seed must give the public key which the head names. */
 int kedge_unseal(const struct kedge_sealed *sealed, struct kedge_view passphrase, struct kedge_key_pair *ret)
 {
     uint8_t key[crypto_aead_xchacha20poly1305_ietf_KEYBYTES], head[HEAD_LEN];

@@ -1,3 +1,5 @@
+/* Signatures of the EVM's transactions, by libsecp256k1 alone. High values of s are refused in recovery,
+ * as the chain refuses them (EIP-2): each signature has a second one, with n - s, for the same message. */
 #include "crypto/secp256k1.h"
 
 #include <secp256k1.h>

@@ -1,3 +1,9 @@
+/* RFC 3161 tokens say that a hash existed at a time, on the word of an authority that an auditor chooses
+ * by its CA certificates. OpenSSL parses and verifies; here replies are bounded before they are parsed,
+ * nothing may follow the structure, and only SHA-256 over the very bytes in question counts.
+ *
+ * The signer's chain is checked for the moment that the token names and not for now: a record must still
+ * verify when the authority's certificate has run out. */
 #include "crypto/timestamp.h"
 
 #include <openssl/asn1.h>

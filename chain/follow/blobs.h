@@ -21,7 +21,7 @@ struct kedge_blob_wanted {
     struct kedge_hash digest;
     struct kedge_id job; /* of an update: the first that names it; else empty */
 };
-/* Bytes that a blob of this kind has at most, whatever its source says. */
+/* Bytes that a blob of this kind has at most, also if its source says more. */
 uint64_t kedge_follow_blob_max(const struct kedge_blob_wanted *wanted);
 
 typedef int kedge_follow_visit_blob(void *arg, const struct kedge_blob_wanted *wanted);

@@ -14,7 +14,7 @@ static int check_size(const struct kedge_follow_pieces *s, const struct kedge_bl
                                 s->name, total, max);
 }
 
-/* The pieces behind what is here already; `piece` is the first one of all. Every round brings a byte. */
+/* The pieces after what is here already; `piece` is the first one of all. Every round brings a byte. */
 static int fetch_pieces(const struct kedge_follow_pieces *s, struct kedge_upload *u, uint64_t have,
                         uint64_t total, struct kedge_view piece, struct kedge_diag *d)
 {

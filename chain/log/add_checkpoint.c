@@ -1,3 +1,10 @@
+/* c2sp.org/tlog-witness: a log asks a witness to cosign its checkpoint and proves that it grew out of what
+ * the witness cosigned last.
+ *
+ * The log cannot know for sure what that was. A 409 with a size tells it, and the log asks again from
+ * there; but only if the size is not beyond its own. A witness that has cosigned more entries than there
+ * are here shows that this log is an old copy, or that a second one with its key exists. That must be told
+ * to a person and never be repaired by asking again. */
 #include "chain/log/add_checkpoint.h"
 
 #include <inttypes.h>

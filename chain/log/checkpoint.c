@@ -1,3 +1,6 @@
+/* The text that a log signs: origin, size, root. One spelling is taken: decimal without leading zeros,
+ * base64 of 32 bytes, LF. Size 0 must come with the empty tree's root, so that an empty log, too, has one
+ * checkpoint only. */
 #include "chain/log/checkpoint.h"
 
 #include <inttypes.h>

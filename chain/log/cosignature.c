@@ -1,5 +1,10 @@
-/* Notes are taken apart by kedge_note_parse and put together again from the very bytes it found, so that a
- * line nobody here understands comes out as it went in. */
+/* Adding lines to a note that others have signed. Notes are taken apart by kedge_note_parse and put
+ * together again from the very bytes it found, so that a line nobody here understands comes out as it went
+ * in.
+ *
+ * A new line of the same key takes the place of the old one: a witness that cosigns every minute must not
+ * fill the note. A cosignature that is older than the one that is there does not, or a replayed answer
+ * would put an old time in the place of a newer one. */
 #include "chain/log/cosignature.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 /* Cosignatures (c2sp.org/tlog-cosignature v1.0.1, "cosignature/v1"): a witness says that as of a time this is
  * the largest consistent tree of that origin it has seen. Making the lines, and bringing lines of several
  * notes over one text together. Verification is kedge_note_verify with a vkey of type 04. Lines of others are
- * carried byte for byte, whoever made them. Pure.
+ * carried byte for byte, of known and unknown keys alike. Pure.
  *
- * Hazards: whoever cosigns must first have checked consistency with everything of that origin it cosigned
- * before, atomically and durably; and a key that cosigns serves one name and
- * signs nothing else, because the message does not name the witness. */
+ * Hazards: a witness that cosigns must first have checked consistency with everything of that origin it
+ * cosigned before, atomically and durably; and a key that cosigns serves one name and signs nothing else,
+ * because the message does not name the witness. */
 #ifndef KEDGE_CHAIN_LOG_COSIGNATURE_H
 #define KEDGE_CHAIN_LOG_COSIGNATURE_H
 
@@ -24,7 +24,7 @@ KEDGE_NODISCARD int kedge_cosignature_make(struct kedge_view text, struct kedge_
                                            struct kedge_buf *ret_line);
 
 /* Appends `note` with the signature line `line` (with its LF) added: in the place of the line with the same
- * name and key ID, and only once, else behind the last one; all other lines stay as and where they are.
+ * name and key ID, and only once, else after the last one; all other lines stay as and where they are.
  * KEDGE_E_FORMAT: note or line malformed; KEDGE_E_TOO_LONG: the outcome would exceed KEDGE_NOTE_MAX or
  * KEDGE_NOTE_SIGNATURES_MAX. Checks no signature. Views must not point into ret_note. */
 KEDGE_NODISCARD int kedge_note_add_line(struct kedge_view note, struct kedge_view line,

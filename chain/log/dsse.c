@@ -1,5 +1,6 @@
-/* Kedge's own spelling is taken by comparing fixed bytes, so a ledger has no second envelope of the same
- * signature and its hot path meets no JSON parser. */
+/* Signed statements as DSSE envelopes in one spelling. Kedge's own is taken by comparing fixed bytes, so a
+ * ledger has no second envelope of the same signature and its hot path meets no JSON parser. The order of
+ * signatures is fixed, too: by key ID, ascending, which also excludes doubles. */
 #include "chain/log/dsse.h"
 
 #include <string.h>
@@ -144,7 +145,7 @@ static int decode_signature(struct kedge_view base64, struct kedge_signature *re
     return KEDGE_OK;
 }
 
-/* Behind the payload type: keyid, signature, and so on to the end. */
+/* After the payload type: keyid, signature, and so on to the end. */
 static int decode_signatures(struct kedge_view *rest, struct kedge_dsse_entry *entries, uint32_t max,
                              uint32_t *ret_count)
 {

@@ -1,4 +1,12 @@
-/* Checkpoint texts have no empty lines, so two notes and the empty lines between them can be told apart
+/* Evidence that a log signed two histories, which convinces everybody who has the log's key: two signed
+ * checkpoints, and a path through the tree of the larger one.
+ *
+ * Two roots of one size need no path. For two sizes, a consistency proof that fails shows nothing, since
+ * anybody can make one that fails. So the path is one that succeeds for the larger tree: it rebuilds the
+ * root that was signed, and the root of the smaller size that comes out beside it differs from the one
+ * that was signed. Only the log can have made such a pair.
+ *
+ * Checkpoint texts have no empty lines, so two notes and the empty lines between them can be told apart
  * without lengths. */
 #include "chain/log/fork_evidence.h"
 

@@ -6,7 +6,7 @@
 #include "common/base/bytes.h"
 #include "crypto/hash.h"
 
-/* What stands before c; rest becomes what stands behind it. False when c is absent: nothing changes. */
+/* What stands before c; rest becomes what stands after it. False when c is absent: nothing changes. */
 bool kedgei_cut(struct kedge_view *rest, uint8_t c, struct kedge_view *ret_head);
 /* The next line without its LF; false at the end or when the LF is missing. */
 bool kedgei_take_line(struct kedge_view *rest, struct kedge_view *ret_line);

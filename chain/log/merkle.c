@@ -1,3 +1,11 @@
+/* A log must be able to append, give its root and prove entries and growth without keeping the tree in
+ * memory.
+ *
+ * Appending needs the frontier alone, the roots of the complete subtrees; it is binary counting, where a
+ * carry joins two of them. Proofs descend from the root by RFC 6962's splits, in a loop, for depth is
+ * bounded by 63, and take what they need by range_root: every range that splitting reaches is a few
+ * complete subtrees, and these are what tiles hold. Verification goes upwards with two counters (RFC
+ * 9162), without knowing any tree. */
 #include "chain/log/merkle.h"
 
 #include <string.h>
@@ -245,7 +253,7 @@ int kedge_inclusion_verify(uint64_t index, uint64_t size, const struct kedge_has
     return sn == 0 && kedge_hash_eq(&r, root) ? KEDGE_OK : KEDGE_E_VERIFY;
 }
 
-/* Folds the path behind its first hash into the roots of both trees. */
+/* Folds the path after its first hash into the roots of both trees. */
 static int fold_consistency(uint64_t old_size, uint64_t size, const struct kedge_hash *first,
                             const struct kedge_hash *rest, size_t rest_len, struct kedge_hash *ret_old_root,
                             struct kedge_hash *ret_root)
@@ -280,7 +288,7 @@ static int fold_consistency(uint64_t old_size, uint64_t size, const struct kedge
     return KEDGE_OK;
 }
 
-/* A complete subtree of the larger tree: its root stands in front of a consistency proof unsaid. */
+/* A complete subtree of the larger tree: its root is the proof's first hash, which is left out. */
 static bool is_power_of_two(uint64_t size)
 {
     return (size & (size - 1)) == 0;

@@ -68,7 +68,7 @@ KEDGE_NODISCARD int kedge_consistency_verify(uint64_t old_size, uint64_t size,
 /* What a path whose first hash is spelled out even where a consistency proof leaves it unsaid (old_size a
  * power of two) says: the roots of both trees. KEDGE_E_VERIFY when it fits no such pair of sizes,
  * 0 < old_size < size. That a signed root of `size` comes out shows which tree of old_size leaves it extends,
- * whatever was signed for that one. */
+ * without regard to what was signed for that one. */
 KEDGE_NODISCARD int kedge_consistency_roots(uint64_t old_size, uint64_t size, const struct kedge_hash *path,
                                             size_t path_len, struct kedge_hash *ret_old_root,
                                             struct kedge_hash *ret_root);

@@ -1,5 +1,10 @@
-/* A note is checked whole before any part of it is used; everything returned is a view into the caller's
- * bytes, so that lines of keys nobody here knows survive byte for byte. */
+/* Signed notes (c2sp.org/signed-note). A note is checked whole before any part of it is used; everything
+ * returned is a view into the caller's bytes, so that lines of keys nobody here knows survive byte for
+ * byte.
+ *
+ * A line belongs to a key if name and key ID both fit. Lines of unknown keys are passed over, as others
+ * may sign, too. A line of a known key that does not verify refuses the whole note: somebody has changed
+ * it, or claims a signature that he does not have. Repeated lines of a key count once. */
 #include "chain/log/note.h"
 
 #include <inttypes.h>
@@ -154,7 +159,7 @@ static int parse_line(struct kedge_view line, struct kedge_buf *scratch, struct 
     return KEDGE_OK;
 }
 
-/* Offset behind the last empty line's LF LF, 0 when there is none. */
+/* Offset after the last empty line's LF LF, 0 when there is none. */
 static size_t find_signatures(struct kedge_view bytes)
 {
     for (size_t i = bytes.len; i >= 2; i--) {

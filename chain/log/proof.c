@@ -1,3 +1,5 @@
+/* c2sp.org/tlog-proof: an inclusion proof together with the checkpoint that it leads to, so that an entry
+ * can be checked by somebody who has the log's key and nothing else. */
 #include "chain/log/proof.h"
 
 #include <inttypes.h>

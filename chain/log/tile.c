@@ -1,4 +1,9 @@
-/* One spelling per tile: parse reads exactly what path writes. */
+/* Names and widths of tiles (c2sp.org/tlog-tiles): the tree is cut into tiles of 256 hashes and 8 levels,
+ * so that a log can be served as plain files, of which a full one never changes and can be cached for
+ * ever.
+ *
+ * One spelling per tile: parse reads exactly what path writes. A path comes from the network, and two
+ * names for one file would be two answers to the question whether it may be read. */
 #include "chain/log/tile.h"
 
 #include <string.h>

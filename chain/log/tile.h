@@ -44,7 +44,7 @@ KEDGE_NODISCARD int kedge_tile_parse(struct kedge_view path, struct kedge_tile *
 
 /* Tiles of 256 hashes at the level. */
 uint64_t kedge_tile_full_count(unsigned level, uint64_t size);
-/* Hashes of the partial tile behind them, 0: there is none. */
+/* Hashes of the partial tile after them, 0: there is none. */
 uint16_t kedge_tile_partial_width(unsigned level, uint64_t size);
 /* Hashes that tile `index` of the level has in the tree: 0 (no such tile) … 256. */
 uint16_t kedge_tile_width(unsigned level, uint64_t index, uint64_t size);
@@ -56,7 +56,7 @@ bool kedge_tile_exists(const struct kedge_tile *tile, uint64_t size);
 /* Appends one record: big-endian uint16 length, bytes. At most KEDGE_ENTRY_MAX bytes; an empty entry stands
  * for one that is withheld from the reader (Kedge's entries have at least one byte). */
 void kedge_bundle_put(struct kedge_buf *out, struct kedge_view entry);
-/* Takes exactly `count` records (1…256) and nothing behind them; ret_entries holds `count` views into
+/* Takes exactly `count` records (1…256) and nothing after them; ret_entries holds `count` views into
  * `bytes`. KEDGE_E_FORMAT; KEDGE_E_ARG for another count. */
 KEDGE_NODISCARD int kedge_bundle_decode(struct kedge_view bytes, size_t count,
                                         struct kedge_view *ret_entries);

@@ -1,5 +1,9 @@
-/* One pass over the lines. References go backwards only and nothing is a member twice, so evaluation needs no
- * recursion and no search for circles. */
+/* Reads c2sp.org/tlog-policy in one pass over the lines. References go backwards only and nothing is a
+ * member twice, so evaluation needs no recursion and no search for circles.
+ *
+ * No public key may occur twice, under any name or type: a party with two names would count twice in a
+ * quorum, and a log that is its own witness would vouch for itself. Unsupported keys are kept and never
+ * counted, so that a policy may name witnesses of the future without becoming weaker. */
 #include "chain/log/witness_policy.h"
 
 #include <inttypes.h>
@@ -179,7 +183,7 @@ static int check_key(struct parser *ps, const struct raw_key *raw, enum kedge_ke
                : KEDGE_OK;
 }
 
-/* Remembers a public key and refuses it when it is there already, under whatever name or type. */
+/* Remembers a public key and refuses it when it is there already, under any name or type. */
 static int claim_key(struct parser *ps, const struct raw_key *raw, bool is_log)
 {
     struct kedge_hash h;
@@ -205,7 +209,7 @@ static int take_url(struct parser *ps, struct kedge_view *rest, struct kedge_vie
     *ret_url = kedge_view_of("", 0);
     if (take_item(rest, ret_url) && take_item(rest, &item)) {
         return fail(ps, KEDGE_E_FORMAT, "%s, expected at most a URL (a comment has a line of its own)",
-                    "text behind the key");
+                    "text after the key");
     }
     return ret_url->len <= KEDGE_WITNESS_URL_MAX
                ? KEDGE_OK
@@ -404,7 +408,7 @@ static int parse_lines(struct parser *ps)
     }
     ps->line_number++;
     if (rest.len > 0) {
-        return fail(ps, KEDGE_E_FORMAT, "%s, expected LF behind the last line", "no line end");
+        return fail(ps, KEDGE_E_FORMAT, "%s, expected LF after the last line", "no line end");
     }
     return ps->has_quorum ? KEDGE_OK
                           : kedge_diag_set(ps->diag, KEDGE_E_FORMAT,

@@ -1,5 +1,10 @@
-/* Groups are trees whose members come first: one pass upwards computes anything of them, one pass downwards
- * finds what the quorum stands on. */
+/* Whether a quorum is met, and whether meeting it means anything. Groups are trees whose members come
+ * first: one pass upwards computes anything of them, one pass downwards finds what the quorum stands on.
+ *
+ * A quorum of k among n witnesses tolerates n - k that are away. It is called safe if two sets that
+ * satisfy it have an honest witness in common even when n - k are dishonest: two sets share at least 2k -
+ * n, so 3k must be above 2n. k is the fewest that satisfy the quorum, the cheapest members of each group;
+ * with groups inside groups the demand is stricter than it must be. */
 #include "chain/log/witness_quorum.h"
 
 #include <inttypes.h>

@@ -123,7 +123,7 @@ static int read_key(struct kedge_snapshot *s, const char *name, struct kedge_dia
     return KEDGE_OK;
 }
 
-/* statement-next.pem is read before statement.pem: it takes that one's place, so whichever of both moments
+/* statement-next.pem is read before statement.pem: it takes that one's place, so at either of both moments
  * the reading falls into, the key that the main chain names is among what was read. */
 static int read_keys(struct kedge_snapshot *s, struct kedge_diag *d)
 {

@@ -53,7 +53,7 @@ struct listing {
     kedge_tree_wanted *wanted;
     void *arg;
     bool folders_too;
-    struct kedge_tree files, folders; /* folders: those still to be looked into grow behind the present one */
+    struct kedge_tree files, folders; /* folders: those still to be looked into grow after the present one */
     struct kedge_diag *d;
 };
 

@@ -118,7 +118,7 @@ static bool find_use(struct kedge_view name, enum kedge_input_use *ret_use)
     return false;
 }
 
-/* A number from 1 to `most` behind its name, or nothing: 0. */
+/* A number from 1 to `most` after its name, or nothing: 0. */
 static bool take_optional(struct kedge_view *rest, const char *name, uint64_t most, uint32_t *ret)
 {
     size_t len = 0;
@@ -137,7 +137,7 @@ static bool take_optional(struct kedge_view *rest, const char *name, uint64_t mo
     return true;
 }
 
-/* What is left of a row behind its reason. */
+/* What is left of a row after its reason. */
 static bool take_end(struct kedge_view *rest, struct kedge_input_row *ret)
 {
     return take_optional(rest, ",\"round\":", KEDGE_ROUNDS_MAX, &ret->round)

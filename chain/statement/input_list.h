@@ -1,10 +1,10 @@
 /* Input lists: the blobs that round-opened and aggregate statements point to, one per tenant: which sites
  * were candidates, selected, aggregated, grouped or turned away. JSON lines with exactly one encoding:
  *   {"site":"s1","use":"aggregated","group":0,"leaf":7,"leaf_hash":"…","update":"…","weight":"9","reason":""}
- * and behind the reason ,"round":3 where the row is about the task of an earlier round, ,"to":1 where the
+ * and after the reason ,"round":3 where the row is about the task of an earlier round, ,"to":1 where the
  * close cuts the group and the site is in the part that gets this number; sorted by (site, use, group, leaf,
- * update), strictly ascending, LF after each row. (Updates turned away at the door have no leaf; their
- * digests keep them apart.) Pure. */
+ * update), strictly ascending, LF after each row. (Updates refused before they came into the ledger have no
+ * leaf; their digests keep them apart.) Pure. */
 #ifndef KEDGE_CHAIN_STATEMENT_INPUT_LIST_H
 #define KEDGE_CHAIN_STATEMENT_INPUT_LIST_H
 

@@ -386,7 +386,7 @@ uint64_t kedge_keybook_rests_on(const struct kedge_keybook *book, const struct k
     return spoken > seen ? spoken : seen;
 }
 
-/* Behind take_in: the row is the holder's newest. */
+/* After take_in: the row is the holder's newest. */
 static void note_spoken(struct kedge_keybook *book, const struct kedge_statement *st, uint64_t index)
 {
     struct kedge_book_key *row = subject_row(book, st);

@@ -12,7 +12,7 @@
  * - key-revoked of an admin key is also good with that key's signature alone; one admin key always stays.
  * - At most one recovery key is in force; it rotates and revokes itself, no admin can. Its only other deed is
  *   key-recovered, with the key that comes: all admin keys go, that one comes, in one entry.
- * - A key that came with entry i signs entries behind i; one that went with entry i signs none behind i. */
+ * - A key that came with entry i signs entries after i; one that went with entry i signs none after i. */
 #ifndef KEDGE_CHAIN_STATEMENT_KEYBOOK_H
 #define KEDGE_CHAIN_STATEMENT_KEYBOOK_H
 

@@ -1,6 +1,6 @@
 /* Entries of the main chain: a statement (a DSSE envelope, which begins with '{') or a tenant's signed
- * checkpoint behind a 32-byte random salt, so that whoever sees only its leaf hash cannot guess origin, size
- * or root. The salt's first bit is 1, which no '{' has. Pure. */
+ * checkpoint after a 32-byte random salt, so that a party that sees only its leaf hash cannot guess origin,
+ * size or root. The salt's first bit is 1, which no '{' has. Pure. */
 #ifndef KEDGE_CHAIN_STATEMENT_MAIN_ENTRY_H
 #define KEDGE_CHAIN_STATEMENT_MAIN_ENTRY_H
 

@@ -210,7 +210,7 @@ static int check_bound(const struct kedge_mainbook *book, const struct kedge_st_
                        uint64_t index, struct kedge_diag *d)
 {
     if (!book->begun) {
-        return kedge_diag_set(d, KEDGE_E_STATE, "in front of the policy");
+        return kedge_diag_set(d, KEDGE_E_STATE, "it stands before the policy");
     }
     if (strcmp(of->deployment, book->deployment) != 0
         || !kedge_public_key_eq(&of->main_log_key, &book->main_log_key)) {
@@ -219,7 +219,7 @@ static int check_bound(const struct kedge_mainbook *book, const struct kedge_st_
     }
     return index < of->before
                ? KEDGE_OK
-               : kedge_diag_set(d, KEDGE_E_STATE, "it was to stand in front of entry %llu: propose it anew",
+               : kedge_diag_set(d, KEDGE_E_STATE, "it was to stand before entry %llu: propose it anew",
                                 (unsigned long long)of->before);
 }
 

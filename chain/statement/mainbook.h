@@ -8,10 +8,10 @@
  * key signs; what the old one signed before stays valid.
  * - role-granted, role-revoked and policy-changed are signed by the statement key in force.
  * - With an admin quorum of k the four bear, besides, signatures by admin keys of at least k distinct
- * tenants, each in force in that tenant's ledger as it was last anchored in front of the statement. Two
+ * tenants, each in force in that tenant's ledger as it was last anchored before the statement. Two
  * admins of one tenant are one organisation; a key that is an admin's in several tenants is nobody's. Who
  * changes the quorum needs the larger of the old and the new one.
- * - They name the main chain that they are for, and an entry in front of which they stand or nowhere: an
+ * - They name the main chain that they are for, and an entry before which they stand or nowhere: an
  * approval serves one statement, in one federation, for a while.
  * - A key has one role, for ever: none that was a statement key, the log key or had a role comes again. */
 #ifndef KEDGE_CHAIN_STATEMENT_MAINBOOK_H
@@ -66,7 +66,7 @@ void kedge_mainbook_deinit(struct kedge_mainbook *book);
 
 /* Does a statement of this kind change it? */
 bool kedge_mainbook_concerns(enum kedge_statement_kind kind);
-/* The statement key in force behind the last entry; NULL before the policy. */
+/* The statement key in force after the last entry; NULL before the policy. */
 const struct kedge_public_key *kedge_mainbook_key(const struct kedge_mainbook *book);
 /* The statement key whose SHA-256 is keyid, in force or not; NULL: none. */
 const struct kedge_main_key *kedge_mainbook_find(const struct kedge_mainbook *book,
@@ -93,7 +93,7 @@ KEDGE_NODISCARD int kedge_mainbook_approved(const struct kedge_mainbook *book,
                                             const struct kedge_organisations *from,
                                             struct kedge_approvals *ret, struct kedge_diag *reterr);
 /* Whether the statement may stand as that entry, signatures apart: for another main chain (KEDGE_E_DENIED),
- * behind its bound (KEDGE_E_STATE), a key that is not new (KEDGE_E_KEY) or not the one in force, a role that
+ * after its bound (KEDGE_E_STATE), a key that is not new (KEDGE_E_KEY) or not the one in force, a role that
  * is not there (KEDGE_E_NOT_FOUND), a number out of turn (KEDGE_E_EXISTS), more than there may be
  * (KEDGE_E_FULL). */
 KEDGE_NODISCARD int kedge_mainbook_check(const struct kedge_mainbook *book, const struct kedge_statement *st,
@@ -103,8 +103,8 @@ KEDGE_NODISCARD int kedge_mainbook_apply(struct kedge_mainbook *book, const stru
                                          uint64_t index, struct kedge_diag *reterr);
 
 /* For sites, which do not read the main chain: from a key that the owner's trust file names along the
- * rotations that the coordinator shows (statement-key-rotated envelopes, each behind its length as u32; those
- * in front of the key are passed over), each signed by the key that goes and the key that comes. Whether they
+ * rotations that the coordinator shows (statement-key-rotated envelopes, each after its length as u32; those
+ * before the key are passed over), each signed by the key that goes and the key that comes. Whether they
  * stand in the main chain is the auditors' to say. KEDGE_E_FORMAT, KEDGE_E_VERIFY, KEDGE_E_DENIED (of another
  * deployment), KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_mainbook_follow(const struct kedge_public_key *first, const char *deployment,

@@ -21,7 +21,7 @@
 #include "crypto/sign.h"
 
 enum {
-    KEDGE_ST_DRAWS_MAX = 99,    /* openings of one round behind its first */
+    KEDGE_ST_DRAWS_MAX = 99,    /* openings of one round after its first */
     KEDGE_ST_TENANTS_MAX = 128, /* tenants named by one statement: what fits into KEDGE_ENTRY_MAX */
     KEDGE_ST_REASON_MAX = 200,
     KEDGE_ST_CLOSED_REASON_MAX = 64,
@@ -178,7 +178,7 @@ struct kedge_st_update {
     enum kedge_energy_quality energy_quality;
     double seconds;
     double loss; /* optional: mean loss of the base model on the site's training data; 0: not stated */
-    char engine[KEDGE_ST_ENGINE_MAX + 1];  /* an auditor keeps of it what there is, and nothing behind it */
+    char engine[KEDGE_ST_ENGINE_MAX + 1];  /* an auditor keeps of it what there is, and nothing after it */
     char energy_how[KEDGE_ST_HOW_MAX + 1]; /* optional: what was read, of what; bounds of a modelled number */
     char choice[KEDGE_ST_HOW_MAX + 1];     /* optional: why this batch, and with what power */
     char classes[KEDGE_CLASS_NAMES_ROOM];  /* optional: the labels in the site's files, where the job asks */
@@ -232,7 +232,7 @@ struct kedge_st_policy {
 struct kedge_st_main_bound {
     char deployment[KEDGE_ST_NAME_MAX + 1]; /* for people … */
     struct kedge_public_key main_log_key;   /* … and the main chain that it is for, which is the only one */
-    uint64_t before;                        /* it stands there in front of this entry, or nowhere */
+    uint64_t before;                        /* it stands there before this entry, or nowhere */
 };
 
 /* Subject: SHA-256(public_key). */
@@ -403,7 +403,7 @@ struct kedge_st_refused {
  * is judged. In the predicate of every kind that a tenant's admins, sites or keys sign about themselves. */
 struct kedge_st_position {
     struct kedge_public_key main_log_key; /* of the deployment, by the key of its main chain */
-    uint64_t before;                      /* the statement stands in front of this entry, or nowhere */
+    uint64_t before;                      /* the statement stands before this entry, or nowhere */
     uint64_t seen_size;          /* what its signer has seen of the tenant's ledger: so many entries … */
     struct kedge_hash seen_root; /* … with this root */
 };
@@ -451,7 +451,7 @@ const char *kedge_group_how_name(enum kedge_group_how how); /* "cold-start", …
 
 /* Does a statement of this kind name its position (st->at)? */
 bool kedge_statement_has_position(enum kedge_statement_kind kind);
-/* Do both say the same, wherever they were to stand and whoever signed them? False also without memory. */
+/* Do both say the same, without regard to their position and their signers? False also without memory. */
 bool kedge_statement_says_same(const struct kedge_statement *a, const struct kedge_statement *b);
 
 /* Sets st->subject where the kind derives it from its fields (key, key-*, site-*, witness-*, group-assigned,

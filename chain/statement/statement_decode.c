@@ -156,7 +156,7 @@ static const char *get_scalar(const struct kedgei_field *f, const json_t *value,
     return expected ? expected : kedgei_field_check(f, p);
 }
 
-/* Fit to be shown to people: whatever a peer wrote must not reach a terminal as it is. */
+/* Fit to be shown to people: what a peer wrote must not reach a terminal as it is. */
 static bool is_quotable(const char *key)
 {
     size_t len = strlen(key);

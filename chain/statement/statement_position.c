@@ -24,7 +24,7 @@ static int judge_span(const struct kedge_st_position *at, const struct kedge_pos
     }
     if (ledger->size + ledger->late >= at->before) {
         return kedge_diag_set(d, KEDGE_E_POSITION,
-                              "it was to stand in front of entry %llu, and the ledger has %llu: sign it anew",
+                              "it was to stand before entry %llu, and the ledger has %llu: sign it anew",
                               (unsigned long long)at->before, (unsigned long long)ledger->size);
     }
     if (at->seen_size > ledger->size) {

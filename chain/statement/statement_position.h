@@ -22,7 +22,7 @@
 /* The tenant that a statement with a position is about; every such kind names one. */
 const struct kedge_id *kedge_statement_tenant(const struct kedge_statement *st);
 
-/* A position that whoever signs now may name: `size` entries with `root` were seen, and the statement is good
+/* A position that a signer may name now: `size` entries with `root` were seen, and the statement is good
  * until the ledger has grown by `span` (1…KEDGE_POSITION_SPAN_MAX) entries more. */
 struct kedge_st_position kedge_position_make(const struct kedge_public_key *main_log_key, uint64_t size,
                                              const struct kedge_hash *root, uint64_t span);
@@ -30,14 +30,14 @@ struct kedge_st_position kedge_position_make(const struct kedge_public_key *main
 /* *ret: root of the ledger's first `size` entries, which are there. */
 typedef int kedge_position_root(void *arg, uint64_t size, struct kedge_hash *ret);
 
-/* Entries that may come in front of a statement while it is on its way into a ledger. */
+/* Entries that may come before a statement while it is on its way into a ledger. */
 enum { KEDGE_POSITION_LATE = 4096 };
 
 /* The ledger that the statement is to stand in. */
 struct kedge_position_ledger {
     const struct kedge_public_key *main_log_key; /* NULL: not known, so it is not looked at */
-    uint64_t size;                               /* entries in front of the statement, for sure */
-    uint64_t late;                               /* entries that may come in front of it besides */
+    uint64_t size;                               /* entries before the statement, for sure */
+    uint64_t late;                               /* entries that may come before it besides */
     kedge_position_root *root;
     void *arg;
 };

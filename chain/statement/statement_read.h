@@ -1,6 +1,6 @@
 /* Internal to chain: what the two readers of statements share. statement_scan.c takes Kedge's own spelling by
  * comparing fixed text, without a JSON tree; statement_decode.c takes every spelling and names what is wrong.
- * Whatever the first takes the second would take, with the same result. */
+ * All that the first takes the second would take, with the same result. */
 #ifndef KEDGE_CHAIN_STATEMENT_STATEMENT_READ_H
 #define KEDGE_CHAIN_STATEMENT_STATEMENT_READ_H
 

@@ -29,7 +29,7 @@ struct kedge_buf {
 void kedge_buf_init(struct kedge_buf *b, size_t max);
 void kedge_buf_deinit(struct kedge_buf *b);
 void kedge_buf_clear(struct kedge_buf *b);               /* keeps the memory, clears the error */
-int kedge_buf_reserve(struct kedge_buf *b, size_t more); /* room for `more` bytes behind len */
+int kedge_buf_reserve(struct kedge_buf *b, size_t more); /* room for `more` bytes after len */
 void kedge_buf_put(struct kedge_buf *b, const void *ptr, size_t len);
 void kedge_buf_put_str(struct kedge_buf *b, const char *s);
 void kedge_buf_put_u8(struct kedge_buf *b, uint8_t v);

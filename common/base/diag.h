@@ -20,7 +20,7 @@ struct kedge_diag {
 
 /* Sets err and text, clears the hint; returns err, so that `return kedge_diag_set(…)` reads well. */
 int kedge_diag_set(struct kedge_diag *d, int err, const char *format, ...) KEDGE_PRINTF(3, 4);
-/* Puts "prefix: " in front of the text on the way up; returns err unchanged. */
+/* Puts "prefix: " before the text on the way up; returns err unchanged. */
 int kedge_diag_wrap(struct kedge_diag *d, int err, const char *format, ...) KEDGE_PRINTF(3, 4);
 /* Sets the hint; returns d->err (KEDGE_E_UNKNOWN when d is NULL). */
 int kedge_diag_hint(struct kedge_diag *d, const char *format, ...) KEDGE_PRINTF(2, 3);

@@ -1,3 +1,8 @@
+/* Two accounts and a reserve. Small requests have an eighth to themselves, so that heartbeats pass while
+ * models fill the rest. A large body is accepted only if one more frame would still fit: its reply has
+ * room then, so no set of half-served requests can wait for memory that only they could free. No peer
+ * holds more than a quarter of the large account, or two small requests with the largest replies where
+ * that is more; else one could hold all of it. */
 #include "common/net/budget.h"
 
 void kedgei_budget_init(struct kedgei_budget *b, size_t bytes, size_t frame_max)

@@ -1,5 +1,5 @@
 /* Internal to net: the bytes that a server holds in memory, in two accounts, so that polls and heartbeats
- * never wait behind models. Pure; the caller locks.
+ * never wait for models. Pure; the caller locks.
  *
  * A large body may come only while one more frame would fit behind it. So whatever the bodies that have
  * come so far wait for (a reply of at most one frame), the first of them gets it: nothing locks up. */

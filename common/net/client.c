@@ -1,4 +1,12 @@
-/* A client's calls; its connection is in dial.c, and client_state.h says who owns what. */
+/* A client's calls: many threads ask over one connection and each waits for its own reply.
+ *
+ * A call has one of a few places; its number is a counter times the number of places, plus the place. So a
+ * reply finds its call by one remainder, and a late reply of a call that timed out has another number and
+ * is thrown away, although its place is in use again.
+ *
+ * Callers write to the socket themselves when nothing is queued before them, and only what it does not
+ * take goes to the client's thread (dial.c; client_state.h says who owns what): for small requests this
+ * saves a switch of threads each. */
 #include "common/net/client.h"
 
 #include <string.h>
@@ -171,6 +179,8 @@ static bool wait_changed(struct kedge_net_client *client, struct kedgei_call *ca
     return pthread_cond_timedwait(&call->changed, &client->mutex, &at) == 0;
 }
 
+/* A call fails at once when the server was reached and refused, instead of waiting until its deadline: a
+ * refusal counts until a caller has been told of it or a connection was made. */
 static int wait_connected(struct kedge_net_client *client, struct kedgei_call *call, uint64_t deadline_ns)
 {
     uint64_t known = client->reported;

@@ -2,7 +2,8 @@
  *
  * Threads: one per client dials, receives, and sends what did not go at once. Callers send from their own
  * thread when the socket takes it, which saves a switch of threads. The link of an open connection belongs to
- * whoever holds the mutex; nobody blocks while holding it. While dialling, the thread alone has the link. */
+ * the thread that holds the mutex; nobody blocks while holding it. While dialling, the thread alone has the
+ * link. */
 #ifndef KEDGE_COMMON_NET_CLIENT_STATE_H
 #define KEDGE_COMMON_NET_CLIENT_STATE_H
 

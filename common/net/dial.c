@@ -1,4 +1,12 @@
-/* A client's connection, on the client's own thread: dial, serve until it is lost, pause, dial again. */
+/* A client's connection, on the client's own thread: dial, serve until it is lost, pause, dial again.
+ *
+ * The pause doubles up to a maximum and is drawn between its half and its whole, so that the many clients
+ * of a server that restarts do not come back in one moment. It begins small again after every connection
+ * that was made.
+ *
+ * While it dials, the thread has the link to itself and holds no mutex, so calls that wait can time out.
+ * Every wait is a poll on the socket and on the wake descriptor together: closing the client ends it at
+ * once, in a handshake too. */
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -233,6 +241,8 @@ static void tell_changed(struct kedge_net_client *client)
 }
 
 /* Caller holds the mutex. */
+/* Whether the server has acted on a request that was sent is unknown: it fails as closed, and the caller
+ * decides. Calls that wait for a connection go on waiting. */
 static void lose(struct kedge_net_client *client)
 {
     client->connected = false;

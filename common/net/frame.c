@@ -1,3 +1,8 @@
+/* The decoder is a state machine that never asks for more than it has room for. It takes bytes in pieces
+ * of any size straight into their place: the fixed part of 8 or 44 bytes, then a body whose memory is
+ * asked for only once its length is known and allowed (NO_MEMORY). The server can put the connection on
+ * hold in exactly that state, before memory for the body is taken: a peer that announces 4 MiB makes the
+ * server wait, not allocate. */
 #include "common/net/frame.h"
 
 #include <string.h>

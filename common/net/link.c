@@ -1,3 +1,7 @@
+/* A connection that moves slowly is told from one that is stuck by two clocks for each direction: when the
+ * frame last moved, and when it began, together with its length. Bytes that trickle reset the first clock
+ * but not the second, so a peer cannot hold a frame's memory for ever by sending one byte a minute. The
+ * clocks of receiving stop while a frame waits for our memory and not for its sender. */
 #include "common/net/link.h"
 
 #include "common/base/os/clock.h"

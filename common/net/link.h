@@ -1,5 +1,6 @@
 /* Internal to net: frames over one connection, both directions; used by server and client alike. Not
- * thread-safe: a server's belong to its network thread, a client's to whoever holds the client's mutex. */
+ * thread-safe: a server's belong to its network thread, a client's to the thread that holds the client's
+ * mutex. */
 #ifndef KEDGE_COMMON_NET_LINK_H
 #define KEDGE_COMMON_NET_LINK_H
 
@@ -30,7 +31,7 @@ void kedgei_link_deinit(struct kedgei_link *link);
 KEDGE_NODISCARD int kedgei_link_receive(struct kedgei_link *link);
 /* Memory for the frame whose head has come; from now on it must get on. KEDGE_E_NOMEM changes nothing. */
 KEDGE_NODISCARD int kedgei_link_give(struct kedgei_link *link);
-/* Takes over a sealed frame, to be sent behind those before it. */
+/* Takes over a sealed frame, to be sent after those before it. */
 void kedgei_link_queue(struct kedgei_link *link, struct kedgei_frame *frame);
 /* Sends what the socket takes, a turn's worth at most; frames that have left are put in front of
  * *ret_done, which the caller frees. KEDGE_OK, also when something is left, or the error that ends the

@@ -1,3 +1,6 @@
+/* epoll with a pointer for each descriptor, and an eventfd by which other threads wake the loop. Writing
+ * to an eventfd many times before it is read counts as one wake, and it can be done while holding any
+ * lock. */
 #include "common/net/loop.h"
 
 #include <signal.h>

@@ -1,3 +1,7 @@
+/* Both sides of HTTP's CONNECT, for a client that dials through a proxy and for the relay that is one.
+ * Heads are read byte by byte up to the empty line, and not a byte more: what follows belongs to TLS. The
+ * first byte that differs from the grammar ends it, so that a server of another kind is not waited for
+ * until 4 KiB have come. */
 #include "common/net/proxy.h"
 
 #include <stdio.h>

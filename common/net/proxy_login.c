@@ -66,7 +66,7 @@ int kedgei_proxy_basic(const char *login, char ret[KEDGE_PROXY_BASIC_MAX], struc
         return kedge_diag_set(reterr, KEDGE_E_ARG, "the proxy's login: %s", expected);
     }
     kedge_buf_init(&out, KEDGE_PROXY_BASIC_MAX);
-    int err = kedge_buf_reserve(&out, KEDGE_PROXY_BASIC_MAX); /* never moved: no copy stays behind */
+    int err = kedge_buf_reserve(&out, KEDGE_PROXY_BASIC_MAX); /* never moved: no copy stays */
     if (!err) {
         kedge_base64_put(&out, kedge_view_of(login, len));
         err = out.err;

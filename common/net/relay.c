@@ -1,4 +1,10 @@
-/* The relay's loop: who may connect, and turns. */
+/* The relay's loop: who may connect, and turns. A relay stands where many may reach it, holds no key and
+ * reads nothing, so all that it can do against abuse is to count: connections in all, of one address,
+ * bytes per second, and time without a byte.
+ *
+ * Memory is bounded: a table of pairs that is made when it starts, each with two buffers at most. A
+ * connection that finds no free pair is closed; nothing is queued. A pair that ends is freed only after
+ * the turn of the loop, because events of the same turn may still name it. */
 #include "common/net/relay.h"
 
 #include <arpa/inet.h>

@@ -19,13 +19,13 @@ struct kedge_relay;
 
 struct kedge_relay_options {
     const char *listen; /* HOST:PORT, "*:PORT" for any; port 0: any free one */
-    const char *
-        targets[KEDGE_RELAY_TARGETS_MAX]; /* HOST:PORT, NULL behind the last; without `connect` exactly one */
-    const char *
-        sources[KEDGE_RELAY_SOURCES_MAX]; /* ADDRESS/BITS that may connect, NULL behind the last; none: all */
-    bool connect;                         /* clients ask by HTTP's CONNECT for one of the targets */
-    uint32_t connections;                 /* at once, 1 to KEDGE_RELAY_CONNECTIONS_MAX */
-    uint32_t per_source;                  /* of one address, at least 1 */
+    const char
+        *targets[KEDGE_RELAY_TARGETS_MAX]; /* HOST:PORT, NULL after the last; without `connect` exactly one */
+    const char
+        *sources[KEDGE_RELAY_SOURCES_MAX]; /* ADDRESS/BITS that may connect, NULL after the last; none: all */
+    bool connect;                          /* clients ask by HTTP's CONNECT for one of the targets */
+    uint32_t connections;                  /* at once, 1 to KEDGE_RELAY_CONNECTIONS_MAX */
+    uint32_t per_source;                   /* of one address, at least 1 */
     uint64_t rate;   /* bytes per second of a connection, each way; 0: no bound, else at least 1024 */
     uint32_t idle_s; /* a connection on which nothing moves so long is closed, at least 1 */
 };
@@ -38,7 +38,7 @@ unsigned kedge_relay_port(const struct kedge_relay *r);
 /* Forwards until kedge_relay_stop, from any thread. */
 void kedge_relay_run(struct kedge_relay *r);
 void kedge_relay_stop(struct kedge_relay *r);
-/* Behind run. NULL is fine. */
+/* After run. NULL is fine. */
 void kedge_relay_close(struct kedge_relay *r);
 
 #endif

@@ -1,4 +1,13 @@
-/* One connection of a relay: a client, a server, a buffer each way. */
+/* One connection of a relay: a client, a server, a buffer each way. It goes from asked (the CONNECT is
+ * read) over resolving and dialling to open.
+ *
+ * What each end waits for follows from the buffers alone: an end is read while its buffer has room, and
+ * written while the other end's buffer holds bytes. So a slow reader slows its sender by TCP's own window,
+ * and the relay never holds more than two buffers for a pair. An end that closes one direction is passed
+ * on as a half-close, after its last byte.
+ *
+ * The rate is a bucket of bytes for each direction, filled by the loop's tick; an end whose bucket is
+ * empty is not read. */
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -210,7 +219,7 @@ static void dialled(struct kedgei_pair *p, uint64_t now_ns)
     move(&p->client, 0);
 }
 
-/* A client of CONNECT says where it wants to; what it says behind that waits for the server. */
+/* A client of CONNECT says where it wants to; what it sends after that waits for the server. */
 static void asked(struct kedgei_pair *p, uint64_t now_ns)
 {
     struct kedgei_end *e = &p->client;

@@ -18,7 +18,7 @@ enum kedgei_pair_state {
     KEDGEI_PAIR_RESOLVING, /* the target's name */
     KEDGEI_PAIR_DIALLING,
     KEDGEI_PAIR_OPEN,
-    KEDGEI_PAIR_DONE, /* closed; free behind this turn of the loop, whose events may still name it */
+    KEDGEI_PAIR_DONE, /* closed; free after this turn of the loop, whose events may still name it */
 };
 
 struct kedgei_pair;

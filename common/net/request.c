@@ -1,4 +1,14 @@
-/* Requests that are with the application, and their replies. */
+/* Requests that are with the application, and their replies. The application may answer from any thread
+ * and at any time, also after the connection is gone, and after the server was closed.
+ *
+ * So a request holds a reference to its session and to its server: the session's memory stays until the
+ * last request of it is answered, and the server's until the last of all. Replies cross to the network
+ * thread by the outbox, one list under the mutex with one wake however many replies are in it; a handler
+ * that answers at once, on the network thread itself, needs no wake.
+ *
+ * The budget is charged for a request and for a large reply that it announces before the handler runs, so
+ * that a reply never has to wait for memory. Once it is on its way only the reply's own bytes stay
+ * charged. */
 #include <string.h>
 
 #include "common/base/mem.h"

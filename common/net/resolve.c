@@ -1,3 +1,7 @@
+/* getaddrinfo blocks for as long as the system's resolver does, many seconds when a name server is away,
+ * and it cannot be cancelled. So it runs on a thread of its own. The object has two references, the
+ * caller's and the thread's, and the one that drops the last frees it: a caller that gives up does not
+ * wait for the resolver. A host that is a number needs no resolver and no thread. */
 #include "common/net/resolve.h"
 
 #include <netdb.h>

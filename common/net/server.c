@@ -1,4 +1,12 @@
-/* A server's life; see server_state.h for who owns what. */
+/* A server's life; see server_state.h for who owns what.
+ *
+ * One thread serves all connections. A turn takes the events that are there, then the replies in the
+ * outbox, then the sessions that wait for room; closed sessions are freed at the end of the turn, since an
+ * event of the same turn may still name them. It sleeps without a timeout only when it has no session and
+ * nothing to log; with sessions it wakes four times a second to close those that take too long.
+ *
+ * When the process has no descriptors left, it stops listening until the next sweep: accept would fail
+ * again at once, and the loop would spin. */
 #include "common/net/server.h"
 
 #include <string.h>
@@ -215,6 +223,8 @@ const char *kedge_net_server_url(const struct kedge_net_server *server, unsigned
     return i < KEDGE_NET_URLS_MAX && server->listeners[i].url[0] ? server->listeners[i].url : NULL;
 }
 
+/* Its caller has locked the mutex, which cannot be unlocked any more once it is freed: so it is unlocked
+ * here. */
 void kedgei_server_drop(struct kedge_net_server *server)
 {
     bool last = --server->refs == 0;

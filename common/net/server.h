@@ -1,7 +1,7 @@
 /* Answers requests over TLS, ipc or plain loopback: frames in, frames out, no knowledge of what they
  * say.
  *
- * Peers of TLS are identified by the Ed25519 key of their certificate, whoever they are; what a key may
+ * Peers of TLS are identified by the Ed25519 key of their certificate, known or not; what a key may
  * do is the application's decision (admit, and again per request). Every request is answered exactly
  * once, at any later time and from any thread, so that thousands can be parked. */
 #ifndef KEDGE_COMMON_NET_SERVER_H

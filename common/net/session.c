@@ -1,4 +1,14 @@
-/* What goes over a server's connections. Everything here runs on the network thread. */
+/* What goes over a server's connections, on the network thread: handshake, greeting, then requests one
+ * after another.
+ *
+ * A session that cannot go on is put into one of four queues, by what it waits for (server_state.h), and
+ * is not read meanwhile: the kernel's buffer fills and TCP slows the peer down. Each queue is served first
+ * come, first served, and only from its head: if a smaller request could pass a larger one that waits, a
+ * stream of small ones would keep the large one waiting for ever. Requests that are whole come before
+ * bodies that are not, because answering them frees memory.
+ *
+ * Strangers send and are answered short frames only. A peer that asks too often gets an answer all the
+ * same, with the time at which to come back, and is not read until then. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -38,7 +48,7 @@ static size_t share_of(const struct kedgei_session *s)
     return s->party ? s->party->large : s->large;
 }
 
-/* The owner's door does not wait behind others' models. */
+/* The owner's socket does not wait until others' models are sent. */
 static bool is_door(const struct kedgei_session *s)
 {
     return s->class == KEDGEI_DOOR;

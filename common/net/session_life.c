@@ -1,4 +1,11 @@
-/* Beginnings and ends of a server's connections. Everything here runs on the network thread. */
+/* Beginnings and ends of a server's connections, on the network thread.
+ *
+ * A session ends in two steps. It is closed as soon as there is a reason: its socket and its place go, and
+ * the charges of what it was receiving and sending. Its memory goes at the end of the turn (graves), when
+ * no event can name it, and only if no request of it is still with the application.
+ *
+ * Every stage has a time: to finish the handshake and greet, to move a frame, to go away after a refusal.
+ * The sweep looks at all sessions four times a second, which is cheaper than a timer for each. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

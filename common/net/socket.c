@@ -1,3 +1,6 @@
+/* Sockets are never blocking and never inherited by child processes. Peers that vanish are found by TCP
+ * itself, with keepalive and a limit on unacknowledged bytes, because neither side would notice otherwise:
+ * a server that waits for a request sends nothing. */
 #include "common/net/socket.h"
 
 #include <errno.h>
@@ -65,7 +68,7 @@ static int open_socket(int family)
     return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-/* Left behind by a process that was killed. */
+/* What a killed process left there. */
 static bool is_stale(const struct sockaddr_un *a)
 {
     int fd = open_socket(AF_UNIX);

@@ -1,3 +1,7 @@
+/* One interface for plain sockets and TLS. The allowance bounds what one connection may receive in a turn
+ * of the loop, so that a fast peer leaves turns to others; a stream that has used it up says "nothing
+ * now", and the descriptor stays readable for the next turn. An error is remembered: after it every call
+ * returns the same one. */
 #include "common/net/stream.h"
 
 #include <errno.h>

@@ -40,7 +40,7 @@ KEDGE_NODISCARD long kedgei_stream_write(struct kedgei_stream *s, const uint8_t 
 /* Bytes have been taken from the socket that read has not returned; poll(2) does not know of them. */
 bool kedgei_stream_has_pending(const struct kedgei_stream *s);
 
-/* Behind the above, in stream_openssl.c. */
+/* What the above calls, in stream_openssl.c. */
 KEDGE_NODISCARD int kedgei_ssl_init(struct kedgei_stream *s, struct kedgei_tls *tls);
 void kedgei_ssl_deinit(struct kedgei_stream *s);
 void kedgei_ssl_goodbye(struct kedgei_stream *s);

@@ -1,5 +1,9 @@
 /* TLS 1.3 over a socket, by OpenSSL with a BIO of our own: send(2) with MSG_NOSIGNAL, bounded turns, and a
- * lost connection told apart from a violated protocol. */
+ * lost connection told apart from a violated protocol. OpenSSL's own socket BIO calls write(2), which
+ * raises SIGPIPE, and knows no turns.
+ *
+ * OpenSSL's error queue belongs to the thread and not to the connection: it is cleared before each call
+ * and after each failure, or one connection's failure would be read as another's. */
 #include <limits.h>
 #include <openssl/err.h>
 #include <pthread.h>
@@ -113,7 +117,7 @@ int kedgei_ssl_handshake(struct kedgei_stream *s, struct kedge_public_key *ret_k
         return err ? err : KEDGE_E_BUSY;
     }
     if (SSL_get_verify_mode(s->ssl) == SSL_VERIFY_NONE) {
-        return KEDGE_OK; /* whoever it is says so later */
+        return KEDGE_OK; /* the peer says later who it is */
     }
     if (!kedgei_tls_cert_key(SSL_get0_peer_certificate(s->ssl), ret_key)) {
         s->failed = KEDGE_E_PEER_AUTH; /* verify_peer saw to it; a second line */

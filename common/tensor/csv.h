@@ -20,7 +20,7 @@ enum {
     KEDGE_CSV_KEEP_MAX = 4,    /* columns whose text is kept */
 };
 
-/* Names one behind the other, each with its NUL. */
+/* Names one after the other, each with its NUL. */
 struct kedge_names {
     uint32_t count;
     const char *text;
@@ -42,7 +42,8 @@ struct kedge_csv_options {
     enum kedge_csv_header header;
     char separator;     /* 0: found out of tab ; | , and blanks; ' ': any number of blanks and tabs */
     bool decimal_comma; /* 3,14 */
-    bool as_it_is; /* whoever names the file can say nothing of these but `missing`: advice is about the file
+    bool as_it_is; /* the person who names the file can say nothing of these but `missing`: advice is about
+                    * the file
                     */
     enum kedge_csv_missing missing;
     enum kedge_csv_target target;
@@ -67,7 +68,7 @@ struct kedge_csv {
     char separator;
     uint32_t classes_count; /* names found: finds_classes, or TARGET_ANY without classes; in byte order, … */
     char *classes;          /* … owned, as struct kedge_names; else 0 and NULL */
-    char *kept[KEDGE_CSV_KEEP_MAX]; /* owned: of options.keep, a text a row, one behind the other; or NULL */
+    char *kept[KEDGE_CSV_KEEP_MAX]; /* owned: of options.keep, a text a row, one after the other; or NULL */
 };
 
 /* KEDGE_E_FORMAT names line and column, what was found and what was expected; KEDGE_E_NOT_FOUND when there is

@@ -73,7 +73,7 @@ bool kedgei_csv_next_record(struct kedgei_csv_reader *r)
     return true;
 }
 
-/* Behind a field: a separator, or the end of the record. False: there is something else. */
+/* After a field: a separator, or the end of the record. False: there is something else. */
 static bool end_field(struct kedgei_csv_reader *r)
 {
     size_t before = r->rest.len;
@@ -166,7 +166,7 @@ bool kedgei_csv_field_is(const struct kedgei_csv_field *f, const char *name)
     return *name == '\0' && at == f->text.len;
 }
 
-/* Letters alike whatever their case; word is in lower case. */
+/* Equal but for the case of letters; word is in lower case. */
 static bool is_word(struct kedge_view text, const char *word)
 {
     size_t len = strlen(word);

@@ -38,7 +38,7 @@ enum kedgei_csv_role {
 };
 
 struct kedgei_csv_shape {
-    struct kedge_view file; /* behind byte order mark and "sep=" */
+    struct kedge_view file; /* after byte order mark and "sep=" */
     uint32_t first_line;    /* the number of its first line */
     char separator;
     bool has_header;

@@ -55,7 +55,7 @@ static int read_all(FILE *f, const char *path, size_t size, uint8_t **bytes, siz
     }
 }
 
-/* Looks before it opens, for opening alone makes some devices act, and again behind: it may be another. */
+/* Looks before it opens, for opening alone makes some devices act, and again after: it may be another. */
 int kedge_data_file_open(const char *path, struct kedge_diag *reterr)
 {
     struct stat st;

@@ -1,4 +1,4 @@
-/* Windows of a text: sample i is the characters from i · step on, its label the one behind them. Windows
+/* Windows of a text: sample i is the characters from i · step on, its label the one after them. Windows
  * overlap in memory (struct kedge_dataset's stride), so a text costs a byte a character and a label a window.
  */
 #include <string.h>
@@ -87,7 +87,7 @@ int kedge_dataset_split_text(const struct kedge_dataset *all, uint32_t kept, str
     uint32_t apart = all->features / all->stride + 1; /* no character is in both */
     if (all->n - kept <= apart) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "\"split\": %u windows behind the first %u are too few: those that share "
+                              "\"split\": %u windows after the first %u are too few: those that share "
                               "characters with them are left out, %u here",
                               all->n - kept, kept, apart);
     }

@@ -201,7 +201,7 @@ static int parse_key(struct parser *p)
     p->tokens[object].count++;
     skip_space(p);
     if (peek(p) != ':') {
-        return fail(p, "':' behind the key");
+        return fail(p, "':' after the key");
     }
     p->pos++;
     return KEDGE_OK;
@@ -234,7 +234,7 @@ static int parse_number(struct parser *p)
     if (peek(p) == '.') {
         p->pos++;
         if (!skip_digits(p)) {
-            return fail(p, "a digit behind the point");
+            return fail(p, "a digit after the point");
         }
     }
     if (peek(p) == 'e' || peek(p) == 'E') {

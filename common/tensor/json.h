@@ -1,5 +1,5 @@
 /* A small strict JSON reader (RFC 8259) for headers and task lines: one pass over borrowed text into the
- * caller's array of tokens, no heap, no recursion. Refused: anything behind the value, duplicate keys,
+ * caller's array of tokens, no heap, no recursion. Refused: anything after the value, duplicate keys,
  * escapes in keys, invalid UTF-8, lone surrogates, nesting deeper than KEDGE_JSON_DEPTH_MAX, objects beyond
  * KEDGE_JSON_MEMBERS_MAX. Writing is kedge_buf_printf with kedge_json_put_string. Pure. */
 #ifndef KEDGE_COMMON_TENSOR_JSON_H
@@ -29,7 +29,7 @@ struct kedge_json_token {
     bool escaped;        /* a string with at least one escape */
     uint32_t start, len; /* in the text; of a string without its quotes */
     uint32_t count;      /* elements of an array, members of an object; of a key its hash */
-    uint32_t next;       /* index of the first token behind this value */
+    uint32_t next;       /* index of the first token after this value */
 };
 
 struct kedge_json {

@@ -37,7 +37,7 @@ struct kedge_layout {
 
 void kedge_layout_init(struct kedge_layout *layout, enum kedge_dtype dtype);
 void kedge_layout_deinit(struct kedge_layout *layout);
-/* Appends a tensor behind the last one. KEDGE_E_SHAPE for a bad or repeated name, a zero dimension or too
+/* Appends a tensor after the last one. KEDGE_E_SHAPE for a bad or repeated name, a zero dimension or too
  * many elements, KEDGE_E_TOO_LONG beyond KEDGE_TENSORS_MAX, KEDGE_E_NOMEM; the layout is unchanged then. */
 KEDGE_NODISCARD int kedge_layout_add(struct kedge_layout *layout, const char *name, const uint64_t *dims,
                                      uint32_t dims_count, struct kedge_diag *reterr);

@@ -246,7 +246,7 @@ static void start_values(const struct kedge_layer_tensor *t, struct kedge_rng *r
     }
 }
 
-/* Goes to the first tensor of this layer, or of one behind it, that is still to be given. */
+/* Goes to the first tensor of this layer, or of one after it, that is still to be given. */
 static bool begin_tensor(struct kedge_model_weights *w)
 {
     while (w->tensor == w->tensors_count && w->layer < w->spec->count) {

@@ -65,7 +65,7 @@ struct kedge_model_spec {
     uint32_t count;
     struct kedge_model_shape input; /* dims_count 0: a vector of layers[0].in */
     enum kedge_loss loss;
-    bool standardize; /* behind the layers' tensors are those of scales.h */
+    bool standardize; /* after the layers' tensors are those of scales.h */
 };
 
 /* Multinomial logistic regression: one dense layer inputs → classes. */
@@ -113,7 +113,7 @@ uint64_t kedge_model_values_count(const struct kedge_model_spec *spec);
 /* The parameters of one layer, in the order of the layout. */
 enum kedge_tensor_start { KEDGE_START_ZERO, KEDGE_START_ONE, KEDGE_START_GLOROT, KEDGE_START_FORGET };
 struct kedge_layer_tensor {
-    const char *name; /* behind "N." */
+    const char *name; /* after "N." */
     uint32_t dims_count;
     uint64_t dims[4];
     enum kedge_tensor_start start;
@@ -143,12 +143,12 @@ struct kedge_model_weights {
     struct kedge_layer_tensor tensors[KEDGE_LAYER_TENSORS_MAX]; /* of the layer */
     uint32_t layer, tensors_count, tensor;
     uint64_t at, count; /* in the tensor */
-    uint64_t zeros;     /* behind the layers, still to be given */
+    uint64_t zeros;     /* after the layers, still to be given */
     struct kedge_rng rng;
 };
 void kedge_model_weights_init(struct kedge_model_weights *w, const struct kedge_model_spec *spec,
                               uint64_t seed);
-/* The next n into values, fewer where the model ends; returns how many, 0 behind the last. */
+/* The next n into values, fewer where the model ends; returns how many, 0 after the last. */
 size_t kedge_model_weights_next(struct kedge_model_weights *w, float *values, size_t n);
 
 #endif

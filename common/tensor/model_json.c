@@ -98,7 +98,7 @@ static int read_key(const struct kedge_json *doc, uint32_t at, const char *key,
     return err;
 }
 
-/* A layer behind `in`, which has no dimensions where the model did not say its input. */
+/* A layer after `in`, which has no dimensions where the model did not say its input. */
 static int read_layer(const struct kedge_json *doc, uint32_t at, const struct kedge_model_shape *in,
                       struct kedge_layer *ret, struct kedge_diag *reterr)
 {
@@ -178,7 +178,7 @@ static int read_loss(const struct kedge_json *doc, uint32_t at, enum kedge_loss 
     return kedge_diag_set(reterr, KEDGE_E_FORMAT, "model: \"loss\": expected \"cross-entropy\" or \"mse\"");
 }
 
-/* The shape behind a layer; none where it is not known, or the layer is wrong: the check will say so. */
+/* The shape after a layer; none where it is not known, or the layer is wrong: the check will say so. */
 static void follow(const struct kedge_layer *l, struct kedge_model_shape *shape)
 {
     struct kedge_model_shape out;

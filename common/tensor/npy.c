@@ -118,7 +118,7 @@ static int take_type(struct kedge_view descr, struct kedge_npy *npy, struct kedg
             continue;
         }
         bool whole = descr.len == len;
-        if (is_text((enum kedge_npy_type)i)) { /* how many characters stands behind it */
+        if (is_text((enum kedge_npy_type)i)) { /* the number of characters stands after it */
             struct kedge_view number = kedge_view_of(descr.ptr + len, descr.len - len);
             whole =
                 kedge_decimal_decode(number, KEDGE_NPY_TEXT_MAX, &characters) == KEDGE_OK && characters > 0;
@@ -302,7 +302,7 @@ int kedge_npy_text(const struct kedge_npy *npy, uint64_t i, char *out, size_t ou
     const uint8_t *at = npy->data + i * npy->size;
     uint32_t step = types[npy->type].size, end = npy->size;
     static const uint8_t nul[4];
-    while (end > 0 && memcmp(at + end - step, nul, step) == 0) { /* shorter values have NULs behind them */
+    while (end > 0 && memcmp(at + end - step, nul, step) == 0) { /* shorter values end in NULs */
         end -= step;
     }
     size_t used = 0;

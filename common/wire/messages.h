@@ -19,10 +19,9 @@
 enum { KEDGE_POLL_BUSY = 1, KEDGE_POLL_REFUSES = 16 };
 
 enum {
-    KEDGE_WIRE_VERSION = 1, /* first byte of every frame */
-    KEDGE_WIRE_HASH = 32,   /* bytes of a hash, a key, a secret */
-    KEDGE_MSG_PREFIX_MAX =
-        136, /* bytes in front of the payload of CHUNK and BLOB_PUT, packed or not, at most */
+    KEDGE_WIRE_VERSION = 1,     /* first byte of every frame */
+    KEDGE_WIRE_HASH = 32,       /* bytes of a hash, a key, a secret */
+    KEDGE_MSG_PREFIX_MAX = 136, /* bytes before the payload of CHUNK and BLOB_PUT, packed or not, at most */
 };
 
 /* ENROLL_OK.state */
@@ -36,7 +35,7 @@ enum kedge_msg_type {
 
 /* struct kedge_msg_hello { uint32_t protocol; struct kedge_view program; } and so on: U8, U32 and U64
  * are unsigned integers, HASH is uint8_t[32], ID is struct kedge_id, STR and BYTES are struct
- * kedge_view, HASHES is a struct kedge_view over the hashes one behind the other (len = 32 · count), IDS is
+ * kedge_view, HASHES is a struct kedge_view over the hashes one after the other (len = 32 · count), IDS is
  * struct kedge_id[most] and a count, `name`_count. */
 #define U8(field, least, most) uint8_t field;
 #define U32(field) uint32_t field;
@@ -79,9 +78,9 @@ struct kedge_msg {
 KEDGE_NODISCARD int kedge_msg_encode(const struct kedge_msg *msg, struct kedge_buf *out);
 
 /* CHUNK, BLOB_PUT and both in packed form without copying the payload: msg's data.len counts, its data.ptr is
- * not looked at. The prefix is everything in front of the payload; prefix and payload together are the frame.
+ * not looked at. The prefix is everything before the payload; prefix and payload together are the frame.
  * Typical use: kedge_msg_prefix(&msg, prefix, &prefix_len); kedge_net_reply_begin(req, prefix_len + data_len,
- * &ptr); copy the prefix, fill the payload behind it. Errors as kedge_msg_encode; KEDGE_E_ARG for other
+ * &ptr); copy the prefix, fill the payload after it. Errors as kedge_msg_encode; KEDGE_E_ARG for other
  * types. */
 KEDGE_NODISCARD int kedge_msg_prefix(const struct kedge_msg *msg, uint8_t out[KEDGE_MSG_PREFIX_MAX],
                                      size_t *ret_len);

@@ -21,7 +21,7 @@ enum { KEDGE_PACKED_BLOCK = 1024 }; /* bytes of content */
 
 /* Bytes of the packed form of content; at most len + len / 1024 + 1,024. */
 size_t kedge_packed_len(struct kedge_view content);
-/* Writes that many bytes to out and returns their number. It stops in front of a block that goes beyond
+/* Writes that many bytes to out and returns their number. It stops before a block that goes beyond
  * `room`: a mapped file may have changed since its packed form was measured. */
 size_t kedge_pack(struct kedge_view content, uint8_t *out, size_t room);
 
@@ -32,7 +32,7 @@ struct kedge_unpacker {
 /* KEDGE_E_FORMAT unless packed is well-formed and stands for `len` bytes. Borrows packed. */
 KEDGE_NODISCARD int kedge_unpack_begin(struct kedge_unpacker *u, struct kedge_view packed, size_t len);
 /* Writes the next bytes, as many blocks as fit into `room` >= KEDGE_PACKED_BLOCK bytes, and returns their
- * number; 0 at the end. Cannot fail behind a successful begin. */
+ * number; 0 at the end. Cannot fail after a successful begin. */
 size_t kedge_unpack(struct kedge_unpacker *u, uint8_t *out, size_t room);
 
 /* What a piece of a model has that the same piece of the model before it has not: word by word

@@ -5,7 +5,7 @@
  *
  * over STR address, HASH server_key, ID tenant, ID site, HASH secret, u64 expires (fields as in
  * messages.def) and a CRC-32 of them, which tells a mistyped token from an unknown one. One spelling
- * only. A token is a secret: whoever holds it can enrol one device under that name, once, until it
+ * only. A token is a secret: any holder of it can enrol one device under that name, once, until it
  * expires. */
 #ifndef KEDGE_COMMON_WIRE_TOKEN_H
 #define KEDGE_COMMON_WIRE_TOKEN_H

@@ -1,3 +1,12 @@
+/* Files as Kedge needs them: whole, bounded, and durable when a call says so.
+ *
+ * A file is replaced by writing another one beside it, syncing it, renaming it over the old one and
+ * syncing the folder. Writing in place would be shorter, but a crash in the middle would leave neither the
+ * old content nor the new; without the second sync the rename itself could be lost. So a reader sees one
+ * of the two, whole.
+ *
+ * A read has a bound of the caller's, and only regular files are opened unless a pipe is asked for: a FIFO
+ * in the place of a file would block its reader for ever, and a device may act when it is opened. */
 #include "common/base/os/file.h"
 
 #include <dirent.h>
@@ -93,7 +102,7 @@ int kedge_file_check(const char *path, struct kedge_diag *reterr)
     return S_ISREG(st.st_mode) ? KEDGE_OK : refuse_kind(reterr, path, st.st_mode);
 }
 
-/* Looks before it opens, because opening alone makes some devices act (a watchdog, a tape), and again behind,
+/* Looks before it opens, because opening alone makes some devices act (a watchdog, a tape), and again after,
  * because another process may have put something else there; O_NONBLOCK is for that one. */
 int kedge_file_open(const char *path, int flags, struct kedge_diag *reterr)
 {
@@ -116,6 +125,8 @@ int kedge_file_open(const char *path, int flags, struct kedge_diag *reterr)
     return fd;
 }
 
+/* Reads to the end and not as many bytes as stat told: the file may grow while it is read, and what stands
+ * in /proc has size 0. */
 static int read_rest(int fd, const char *path, struct kedge_buf *ret, struct kedge_diag *reterr)
 {
     size_t start = ret->len;
@@ -366,6 +377,8 @@ int64_t kedge_file_size(const char *path)
     return stat(path, &st) == 0 ? (int64_t)st.st_size : kedge_errno(errno);
 }
 
+/* A mapping begins at a page, so the pointer that is given out lies up to a page after its beginning;
+ * close finds the beginning again from the pointer alone. */
 int kedge_map_part(int fd, uint64_t offset, uint64_t len, struct kedge_map *ret)
 {
     if (len == 0) {
@@ -413,6 +426,8 @@ void kedge_map_close(struct kedge_map *map)
     *map = (struct kedge_map){NULL, 0};
 }
 
+/* flock belongs to the open file and is released by the kernel when the process ends, killed ones
+ * included: a lock file that is left by a crash locks nothing. */
 int kedge_file_lock(const char *path, struct kedge_diag *reterr)
 {
     int fd = kedge_file_open(path, O_RDWR | O_CREAT, reterr);

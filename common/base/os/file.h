@@ -20,11 +20,11 @@ int kedge_errno(int os_errno);
 
 /* A descriptor of a regular file, or a negative error that names the path. flags as of open(2); O_CLOEXEC is
  * added, and what O_CREAT makes has mode 0600. Links are followed unless flags say O_NOFOLLOW. Never waits
- * and opens nothing else: KEDGE_E_IO for a folder, FIFO, socket or device. Whoever opens a path that another
- * party may have named or made goes through here. */
+ * and opens nothing else: KEDGE_E_IO for a folder, FIFO, socket or device. A program that opens a path that
+ * another party may have named or made goes through here. */
 KEDGE_NODISCARD int kedge_file_open(const char *path, int flags, struct kedge_diag *reterr);
 /* That path is a regular file, links followed: for libraries that open by path themselves. KEDGE_E_NOT_FOUND,
- * KEDGE_E_IO as above. Another process may put something else there right behind this. */
+ * KEDGE_E_IO as above. Another process may put something else there right after this. */
 KEDGE_NODISCARD int kedge_file_check(const char *path, struct kedge_diag *reterr);
 /* Appends the whole regular file to ret, refusing one longer than ret's max. */
 KEDGE_NODISCARD int kedge_file_read(const char *path, struct kedge_buf *ret, struct kedge_diag *reterr);

@@ -1,3 +1,10 @@
+/* Evidence is kept within bounds although the parties who cause it may cause as much of it as they like:
+ * one owner must not push out another's, and what no person has seen yet does not go because it is old.
+ *
+ * The folder is the only state: owner, digest and kind stand in a file's name, its age is its time of
+ * change, and whether it was shown is told by a mark, an empty file of the same owner and digest. There is
+ * no index that could disagree with the files after a crash. The price is that tidying reads the whole
+ * folder, which is bounded by ROWS_MAX. */
 #include "common/base/os/kept.h"
 
 #include <dirent.h>
@@ -47,6 +54,7 @@ static const char *kind_of(const struct row *row)
     return row->name + row->owner_len + HEX + 2;
 }
 
+/* A larger table is filled before the old one is freed, so that a failure leaves the rows as they were. */
 static int grow(struct rows *r)
 {
     if (r->count < r->cap) {
@@ -118,6 +126,8 @@ int kedge_kept_path(char out[KEDGE_PATH_MAX], const char *dir, const struct kedg
     return n < 0 || (size_t)n >= sizeof row.name ? KEDGE_E_TOO_LONG : kedge_path_join(out, dir, row.name);
 }
 
+/* A link and no copy: it costs no bytes and cannot be half written. The time is set because age counts
+ * from the moment at which the file came here, not from when its content was written. */
 int kedge_kept_link(const char *dir, const struct kedge_id *owner, const uint8_t digest[KEDGE_KEPT_DIGEST],
                     const char *kind, const char *from)
 {
@@ -240,6 +250,7 @@ static int find_unseen(const char *dir, const char *mark, struct rows *r)
     return KEDGE_OK;
 }
 
+/* Age first, then the bounds, then marks once more: the last file about a matter may have gone in between. */
 int kedge_kept_tidy(const char *dir, const struct kedge_kept_rule *rules, size_t count, const char *mark,
                     uint64_t seconds, uint64_t now_s, struct kedge_kept_gone *ret, struct kedge_diag *reterr)
 {

@@ -38,7 +38,7 @@ struct kedge_kept_gone {
 KEDGE_NODISCARD int kedge_kept_tidy(const char *dir, const struct kedge_kept_rule *rules, size_t count,
                                     const char *mark, uint64_t seconds, uint64_t now_s,
                                     struct kedge_kept_gone *ret, struct kedge_diag *reterr);
-/* Removes the files of that kind about the digest, whoever their owner is. */
+/* Removes the files of that kind about the digest, of every owner. */
 KEDGE_NODISCARD int kedge_kept_remove(const char *dir, const uint8_t digest[KEDGE_KEPT_DIGEST],
                                       const char *kind, struct kedge_diag *reterr);
 

@@ -1,3 +1,6 @@
+/* sd_notify(3) without libsystemd: one datagram to a socket that the environment names. It never blocks
+ * and its failure is no error, for a service must run without a service manager, too. Texts become plain,
+ * because status lines may quote what peers wrote. */
 #include "common/base/os/notify.h"
 
 #include <inttypes.h>

@@ -1,3 +1,14 @@
+/* Starting a program so that failure to start is told apart from a program that fails. Between fork and
+ * exec the child can report nothing by a return value, so it has a pipe that closes at exec: what the
+ * parent reads there is the child's errno; end of file means that the program runs.
+ *
+ * The same pipe carries, before exec, what the sandbox could not do, for the child alone knows it. Where
+ * the kernel refuses namespaces, the half-made child is thrown away and started once more without them: a
+ * process cannot undo a namespace that it has entered.
+ *
+ * A confined child has a process group of its own. It is killed as a group, and before its number is given
+ * back: while the child is a zombie, the kernel gives its number to nobody else, so the signal cannot hit
+ * a stranger. */
 #include "common/base/os/process.h"
 
 #include <errno.h>
@@ -52,6 +63,8 @@ static bool set_up(const struct kedge_process_options *o, const struct pipes *p)
 }
 
 /* Runs in the child between fork and exec: only async-signal-safe calls. Never returns. */
+/* The status pipe is moved to the descriptor after stderr, so that all higher ones can be closed in one
+ * call. The signal mask is emptied and SIGPIPE restored because both survive exec. */
 static _Noreturn void exec_child(const struct kedge_process_options *o, const struct pipes *p, pid_t parent,
                                  const struct kedge_sandbox_maps *maps)
 {
@@ -121,6 +134,7 @@ static int open_pipes(const struct kedge_process_options *o, struct pipes *ret, 
 }
 
 /* True when there is one; until the child has become its program, or has ended. */
+/* Reading ends when exec closes the child's end of the pipe; a complaint with errno 0 only tells gaps. */
 static bool has_complaint(int status_fd, struct complaint *ret, struct kedge_sandbox_gaps *ret_gaps)
 {
     *ret_gaps = (struct kedge_sandbox_gaps){.unbounded = false};
@@ -194,7 +208,7 @@ bool kedge_process_poll(struct kedge_process *p, int *ret_status)
     siginfo_t info = {.si_pid = 0};
     if (p->pid != 0 && p->confined && waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0
         && info.si_pid == p->pid) {
-        kill(-p->pid, SIGKILL); /* what it has left behind */
+        kill(-p->pid, SIGKILL); /* what it has started and left */
     }
     if (p->pid == 0 || waitpid(p->pid, &status, WNOHANG) != p->pid) {
         return false;

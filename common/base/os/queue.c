@@ -1,3 +1,6 @@
+/* A ring of pointers with one mutex and two conditions. The clock of timed waits is the monotonic one:
+ * setting the system's time must neither end a wait early nor make it last. A closed queue takes nothing
+ * more, but what is in it is still given out, so that no item is lost with its memory when threads end. */
 #include "common/base/os/queue.h"
 
 #include <errno.h>

@@ -1,5 +1,14 @@
-/* Linux. Namespaces need no privilege where user namespaces are permitted; where they are not, the caller
- * starts the child again without them and says so. */
+/* What a trainer, a program of somebody else, may do on the site's machine. Linux only.
+ *
+ * Limits hold everywhere. Namespaces need no privilege where user namespaces are permitted; where they are
+ * not, the caller starts the child again without them and says so, instead of refusing to train: many
+ * hosts forbid them.
+ *
+ * Order matters. The user namespace gives the right to make the others and to mount. The capabilities go
+ * out of the bounding set, so that the program has none after exec, while the steps up to exec still have
+ * them. RLIMIT_NPROC is set inside, where it counts the namespace's processes alone. A process of its own
+ * is forked at last: the first one in a process namespace is its process 1, and when it dies the kernel
+ * kills all others, so that nothing of a trainer survives it. */
 #include "common/base/os/sandbox.h"
 
 #include <errno.h>

@@ -1,3 +1,11 @@
+/* Overwriting one of two slots in turn is what makes a crash harmless: while a slot is being written, the
+ * other one holds the newest content that was confirmed. A torn slot does not match its sum, so the reader
+ * takes the other. Writing a new file and renaming it would need two syncs and a change of the folder for
+ * each write; here it is one fdatasync of blocks that exist already.
+ *
+ * The sequence number says which slot is newer, and its parity which slot it belongs to, so that a block
+ * that was written to the wrong place does not count. The first write makes the file by the slower way
+ * (kedge_file_write), so there is never a file with no whole slot. */
 #include "common/base/os/slots.h"
 
 #include <errno.h>
@@ -135,6 +143,7 @@ int kedge_slots_read(const char *path, struct kedge_buf *out, uint64_t *ret_sequ
     return KEDGE_OK;
 }
 
+/* Without O_CREAT and O_TRUNC: the other slot must stand untouched until this one is durable. */
 static int overwrite(const char *path, off_t offset, struct kedge_view slot, struct kedge_diag *reterr)
 {
     int fd = kedge_file_open(path, O_WRONLY | O_NOFOLLOW, reterr);

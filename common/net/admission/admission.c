@@ -1,3 +1,5 @@
+/* A full class makes room instead of refusing, or a few idle connections would keep everybody else out.
+ * The one that has been idle for longest goes, never one that a known key has at work. */
 #include "common/net/admission/admission.h"
 
 #define NS_PER_MS 1000000u

@@ -1,3 +1,5 @@
+/* An attacker who fills a log fills a disk. So refusals are counted, and at most one line a second says
+ * how many there were and who was the last. */
 #include "common/net/admission/pressure.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,10 @@
+/* Token buckets that need no timer: what is stored is the moment at which the bucket would be full again,
+ * and a token moves that moment on by one interval. Refilling is the passing of time, so a bucket that
+ * nobody uses costs nothing.
+ *
+ * Addresses share a table of fixed size, or an attacker with many addresses could make the server use as
+ * much memory as he likes. A set keeps the addresses that were used last; the set is chosen by a hash with
+ * a secret seed, so that nobody can pick addresses that fall into another's set. */
 #include "common/net/admission/rate.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
  * (http_parse.h), small bodies, answers of any length in pieces, everything within limits. No knowledge of
  * what is served.
  *
- * A connection has one request at a time; what a client sends behind it waits in its order. Memory does not
+ * A connection has one request at a time; what a client sends after it waits in its order. Memory does not
  * depend on what is asked: a request is handed over only when one piece of an answer fits into the budget,
  * and the next piece is asked for when the one before has left. */
 #ifndef KEDGE_COMMON_NET_WEB_HTTP_H

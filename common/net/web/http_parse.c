@@ -1,4 +1,4 @@
-/* Requests are read once, from left to right; whatever the grammar does not have is an error, so that nothing
+/* Requests are read once, from left to right; what the grammar does not have is an error, so that nothing
  * is left for another program to understand differently (RFC 9112 §11). */
 #include "common/net/web/http_parse.h"
 
@@ -53,7 +53,7 @@ static struct kedge_view trim(struct kedge_view v)
     return v;
 }
 
-/* Cuts the part before the first `c` off *rest, which goes on behind it. */
+/* Cuts the part before the first `c` off *rest, which goes on after it. */
 static bool cut(struct kedge_view *rest, uint8_t c, struct kedge_view *ret)
 {
     const uint8_t *at = rest->len > 0 ? memchr(rest->ptr, c, rest->len) : NULL;
@@ -242,7 +242,7 @@ static unsigned read_field(struct fields *f, struct kedge_view line)
         return take_once(&f->has_range) ? 0 : BAD;
     }
     if (is_word(name, "expect")) {
-        return 417; /* bodies are small: whoever asks first may simply send it */
+        return 417; /* bodies are small: a client that asks first may simply send it */
     }
     f->has_if_range = f->has_if_range || is_word(name, "if-range");
     return 0;

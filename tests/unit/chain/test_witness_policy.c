@@ -95,7 +95,7 @@ START_TEST(errors_name_the_line_and_what_was_expected)
         {"log\n", "line 1: expected log KEY [URL]"},
         {"log a\n", "line 1: malformed key, expected NAME+HHHHHHHH+BASE64"},
         {"log a+12345678+A=\n", "line 1: key is not the base64"},
-        {"log $0 https://a # b\n", "line 1: text behind the key, expected at most a URL"},
+        {"log $0 https://a # b\n", "line 1: text after the key, expected at most a URL"},
         {"log $0x\n", "line 1: key is not the base64"},
         {"log $1\n", "line 1: key of type 04, expected 01"},
         {"log $0\nlog $0\n", "line 2: the same public key as another log's"},
