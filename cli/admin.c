@@ -59,7 +59,7 @@ int kedge_cli_sign(struct kedge_cli *c, struct kedge_statement *st, const struct
     return err;
 }
 
-/* Whoever has just started a coordinator may go on at once: its door opens in a moment. */
+/* A person who has just started a coordinator may go on at once: its socket opens in a moment. */
 static bool is_open(const char *state, const char *door)
 {
     char config[KEDGE_PATH_MAX];

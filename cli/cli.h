@@ -67,7 +67,7 @@ int kedge_cli_usage(struct kedge_cli *c, const char *format, ...) KEDGE_PRINTF(2
 
 /* ---- arguments.c ---- */
 /* The value of "--NAME VALUE" or "--NAME=VALUE" among the arguments, taken out of them; fallback when absent
- * or without a value (kedge_cli_no_more says so then): a word that begins with "--" is one only behind "=".
+ * or without a value (kedge_cli_no_more says so then): a word that begins with "--" is one only after "=".
  */
 const char *kedge_cli_option(struct kedge_cli *c, const char *name, const char *fallback);
 /* True when "--NAME" is among the arguments; taken out. */
@@ -167,7 +167,7 @@ KEDGE_NODISCARD int kedge_cli_tenant_add(struct kedge_cli *c, const struct kedge
 KEDGE_NODISCARD int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending,
                                            const struct kedge_key_pair *admin, json_t **ret,
                                            struct kedge_diag *d);
-/* agreed: digest of the spec that may be signed; NULL: whatever the coordinator has. */
+/* agreed: digest of the spec that may be signed; NULL: any that the coordinator has. */
 KEDGE_NODISCARD int kedge_cli_job_join(struct kedge_cli *c, const char *job, const struct kedge_id *tenant,
                                        const struct kedge_key_pair *admin, const struct kedge_hash *agreed,
                                        json_t **ret, struct kedge_diag *d);

@@ -52,7 +52,7 @@ const struct kedge_command *kedge_cli_find(const char *noun, const char *verb)
     return NULL;
 }
 
-/* The longest of the names: whatever is listed stands in the same columns. */
+/* The longest of the names: every list stands in the same columns. */
 static int widest_name(void)
 {
     size_t widest = 0;

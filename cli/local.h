@@ -11,8 +11,9 @@
  * KEDGE_E_DENIED. */
 KEDGE_NODISCARD int kedge_cli_may_look(const char *dir, struct kedge_diag *d);
 
-/* True when a coordinator answers at the door of this state folder. Asks in a child process, because threads
- * of the network would forbid the forks that reading a record needs: call before kedge_doctor_hello. */
+/* True when a coordinator answers on the socket of this state folder. Asks in a child process, because
+ * threads of the network would forbid the forks that reading a record needs: call before kedge_doctor_hello.
+ */
 bool kedge_cli_coordinator_runs(const char *state);
 
 /* Opens the log "main" or a tenant's for reading, beside a running coordinator or as a copy. The caller

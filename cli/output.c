@@ -286,7 +286,7 @@ void kedge_cli_row(const struct kedge_cli *c, const struct kedge_column *columns
     char line[COLUMNS_MAX * (CELL_MAX + 8)];
     size_t used = 0;
     for (size_t i = 0; i < count && i < COLUMNS_MAX; i++) {
-        bool last = i + 1 == count; /* needs no blanks behind it */
+        bool last = i + 1 == count; /* needs no blanks after it */
         widths[i] = max_size(last && columns[i].width < 0 ? 0 : width_of(&columns[i]), columns_of(cells[i]));
         whole += widths[i] + (i ? 2 : 0);
     }

@@ -293,7 +293,7 @@ static int keep(struct kedge_cli *c, const struct kedge_cli_append *a, const str
     return KEDGE_OK;
 }
 
-/* ---- behind the answer ---- */
+/* ---- after the answer ---- */
 
 /* A tenant that has just come brings its log's key with it: the state folder has it now; from elsewhere there
  * is nothing to hold it to, but what is told now is kept. */

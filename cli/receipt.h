@@ -1,5 +1,5 @@
-/* Receipts of what commands have appended. A coordinator's bare word would do for nobody: it could answer
- * that a site is revoked and append nothing. So behind each answer the entry itself is asked for with its
+/* Receipts of what commands have appended. A coordinator's answer alone proves nothing: it could answer
+ * that a site is revoked and append nothing. So after each answer the entry itself is asked for with its
  * inclusion proof and a signed checkpoint, held to what was asked for and to a log key that was known before,
  * and kept in a file: who signed such a checkpoint and left the entry out of the log has signed two
  * histories. */
@@ -24,7 +24,7 @@ struct kedge_cli_append {
  * not. KEDGE_E_USAGE: no key is known against which the answer could be checked. */
 KEDGE_NODISCARD int kedge_cli_append_begin(struct kedge_cli *c, const json_t *request,
                                            struct kedge_cli_append **ret, struct kedge_diag *d);
-/* Behind the coordinator's answer: gets, checks and keeps the receipt; sets "receipt" (the file) and
+/* After the coordinator's answer: gets, checks and keeps the receipt; sets "receipt" (the file) and
  * "checkpoint_size" in the answer. KEDGE_E_UNKNOWN: nothing proves that it was appended. */
 KEDGE_NODISCARD int kedge_cli_append_end(struct kedge_cli *c, const struct kedge_cli_append *a,
                                          json_t *answer, struct kedge_diag *d);

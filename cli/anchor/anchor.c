@@ -76,7 +76,7 @@ int kedge_cmd_anchor_run(struct kedge_cli *c)
     if (err) {
         if (!d.hint[0] && kedge_err_class(err) == KEDGE_CLASS_CORRUPT) {
             (void)kedge_diag_hint(
-                &d, "find out why first; `kedge anchor run --adopt` then goes on behind what the "
+                &d, "find out why first; `kedge anchor run --adopt` then goes on after what the "
                     "contract has, if the main chain has it too");
         }
         return kedge_cli_fail(c, err, &d);

@@ -69,7 +69,7 @@ static int say_yes(struct kedge_cli *c, const struct kedge_evm_evidence *e, bool
             c, "%s",
             kedge_evm_evidence_code_is_ours(e)
                 ? "- the contract has Kedge's code: numbers without gaps, sizes that never shrink.\n"
-                : "- the contract's code is NOT Kedge's: whoever made it may change what it holds.\n");
+                : "- the contract's code is NOT Kedge's: its maker may change what it holds.\n");
     } else if (e->header.len > 0) {
         kedge_cli_say(
             c, "- block %llu with the hash %s is a block; that the anchor is in it is not proven here.\n",

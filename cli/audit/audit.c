@@ -316,7 +316,7 @@ static json_t *report_json(const struct kedge_audit_report *r, const struct kedg
 
 /* ---- verify, replay ---- */
 
-/* Whatever keeps the auditor from judging is "cannot read", unless memory ran out or a call was wrong. */
+/* All that keeps the auditor from judging is "cannot read", unless memory ran out or a call was wrong. */
 static int fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
 {
     int code = kedge_exit_code(err);

@@ -18,7 +18,7 @@
 
 enum { THREADS_MAX = 64, TENANTS_MAX = 256 };
 
-/* Whatever keeps us from judging is "cannot read"; that something does not verify is an answer. */
+/* All that keeps us from judging is "cannot read"; that something does not verify is an answer. */
 static int fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
 {
     int code = kedge_exit_code(err);
@@ -302,7 +302,7 @@ int kedge_cmd_audit_export(struct kedge_cli *c)
 
 /* ---- verify-export ---- */
 
-/* Keys out of the export itself say nothing about who made it, by whatever path they are named. */
+/* Keys out of the export itself say nothing about who made it, under every path that names them. */
 static bool are_own(const char *folder, const char *keys)
 {
     char own[KEDGE_PATH_MAX];

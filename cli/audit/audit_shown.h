@@ -5,7 +5,7 @@
 #include "chain/audit/base/shown.h"
 #include "cli/cli.h"
 
-/* The verdict, and behind it one line for each thing that is shown, or is not and would be by what. */
+/* The verdict, and after it one line for each thing that is shown, or is not and would be by what. */
 void kedge_cli_shown_say(const struct kedge_cli *c, const struct kedge_audit_report *r,
                          const struct kedge_audit_claims *claims);
 /* The chapters of a report to be filed; put_words escapes what others wrote. */

@@ -16,7 +16,7 @@ enum {
     RADIUS = 5,
     DIAMOND = 9,
     GAP = 2,          /* between two dots */
-    DOTS_MAX = 512,   /* of more, those behind lie where they lie */
+    DOTS_MAX = 512,   /* of more, those after lie where they lie */
     TRIES_MAX = 2048, /* places for one dot */
 };
 

@@ -19,7 +19,7 @@ enum {
 };
 #define NS_PER_S 1000000000u
 
-/* JOB and nothing behind it; false after a usage error. */
+/* JOB and nothing after it; false after a usage error. */
 static bool take_job(struct kedge_cli *c, struct kedge_id *job)
 {
     const char *name = kedge_cli_argument(c, 0);
@@ -229,8 +229,8 @@ static int poll_job(struct kedge_cli *c, struct poll *p, const char *job, uint64
     return err;
 }
 
-/* Prints the rounds behind *next whose evaluation is over: sites measure a round's models in the next round,
- * so the newest row waits until there is one after it or the job has ended. */
+/* Prints the rounds after *printed whose evaluation is over: sites measure a round's models in the next
+ * round, so the newest row waits until there is one after it or the job has ended. */
 static void print_new_rounds(struct kedge_cli *c, json_t *job, int64_t *printed)
 {
     json_t *history = json_object_get(job, "history");

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-/* For the sites of a job that has trained, by what they said; `job` is the word behind --job. */
+/* For the sites of a job that has trained, by what they said; `job` is the word after --job. */
 int kedge_cli_plan_of_sites(struct kedge_cli *c, const char *job);
 
 #endif

@@ -93,7 +93,7 @@ static int add_initial(json_t *request, const char *initial, struct kedge_diag *
                : KEDGE_OK;
 }
 
-/* A spec that is wrong is wrong usage, whoever finds it: 1 would be an answer about a job. */
+/* A spec that is wrong is wrong usage, found here or by the coordinator: 1 would be an answer about a job. */
 static int fail_submit(struct kedge_cli *c, int err, const struct kedge_diag *d)
 {
     bool wrong = err == KEDGE_E_FORMAT || err == KEDGE_E_TOO_LONG || err == KEDGE_E_OVERFLOW

@@ -112,7 +112,7 @@ static int read_classes(struct predict *p, struct kedge_diag *d)
     return err;
 }
 
-/* Weights, and behind them what a model that standardizes knows of its inputs. */
+/* Weights, and after them what a model that standardizes knows of its inputs. */
 static int take_values(struct predict *p, const float *all, uint64_t count, struct kedge_diag *d)
 {
     size_t n = (size_t)kedge_net_values_count(p->net), more = (size_t)count - n;

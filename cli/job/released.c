@@ -88,7 +88,7 @@ static int open_entry(const struct kedge_cli_chain *chain, const json_t *o, cons
     return err;
 }
 
-/* Whatever was wrong, it is the coordinator's doing, and the same to the person who asked. */
+/* What was wrong, all of it, is the coordinator's doing, and the same to the person who asked. */
 static int not_proven(int err, const char *what, const struct kedge_id *job, struct kedge_diag *d)
 {
     if (!err || err == KEDGE_E_NOMEM) {

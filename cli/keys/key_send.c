@@ -82,7 +82,7 @@ static const char *verb_of(enum kedge_statement_kind kind)
     }
 }
 
-/* A statement about keys, whoever signed it. */
+/* A statement about keys, with any signatures. */
 static int read_change(struct kedge_view envelope, struct kedge_statement *st, uint32_t *ret_signatures,
                        struct kedge_diag *d)
 {
@@ -120,7 +120,7 @@ int kedge_cli_key_send(struct kedge_cli *c, struct kedge_view envelope)
         kedge_mem_free(st);
         return kedge_cli_fail(c, err, &d);
     }
-    kedge_cli_say(c, "%s: entry %lld of the ledger of %s; in force for what stands behind it.\n",
+    kedge_cli_say(c, "%s: entry %lld of the ledger of %s; in force for what stands after it.\n",
                   kedge_statement_kind_name(st->kind), (long long)kedge_cli_int(o, "leaf_index"),
                   tenant_of(st)->s);
     json_object_set_new(o, "statement", json_string(kedge_statement_kind_name(st->kind)));

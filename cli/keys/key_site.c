@@ -126,7 +126,7 @@ static int rotate(struct kedge_cli *c, const char *dir, struct step *s, const st
     return err;
 }
 
-/* A new key is there: what was begun with it goes on. Behind a TLS key that is done the statement key may be
+/* A new key is there: what was begun with it goes on. After a TLS key that is done the statement key may be
  * in force already, so that the old one can sign for nothing more. */
 static bool is_begun(const char *dir, const char *name)
 {

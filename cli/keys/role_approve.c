@@ -134,14 +134,14 @@ static int read_proposal(const char *path, struct proposal *p, struct kedge_diag
     return err && err != KEDGE_E_NOMEM ? kedge_diag_wrap(d, err, "%s", path) : err;
 }
 
-/* What it does, in words, for whoever is about to sign it. */
+/* What it does, in words, for the person who is about to sign it. */
 static void say_proposal(const struct kedge_cli *c, const struct kedge_statement *st)
 {
     const struct kedge_st_main_bound *of = &st->u.role_granted.of; /* all four begin with it */
     const struct kedge_st_statement_key_rotated *r = &st->u.statement_key_rotated;
     char key[2 * KEDGE_KEY_LEN + 1], old[2 * KEDGE_KEY_LEN + 1];
     kedge_hex_encode(of->main_log_key.b, KEDGE_KEY_LEN, key);
-    kedge_cli_say(c, "In the federation %s (main log key %s),\nin front of entry %llu of its main chain:\n",
+    kedge_cli_say(c, "In the federation %s (main log key %s),\nbefore entry %llu of its main chain:\n",
                   of->deployment, key, (unsigned long long)of->before);
     switch ((int)st->kind) {
     case KEDGE_ST_ROLE_GRANTED:

@@ -87,7 +87,7 @@ static int take_blob(void *arg, const struct kedge_blob_wanted *wanted)
     return err;
 }
 
-/* An erasure that no admin ordered: the file stays, and whoever reads this should know. */
+/* An erasure that no admin ordered: the file stays, and the reader is told. */
 static void tell_refused(struct kedgei_watch *f)
 {
     if (f->erased.refused > f->refused_told) {
@@ -115,7 +115,7 @@ static size_t count_different(struct kedge_buf *digests)
     return n;
 }
 
-/* The coordinator says that its operator gave models up. The copy keeps that list, so that whoever audits it
+/* The coordinator says that its operator gave models up. The copy keeps that list, so that an auditor of it
  * is told; the auditor judges which of them may be missing. */
 static int note_pruned(struct walk *w)
 {
@@ -141,7 +141,7 @@ int kedgei_follow_take_blobs(struct kedgei_watch *f, struct kedgei_blob_count *r
     struct kedge_hash salted;
     struct walk w = {.f = f, .count = ret, .d = d};
     *ret = (struct kedgei_blob_count){.count = 0};
-    int err = kedge_follow_erase(&f->erased, f->own.ledger, f->own.blobs, d); /* whatever is fetched now */
+    int err = kedge_follow_erase(&f->erased, f->own.ledger, f->own.blobs, d); /* all that is fetched now */
     tell_refused(f);
     if (err || f->blobs == KEDGEI_BLOBS_NONE) {
         return err;

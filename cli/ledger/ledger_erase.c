@@ -20,7 +20,7 @@ struct update {
     uint32_t round;
     bool pretrain, running, erased, here, chosen, told;
     bool first;      /* of the entries with this file: what an order names */
-    bool is_refused; /* at the door: no ledger names it, and its order stands in none */
+    bool is_refused; /* before it came into a ledger: none names it, and its order stands in none */
 };
 
 struct order {
@@ -164,7 +164,7 @@ static int compare_digests(const void *a, const void *b)
     return order ? order : (x->entry > y->entry) - (x->entry < y->entry);
 }
 
-/* Of refused updates those whose file is kept; entry: behind all that a ledger names. */
+/* Of refused updates those whose file is kept; entry: after all that a ledger names. */
 static int add_row(struct order *o, bool is_refused, const json_t *row, struct kedge_diag *d)
 {
     if (is_refused && !json_is_true(json_object_get(row, "has_update"))) {

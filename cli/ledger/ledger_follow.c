@@ -113,7 +113,7 @@ static int watch_log(struct kedgei_watch *f, struct kedge_state_log *log, const 
     return err;
 }
 
-/* The checkpoint that the quorum has cosigned, for whoever audits this copy; they judge it. */
+/* The checkpoint that the quorum has cosigned, for the auditors of this copy; they judge it. */
 static int take_final(struct kedgei_watch *f, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];

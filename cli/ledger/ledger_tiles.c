@@ -10,7 +10,7 @@
 #include "cli/local.h"
 
 enum { ANSWER_MAX = 64 * 1024, FOLDER_MODE = 0700, FILE_MODE = 0644 };
-static const char staging[] = ".part"; /* behind DIR's name: the first export grows there */
+static const char staging[] = ".part"; /* after DIR's name: the first export grows there */
 
 struct export
 {
@@ -190,7 +190,7 @@ static int sync_name(const char *path, struct kedge_diag *d)
                : KEDGE_OK;
 }
 
-/* Tiles first, the checkpoint last: whoever reads meanwhile finds every tile of the checkpoint there is. */
+/* Tiles first, the checkpoint last: a reader meanwhile finds every tile of the checkpoint there is. */
 static int put_log(struct export *x, struct kedge_diag *d)
 {
     int err = KEDGE_OK;

@@ -139,7 +139,7 @@ static int read_params(struct kedge_poc *p, const char *path, struct kedge_diag 
     return KEDGE_OK;
 }
 
-/* What cannot work leaves no folder behind, whose settings would hold from then on. */
+/* What cannot work leaves no folder, whose settings would hold from then on. */
 static int write_params(struct kedge_poc *p, const char *path, struct kedge_diag *d)
 {
     int err = p->data[0] ? kedge_poc_read_clients(p, d) : check_data(p, d);

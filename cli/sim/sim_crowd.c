@@ -36,7 +36,7 @@ int kedge_cli_sim_crowd(struct kedge_cli *c, const struct kedge_crowd_spec *spec
         spec->sites, spec->tenants, spec->sites_per_round, (unsigned long long)o.rounds,
         (unsigned long long)o.updates);
     if (rate > 0) {
-        kedge_cli_say(c, "%.1f rounds a second of processor time behind the first; %.0f virtual seconds\n",
+        kedge_cli_say(c, "%.1f rounds a second of processor time after the first; %.0f virtual seconds\n",
                       rate, (double)o.virtual_ns * 1e-9);
     }
     kedge_cli_say(c, "digest %016llx\n", (unsigned long long)o.digest);

@@ -300,7 +300,7 @@ static int answer(const struct kedge_cli_learn *l, const struct kedge_learn_spec
     if (r->was_complete) {
         kedge_cli_say(l->c, "It was complete already; nothing was run.\n");
     } else if (r->resumed) {
-        kedge_cli_say(l->c, "Went on behind %u rounds that were saved.\n", r->resumed);
+        kedge_cli_say(l->c, "Went on after %u rounds that were saved.\n", r->resumed);
     }
     say_rounds(l, r);
     say_summary(l, r);

@@ -11,7 +11,7 @@
  * to another history than the one seen by now.
  *
  * The main chain is never empty, its first entry is the policy. An answer that shows none is no answer, else
- * whoever shows nothing would never be held to anything. */
+ * a coordinator that shows nothing would never be held to anything. */
 #ifndef KEDGE_CLIENT_CORE_CHAIN_H
 #define KEDGE_CLIENT_CORE_CHAIN_H
 

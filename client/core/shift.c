@@ -31,7 +31,7 @@ void kedgei_site_shifted(struct kedge_site *s, const struct kedge_id *job)
         return;
     }
     if (shift) {
-        shift->answered = false; /* and once more, behind the pre-training */
+        shift->answered = false; /* and once more, after the pre-training */
     } else {
         if (m->shift_count == KEDGE_SITE_SHIFTS_MAX) {
             forget(s, 0);

@@ -163,7 +163,9 @@ void kedgei_site_back_off(struct kedge_site *s, int err, uint64_t at_least_ns)
     }
     pause = KEDGE_RARE(s, LONG_PAUSE) ? t->backoff_max : pause;
     pause -= kedge_rng_below(&s->rng, pause / 2 + 1);
-    uint64_t least = at_least_ns < t->backoff_max ? at_least_ns : t->backoff_max; /* whoever asked for more */
+    uint64_t least = at_least_ns < t->backoff_max
+                         ? at_least_ns
+                         : t->backoff_max; /* what the coordinator asked for, bounded */
     s->w->wake_ns = kedgei_site_after(s, pause > least ? pause : least);
     s->w->failures = s->w->failures < UINT32_MAX ? s->w->failures + 1 : s->w->failures;
     s->w->reason = err;

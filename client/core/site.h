@@ -17,7 +17,7 @@
  * folder, under their digests. They become known to a later START by PERSIST only, and nothing is uploaded
  * before PERSISTED, so a crash repeats the training or resumes the upload, and never signs two updates for
  * one task that left the device.
- *  - PERSIST carries the whole memory and replaces the stored one atomically. FORGET comes behind the PERSIST
+ *  - PERSIST carries the whole memory and replaces the stored one atomically. FORGET comes after the PERSIST
  * that no longer names a result; its files are deleted once that one is durable. A PERSIST that is not
  * awaited may fail.
  *  - A receipt whose proof does not hold is not a REPLY but CALL_FAILED with KEDGE_E_VERIFY; so is a "closed"
@@ -85,7 +85,7 @@ struct kedge_site_task {
     bool evaluate_base;    /* TRAIN: evaluate the base first, as the result of round - 1 */
     uint64_t remaining_ns; /* until the round's deadline, when the task was sent */
     uint64_t seed;
-    uint64_t control_len; /* TRAIN: the server's control variate, fetched behind the model; 0: none … */
+    uint64_t control_len; /* TRAIN: the server's control variate, fetched after the model; 0: none … */
     struct kedge_site_digest control; /* … and zero then */
     uint32_t choice_count; /* TRAIN, group KEDGE_SITE_NONE: the site trains that of these models which it
                               likes best, and its result says which: group, base. Else 0. base is zero then,
@@ -155,9 +155,9 @@ enum kedge_site_event_type {
     KEDGE_SITE_EV_UPLOADED,      /* serial: the coordinator has the whole file */
     KEDGE_SITE_EV_UPLOAD_FAILED, /* serial, err: from the coordinator or of the transfer */
     KEDGE_SITE_EV_PERSISTED,     /* serial, err */
-    KEDGE_SITE_EV_SHIFTED,       /* job: at any time behind START */
-    KEDGE_SITE_EV_POLICY,        /* allow_all, allowed_count, allowed, at_once: at any time behind START */
-    KEDGE_SITE_EV_REST,          /* rest: at any time behind START */
+    KEDGE_SITE_EV_SHIFTED,       /* job: at any time after START */
+    KEDGE_SITE_EV_POLICY,        /* allow_all, allowed_count, allowed, at_once: at any time after START */
+    KEDGE_SITE_EV_REST,          /* rest: at any time after START */
     KEDGE_SITE_EV_TIMER,
 };
 
@@ -261,7 +261,7 @@ struct kedge_site_effect {
     struct kedge_id shifted[KEDGE_SITE_SHIFTS_MAX];
     uint32_t at_work_count; /* CALL POLL, not busy: jobs that no task is wanted of */
     struct kedge_id at_work[KEDGE_SITE_WORKS_MAX - 1];
-    struct kedge_site_memory memory; /* PERSIST; undefined in others, and behind its counts */
+    struct kedge_site_memory memory; /* PERSIST; undefined in others, and after its counts */
 };
 
 struct kedge_site_effects {

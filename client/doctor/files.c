@@ -1,4 +1,4 @@
-/* What a folder of Kedge holds, whoever it belongs to: private keys and files of settings. */
+/* What a folder of Kedge holds, a site's and a coordinator's: private keys and files of settings. */
 #include <dirent.h>
 #include <jansson.h>
 #include <stdio.h>

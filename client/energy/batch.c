@@ -90,7 +90,7 @@ static bool is_untried(const struct kedge_batch_size *s)
     return s->plays == 0 && !s->fails;
 }
 
-/* The first untried size in one direction, not behind one that fails or is clearly worse; count when there is
+/* The first untried size in one direction, not beyond one that fails or is clearly worse; count when there is
  * none. */
 static uint32_t look_beyond(const struct kedge_batch *b, uint32_t best, bool down, double worst)
 {

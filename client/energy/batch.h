@@ -26,7 +26,7 @@ struct kedge_batch_options {
                          cost; 0: never   above it */
     double far_share; /* share of what is left for trying, savings included, that a size farther away may
                          cost */
-    double far_worse; /* … which is not tried behind a size whose mean is this many times the best one */
+    double far_worse; /* … which is not tried beyond a size whose mean is this many times the best one */
 };
 /* 1.5, 0.5, 0.1, 1.5. */
 struct kedge_batch_options kedge_batch_defaults(void);

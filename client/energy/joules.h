@@ -17,7 +17,7 @@ const char *kedge_quality_name(enum kedge_quality q); /* static */
 
 struct kedge_joules {
     enum kedge_quality quality;
-    double joules, low, high; /* not below 0; UNKNOWN: NaN, so that whoever forgets to ask sees it */
+    double joules, low, high; /* not below 0; UNKNOWN: NaN, so that a caller that forgets to ask sees it */
     const char *why;          /* of UNKNOWN, for people; static */
 };
 struct kedge_joules kedge_joules_measured(double joules);

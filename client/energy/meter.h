@@ -38,7 +38,7 @@ struct kedge_meter {
     enum kedge_meter_way way;
     char name[KEDGE_METER_NAME_MAX + 1]; /* "package-0/dram", a GPU's UUID */
     double unit;                         /* joules, or watts with WAY_POWER, of one count */
-    uint64_t range;                      /* counts behind which the counter begins again; 0: it does not */
+    uint64_t range;                      /* counts after which the counter begins again; 0: it does not */
     double power_max_w;                  /* largest power of the part, above 0 */
     uint64_t window_min_ns;              /* shorter windows tell nothing */
     double step;                         /* WAY_CHARGE: one step of the gauge, in counts */

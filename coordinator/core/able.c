@@ -4,7 +4,7 @@
  * it has started anew, or its owner has changed the policy.
  *
  * What a site says of itself can only take itself out, never another one, and never for longer than
- * unable_max. It is not durable: behind a restart the site is asked, and says it again. */
+ * unable_max. It is not durable: after a restart the site is asked, and says it again. */
 #include "coordinator/core/core.h"
 
 bool kedgei_is_unable(const struct row *row)
@@ -175,7 +175,8 @@ static bool has_nothing(const struct job *j)
 }
 
 /* All draws are of sites that can, so that each costs those who fail in it their pause: they are few. In an
- * asynchronous job whoever is at work stays so; in one with `nearest` opening has given groups already. */
+ * asynchronous job a site that is at work stays so; in one with `nearest` opening has given groups already.
+ */
 bool kedgei_may_draw_again(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];

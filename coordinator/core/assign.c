@@ -18,7 +18,7 @@ bool kedgei_may_migrate(const struct job *j, const struct row *row)
     uint32_t since = row->pub.group_round == KEDGE_COORD_NONE ? 0 : row->pub.group_round;
     bool paused = j->round - since < p->migrate_every && !MUTANT(MUTANT_MIGRATES_AT_WILL);
     if (row->pub.train.progress != KEDGE_INPUT_NONE && !MUTANT(MUTANT_MOVES_AFTER_TRAINING)) {
-        return false; /* in the next round: whether it came in front of this one's close would be chance */
+        return false; /* in the next round: whether it came before this one's close would be chance */
     }
     return p->groups > 1 && p->migrate_every > 0 && p->entry != KEDGE_ENTRY_CHOICE
            && j->kind == KEDGE_TASK_TRAIN && row->pub.group_durable && row->assign == ASSIGN_NONE && !paused;
@@ -26,7 +26,7 @@ bool kedgei_may_migrate(const struct job *j, const struct row *row)
 
 bool kedgei_migrates(const struct job *j, const struct row *row)
 {
-    /* what it sent already is answered, whatever came of it */
+    /* what it sent already is answered, accepted or not */
     return kedgei_may_migrate(j, row) || row->pub.pretrain.progress != KEDGE_INPUT_NONE;
 }
 

@@ -1,4 +1,4 @@
-/* Asynchronous jobs (FedBuff): a round closes with `buffer` updates, and whoever is still at work stays at
+/* Asynchronous jobs (FedBuff): a round closes with `buffer` updates, and sites that are still at work stay at
  * work. A site is at work on one task of a job at a time, which names the round that it was drawn in; its row
  * is `selected` until its update is in a list, refused, or too old. */
 #include "coordinator/core/core.h"

@@ -14,7 +14,7 @@
  * TOO_LONG, FORMAT, ARG, BUG) is definite: a site's statement is refused (EXISTS as DUPLICATE), any other
  * ends its job as failed with that reason, without job-closed where job-opened could not be stored. And for a
  * revoked site KEDGE_E_REVOKED is definite (the ledger holds site-revoked and not this statement, and will
- * never hold it); the host answers an append behind site-revoked so. An identical leaf is OK.
+ * never hold it); the host answers an append after site-revoked so. An identical leaf is OK.
  *  - A completion echoes tenant, site, job, round, group, kind and ticket of its effect. Every VERIFY,
  * APPEND, MAIN_*, CLOSE_ROUND, ASSIGN and APPEND_ASSIGNED is completed exactly once. MAIN_ROUND_CLOSED is one
  * atomic write.
@@ -22,9 +22,9 @@
  * KEDGE_E_NO_JOB, the host looks for an identical leaf in the tenant's ledger and, if there is one, answers
  * with its receipt instead.
  *  - Restart: kedge_coord_init, LOAD_* events with what was durable, then START. There is no other recovery
- * path. A job whose job-closed is durable has ended, whatever state was stored. LOAD_JOB: models as in
+ * path. A job whose job-closed is durable has ended, even if another state was stored. LOAD_JOB: models as in
  * JOB_SUBMIT, err the reason stored with the state (JOB_STATE's err): HALTED with KEDGE_OK is the
- * operator's halt, any other is derived anew; a host that keeps no other state says ENROLLING behind a
+ * operator's halt, any other is derived anew; a host that keeps no other state says ENROLLING after a
  * durable job-opened. Then LOAD_ROUND closed (the last one), LOAD_ROUND open, LOAD_ROW, LOAD_GROUP,
  * LOAD_REFUSED, LOAD_ACCEPTED, LOAD_EVALUATED. TENANT_ADDED, SITE_ADDED come before them; SITE_REVOKED and
  * JOB_JOINED may come before START, too.
@@ -39,7 +39,7 @@
  * sites_min others are able, with these: MAIN_ROUND_OPENED again, of the same round and the next draw. When
  * all its sites have failed and nobody else is there, KEDGE_COORD_FAILURES_MAX times in a row each, or once
  * if all diverged, the job fails with that reason: unless it is one that its owners or time may mend (data
- * not bound, policy, disk, memory, energy). Nothing of this is durable: behind a restart sites are asked
+ * not bound, policy, disk, memory, energy). Nothing of this is durable: after a restart sites are asked
  * again, and say it again.
  *  - A ticket is the host's handle of one submission (envelope, staged blob); the host keeps it until
  * TURN_AWAY, CLOSED or RECEIPT of that ticket's request has been executed.
@@ -68,7 +68,7 @@
  * round of that task (kedge_coord_row.task_round) is what its tasks, uploads and statements name. A round
  * opens with those who are at work, of whom those who are online hold a place, and as many more drawn from
  * the other candidates as make sites_per_round (kedge_coord_draws); it closes once `buffer` updates of any of
- * them are accepted, and takes no more of them. Between rounds whoever is at work is told BUSY; behind the
+ * them are accepted, and takes no more of them. Between rounds a site that is at work is told BUSY; after the
  * last round of its task, CLOSED. Restart: LOAD_ROUND closed of the last staleness_max + 1 rounds, ascending;
  * LOAD_ROW of all who are at work, round: of their task, also where no round is open. */
 #ifndef KEDGE_COORDINATOR_CORE_COORD_H
@@ -86,7 +86,7 @@
 
 enum {
     KEDGE_JOB_TENANTS_MAX = 128,  /* a round-opened statement lists them and must fit one ledger entry */
-    KEDGE_COORD_DRAWS_MAX = 99,   /* of one round behind the first; then it waits for those it has */
+    KEDGE_COORD_DRAWS_MAX = 99,   /* of one round after the first; then it waits for those it has */
     KEDGE_COORD_FAILURES_MAX = 3, /* of each site, in a row, before a job fails because all of them do */
     KEDGE_COORD_EFFECTS_MAX = 64, /* effects of one step; the rest follows by calling STEP_MORE */
 };
@@ -165,7 +165,7 @@ struct kedge_coord_job_params {
     uint32_t regroup_every; /* every so many rounds is a PRETRAIN round, 0: only when a close asks for it */
     uint32_t buffer; /* an asynchronous job: a round closes with so many updates, while other sites are still
                         at work; groups is 1 then. 0: rounds wait for their sites */
-    uint32_t staleness_max; /* asynchronous: rounds behind that of its task in which an update still counts,
+    uint32_t staleness_max; /* asynchronous: rounds after that of its task in which an update still counts,
                                at most KEDGE_STALENESS_MAX */
     bool by_charge;         /* TRAIN rounds take sites by what they say of their batteries, see
                                kedge_coord_pick_charged; asynchronous and root jobs do not */
@@ -217,7 +217,7 @@ enum kedge_coord_event_type {
                             the open one (rows via LOAD_ROW) */
     KEDGE_EV_LOAD_ROW,   /* candidate/selected of the open round; asynchronous: round of the task */
     KEDGE_EV_LOAD_GROUP, /* site's group in a job. durable: round and group of its last group-assigned (with
-                            CHOICE: of its last update that is in a closed round). Behind that, not
+                            CHOICE: of its last update that is in a closed round). After that, not
                             durable: the group that the last close gave it, when no group-assigned of that
                             round is there; void when one of a later round is */
     KEDGE_EV_LOAD_REFUSED, /* kind, err, envelope, update, weight of a `recorded` refusal of the open round */
@@ -277,7 +277,7 @@ struct kedge_coord_event {
     enum kedge_trouble trouble; /* TASK_ENDED */
     enum kedge_charge charge;   /* POLL */
     bool regroup; /* ROUND_COMPUTED, LOAD_ROUND closed: the groups have drifted, the next round is to make new
-                     ones (behind a TRAIN round, and unless it would be the last) */
+                     ones (after a TRAIN round, and unless it would be the last) */
     enum kedge_job_state state; /* LOAD_JOB */
     uint64_t wait_ns;           /* POLL: longest wait wanted; TASK_ENDED */
     uint64_t shifted, at_work;  /* POLL: a bit per job, 1 << handle */
@@ -379,7 +379,7 @@ bool kedge_coord_is_valid(const struct kedge_coord *c);
 struct kedge_coord_job_view {
     const struct kedge_coord_job_params *params;
     enum kedge_job_state state;
-    int reason;                  /* kedge_err behind HALTED or FAILED */
+    int reason;                  /* kedge_err of HALTED or FAILED */
     struct kedge_digest initial; /* the model that the job began with: base of every pretrain task */
     uint32_t round;              /* current or last round */
     bool round_open;
@@ -427,10 +427,10 @@ void kedge_coord_select_by_quota(uint64_t seed, uint32_t round, const uint32_t *
                                  uint32_t pretrain_sites, uint32_t *scratch, bool *ret_selected);
 /* The rule of TRAIN rounds of a job with by_charge, so that devices with little charge are asked less often
  * and none is forgotten. Of the k places an eighth, rounded up, goes round: to the ranks from (round ·
- * places) modulo count on, so that whoever stays a candidate among the same ones is selected within ⌈count /
- * places⌉ rounds. The others are drawn one by one, each time a candidate with a chance that is in proportion
- * to its weight. weights: of candidates in site order, as kedge_coord_charge_weight has them (others count as
- * the nearest); scratch holds count items, ret_picks k. Stream as above. */
+ * places) modulo count on, so that a site that stays a candidate among the same ones is selected within
+ * ⌈count / places⌉ rounds. The others are drawn one by one, each time a candidate with a chance that is in
+ * proportion to its weight. weights: of candidates in site order, as kedge_coord_charge_weight has them
+ * (others count as the nearest); scratch holds count items, ret_picks k. Stream as above. */
 uint8_t kedge_coord_charge_weight(enum kedge_charge charge);
 bool kedge_coord_is_charge_weight(uint64_t weight);
 void kedge_coord_pick_charged(uint64_t seed, uint32_t round, const uint8_t *weights, uint32_t count,
@@ -450,9 +450,9 @@ void kedge_coord_pick_root(uint64_t seed, uint32_t round, uint32_t count, uint32
 /* How many of `count` candidates that are not at work a round of an asynchronous job draws, by the rule above
  * (k = 0: nobody), where `places` are held by others. For the auditor too. */
 uint32_t kedge_coord_draws(uint32_t sites_per_round, uint32_t places, uint32_t count);
-/* The kind of a round, for the auditor too: given the kind of the round in front of it (NONE: it is the
- * first) and whether the close of that one asked for new groups. Never two PRETRAIN rounds behind each other,
- * and none behind which nothing is trained. */
+/* The kind of a round, for the auditor too: given the kind of the round before it (NONE: it is the
+ * first) and whether the close of that one asked for new groups. Never two PRETRAIN rounds in a row, and
+ * none after which nothing is trained. */
 enum kedge_task_kind kedge_coord_round_kind(const struct kedge_coord_job_params *params, uint32_t round,
                                             enum kedge_task_kind prior, bool regroup);
 /* 0 when the job begins with a PRETRAIN round, else 1. */

@@ -27,7 +27,7 @@ enum {
     MUTANT_RECEIPT_BEFORE_APPEND,  /* receipt with the append still out */
     MUTANT_DUPLICATE_COUNTED,      /* another update of an accepted site replaces the first */
     MUTANT_CLOSE_WHILE_APPENDING,  /* the round closes with an append out */
-    MUTANT_FAILED_IS_NOT_DONE,     /* a failed append is taken for one that left nothing behind */
+    MUTANT_FAILED_IS_NOT_DONE,     /* a failed append is taken for one that stored nothing */
     MUTANT_FORGET_ASSIGNED,        /* a restart does not ask again for missing group-assigned statements */
     MUTANT_ACCEPT_REVOKED,         /* a revoked site's updates are still taken */
     MUTANT_CLOSED_BEFORE_DURABLE,  /* "closed" is said while the close is still being computed */
@@ -36,7 +36,7 @@ enum {
     MUTANT_NO_DEADLINE,            /* the deadline of a round is not looked at */
     MUTANT_FORGET_ACCEPTED,        /* a restart forgets what the open round had accepted */
     MUTANT_FORGET_WEIGHT,          /* a restart takes every weight for 1 */
-    MUTANT_FORGET_QUORUM,          /* a restart lets the open round close with whatever is there */
+    MUTANT_FORGET_QUORUM,          /* a restart lets the open round close with what is there */
     MUTANT_SILENT_REFUSAL,         /* a second update of a site gets no answer */
     MUTANT_REFUSAL_UNRECORDED,     /* what a site got wrong is told to it, but not recorded */
     MUTANT_FOREIGN_MODEL,          /* a site may read the models of other groups */
@@ -76,14 +76,15 @@ enum {
     MUTANT_LATE_IS_CLOSED,         /* "closed" is said as soon as the round of the task is closed */
     MUTANT_FORGET_TASK_ROUND,      /* a restart takes every task for one of the open round */
     MUTANT_PLACES_FORGOTTEN,       /* as many are drawn as if nobody were at work */
-    MUTANT_BUFFER_RUNS_OVER,       /* a round takes whatever comes before it closes */
+    MUTANT_BUFFER_RUNS_OVER,       /* a round takes all that comes before it closes */
 };
 
 /* Of groups that no pretraining makes. */
 enum {
-    MUTANT_NEAREST_ONCE = 81, /* a site stays in its first group, whatever its last model is nearest to */
-    MUTANT_TENANTS_SHUFFLED,  /* not all sites of a tenant are in its group */
-    MUTANT_OFFERS_AT_WORK,    /* a site is offered a second task of a job that it has in hand */
+    MUTANT_NEAREST_ONCE =
+        81, /* a site stays in its first group, though its last model is nearest to another */
+    MUTANT_TENANTS_SHUFFLED, /* not all sites of a tenant are in its group */
+    MUTANT_OFFERS_AT_WORK,   /* a site is offered a second task of a job that it has in hand */
 };
 
 /* Of selection by charge. */
@@ -155,7 +156,7 @@ struct row {
     enum kedge_coord_why why; /* of the assignment under way */
     uint32_t next_group;      /* what the computed close gives it, KEDGE_COORD_NONE: nothing */
     uint32_t former_group;    /* in which it was before its group last changed … */
-    uint32_t changed_behind; /* … which was behind the close of this round; KEDGE_COORD_NONE: behind none */
+    uint32_t changed_after;   /* … which was after the close of this round; KEDGE_COORD_NONE: after none */
     /* flags counted in the job */
     bool unresolved; /* selected, active, neither accepted nor refused nor ended */
     bool ended;      /* selected, neither accepted nor refused, and it has told that it will not */
@@ -286,7 +287,7 @@ uint32_t kedgei_eligible_words(uint32_t sites);
 void kedgei_eligible_update(struct kedge_coord *c, struct job *j, uint32_t site); /* it came, went, joined */
 /* How many are eligible now. */
 uint32_t kedgei_eligible_count(struct kedge_coord *c, struct job *j);
-/* Whoever is eligible now is a candidate, nobody else; returns how many. */
+/* The sites that are eligible now are the candidates, no others; returns how many. */
 uint32_t kedgei_candidates_mark(struct kedge_coord *c, struct job *j);
 uint32_t kedgei_candidate_at(const struct kedge_coord *c, const struct job *j, uint32_t rank);
 bool kedgei_eligible_is_valid(const struct kedge_coord *c, const struct job *j);
@@ -367,7 +368,7 @@ bool kedgei_is_full(const struct job *j); /* the open round has what it closes w
 bool kedgei_has_room(const struct job *j); /* … and will not have it when all that is under way is accepted */
 void kedgei_base_keep(struct job *j);      /* the model that the next round begins with */
 const struct kedge_digest *kedgei_train_base(const struct job *j, const struct row *row); /* of its task */
-/* Behind the close of closed_round: does it go on with its task? Its input is still what it was. */
+/* After the close of closed_round: is the site still working on its task? Its input is unchanged. */
 bool kedgei_stays_at_work(const struct kedge_coord *c, const struct job *j, uint32_t site);
 /* Who is at work as a round opens: counts them as selected, marks who is away; returns places held. */
 uint32_t kedgei_places(struct kedge_coord *c, struct job *j);

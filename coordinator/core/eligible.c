@@ -2,7 +2,7 @@
  * change, so that opening and closing a round costs those who take part and not all who could.
  *
  * The first is a bit per place in the site order, with counts per block, so that the n-th eligible site is
- * found without looking at those in front of it. It is made anew when sites or tenants came since. The second
+ * found without looking at those before it. It is made anew when sites or tenants came since. The second
  * is a list: rows that are not in it are as a closed round leaves them. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* How a job ends before its last round: what can never be stored ends it as failed, and whatever state it is
- * in, it can be cancelled. An effect that is out comes back first; what failed and would be asked for again
+/* How a job ends before its last round: what can never be stored ends it as failed, and it can be
+ * cancelled in every state. An effect that is out comes back first; what failed and would be asked for again
  * is given up instead, for a job that ends needs none of it. An append that is given up may be durable all
  * the same: a site that asks gets the receipt of its leaf (the host looks for it), and the record of a job
  * that was cancelled or has failed may hold updates that no list names and lack groups that its last close

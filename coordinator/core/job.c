@@ -58,7 +58,7 @@ void kedgei_job_tell(struct kedge_coord *c, uint32_t job)
     const struct job *j = &c->jobs[job];
     KEDGE_ASSERT(j->used && j->stage != STAGE_ENDED);
     /* The operator comes first: a restart must know that it was the operator, for nobody else lifts that
-     * halt. A halt before job-opened is durable takes effect behind it. */
+     * halt. A halt before job-opened is durable takes effect after it. */
     if (j->halted_by_operator && j->stage != STAGE_JOB_OPENING) {
         tell(c, job, KEDGE_JOB_HALTED, KEDGE_OK);
     } else if (j->failed_count > 0) {

@@ -98,7 +98,7 @@ static void load_input(struct kedge_coord *c, const struct kedge_coord_event *ev
     }
 }
 
-/* The group in force, or behind that the one that the last close gave and no statement says yet. */
+/* The group in force, or after that the one that the last close gave and no statement says yet. */
 static void load_group(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     const struct kedge_coord_job_params *p = &c->jobs[ev->job].params;

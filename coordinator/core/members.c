@@ -124,7 +124,7 @@ void kedgei_site_added(struct kedge_coord *c, const struct kedge_coord_event *ev
     c->order[at] = ev->site;
     for (uint32_t i = 0; i < c->limits.jobs_max; i++) {
         if (c->jobs[i].used) {
-            c->jobs[i].eligible_stale = true; /* those behind it have moved on */
+            c->jobs[i].eligible_stale = true; /* those after it have moved on */
             kedgei_row_init(c, &c->jobs[i], ev->site);
         }
     }

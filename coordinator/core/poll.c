@@ -189,7 +189,7 @@ static bool is_wanted(const struct kedge_coord *c, uint32_t site, uint32_t job)
     return (c->sites[site].at_work >> job & 1) == 0 || MUTANT(MUTANT_OFFERS_AT_WORK);
 }
 
-/* Answers a request by the first task in slot order, beginning behind the job that was served last. */
+/* Answers a request by the first task in slot order, beginning after the job that was served last. */
 static bool serve(struct kedge_coord *c, uint32_t site, uint32_t request)
 {
     struct task task;

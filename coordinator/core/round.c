@@ -77,8 +77,8 @@ static void open_round(struct kedge_coord *c, uint32_t job)
     }
 }
 
-/* Nothing has come to the open round and nobody is left of whom it could come: whoever can now is drawn, by
- * another round-opened of the same round, in whose place nothing is left of the one before. */
+/* Nothing has come to the open round and nobody is left of whom it could come: the sites that can now are
+ * drawn, by another round-opened of the same round, in whose place nothing is left of the one before. */
 static void draw_again(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];

@@ -24,12 +24,12 @@ void kedgei_input_clear(struct kedge_coord_input *in)
     in->ticket = in->group = KEDGE_COORD_NONE;
 }
 
-/* Of several changes behind one close the first one counts: what it was in then, it was in at the close. */
+/* Of several changes after one close the first one counts: what it was in then, it was in at the close. */
 void kedgei_group_set(const struct job *j, struct row *row, uint32_t group, bool durable)
 {
-    if (row->changed_behind != j->closed_round) {
+    if (row->changed_after != j->closed_round) {
         row->former_group = row->pub.group_durable ? row->pub.group : KEDGE_COORD_NONE;
-        row->changed_behind = j->closed_round;
+        row->changed_after = j->closed_round;
     }
     row->pub.group = group;
     row->pub.group_durable = durable;
@@ -37,7 +37,7 @@ void kedgei_group_set(const struct job *j, struct row *row, uint32_t group, bool
 
 uint32_t kedgei_prior_group(const struct job *j, const struct row *row)
 {
-    bool since = j->closed_round != KEDGE_COORD_NONE && row->changed_behind == j->closed_round;
+    bool since = j->closed_round != KEDGE_COORD_NONE && row->changed_after == j->closed_round;
     return since ? row->former_group : row->pub.group_durable ? row->pub.group : KEDGE_COORD_NONE;
 }
 
@@ -70,7 +70,7 @@ void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site)
     memset(row, 0, sizeof *row);
     row->pub.group = first_group(c, j, site);
     row->pub.group_durable = row->pub.group != KEDGE_COORD_NONE;
-    row->pub.group_round = row->next_group = row->former_group = row->changed_behind = KEDGE_COORD_NONE;
+    row->pub.group_round = row->next_group = row->former_group = row->changed_after = KEDGE_COORD_NONE;
     row->pub.task_round = KEDGE_COORD_NONE;
     row->pub.evaluated_round = row->evaluation_round = KEDGE_COORD_NONE;
     kedgei_input_clear(&row->pub.pretrain);

@@ -140,7 +140,7 @@ static void take(struct kedge_coord *c, const struct kedge_coord_event *ev, enum
     kedgei_row_refresh(c, ev->job, ev->site);
 }
 
-/* A site trains before it moves or behind that: its ledger says for which group, by the order of its entries.
+/* A site trains before it moves or after that: its ledger says for which group, by the order of its entries.
  */
 static bool is_moving(const struct row *row, enum item_kind kind)
 {

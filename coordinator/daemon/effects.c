@@ -91,7 +91,7 @@ static void drop_orphan(struct kedge_host *h, uint32_t ticket)
         const struct kedge_ticket *o = &h->tickets[i];
         if (i != ticket && o->used && h->sites[o->site].tenant == h->sites[t->site].tenant
             && kedge_hash_eq(&o->st->subject, &t->st->subject)) {
-            return; /* the same bytes, on their way into the ledger by another: whoever is last removes them
+            return; /* the same bytes, on their way into the ledger by another: the last of them removes them
                      */
         }
     }

@@ -219,7 +219,8 @@ int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct ked
     if (!err && job->stored_state < 0 && job->token_hash[0]) {
         err = put_token(tx, job);
     }
-    if (!err && kedge_host_job_has_ended(job)) { /* its rounds are in the record now, whatever they refused */
+    if (!err
+        && kedge_host_job_has_ended(job)) { /* its rounds are in the record now, with what they refused */
         err = kedge_host_refusals_drop(tx, &job->spec.name, KEDGE_COORD_NONE);
     }
     if (err) {

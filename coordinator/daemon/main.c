@@ -237,7 +237,7 @@ static int write_address(struct kedge_host *h, struct kedge_diag *d)
     return err;
 }
 
-/* What was found to be damaged is evidence, whichever store it is in: closing leaves their files alone. */
+/* What was found to be damaged is evidence, in every store: closing leaves their files alone. */
 static void keep_all(struct kedge_host *h)
 {
     if (h->kv) {

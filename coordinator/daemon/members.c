@@ -120,7 +120,7 @@ bool kedge_host_site_may_say(struct kedge_host *h, uint32_t site)
 void kedge_host_site_rekey(struct kedge_host *h, uint32_t site, const struct kedge_public_key *tls_key)
 {
     h->sites[site].tls_key = *tls_key;
-    /* Its old slot must go without hiding those behind it: as seldom as keys rotate, all are put anew. */
+    /* Its old slot must go without hiding those after it: as seldom as keys rotate, all are put anew. */
     memset(h->site_index, 0xff, KEDGE_SITE_INDEX_SIZE * sizeof *h->site_index);
     for (uint32_t i = 0; i < h->site_count; i++) {
         index_site(h, i);

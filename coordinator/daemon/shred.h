@@ -28,7 +28,7 @@ KEDGE_NODISCARD int kedge_shred_run(const struct kedge_shred *s, size_t *ret_cou
 KEDGE_NODISCARD int kedge_shred_run_if_due(const struct kedge_shred *s, size_t *ret_count,
                                            struct kedge_diag *d);
 void kedge_shred_end(struct kedge_shred *s);
-/* All of it at once; before or behind the loop. */
+/* All of it at once; before or after the loop. */
 KEDGE_NODISCARD int kedge_host_shred(struct kedge_host *h, uint32_t tenant, size_t *ret_count,
                                      struct kedge_diag *d);
 /* An entry of our own ledger: its signature was checked when it was appended. */

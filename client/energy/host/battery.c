@@ -99,7 +99,7 @@ int kedgei_battery_power(const struct kedge_meters *m, uint64_t *ret)
     bool used = false;
     for (uint32_t i = 0; i < m->battery_count; i++) {
         const char *dir = m->batteries[i];
-        if (!says(dir, "status", "Discharging")) { /* whatever the sign says (trap 19) */
+        if (!says(dir, "status", "Discharging")) { /* by status, not by the sign of the current (trap 19) */
             continue;
         }
         used = true;

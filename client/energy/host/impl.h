@@ -20,7 +20,7 @@ struct kedge_meter_place *kedgei_place_of(struct kedge_meters *m, const struct k
 
 /* Each adds what it finds. */
 void kedgei_find_rapl(struct kedge_meters *m);
-void kedgei_find_perf(struct kedge_meters *m); /* behind kedgei_find_rapl */
+void kedgei_find_perf(struct kedge_meters *m); /* after kedgei_find_rapl */
 void kedgei_find_hwmon(struct kedge_meters *m);
 void kedgei_find_jetson(struct kedge_meters *m);
 void kedgei_find_batteries(struct kedge_meters *m);

@@ -69,7 +69,7 @@ static uint64_t ticks_ns(uint64_t ticks)
     return per_second > 0 ? ticks * (1000000000u / (uint64_t)per_second) : 0;
 }
 
-/* The next number of a line, 0 where there is none; *at behind it. */
+/* The next number of a line, 0 where there is none; *at after it. */
 static uint64_t next_number(const char **at)
 {
     const size_t skip = strspn(*at, " ");

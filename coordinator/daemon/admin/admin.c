@@ -134,7 +134,7 @@ static void answer_trust(struct kedge_host *h, struct kedge_net_request *req)
     kedge_buf_deinit(&note);
     json_object_set_new(o, "schema_version", json_integer(1));
     json_object_set_new(o, "deployment", json_string(h->config.deployment));
-    /* the first one: whoever reads the main chain follows the others from it */
+    /* the first one: a reader of the main chain follows the others from it */
     json_object_set_new(o, "statement_key", hex_of(h->authority.book.keys[0].key.b, KEDGE_KEY_LEN));
     put_vkey(o, "main_log", h->main.origin, &h->main.key.public);
     for (uint32_t i = 0; i < h->tenant_count; i++) {

@@ -33,7 +33,7 @@ void kedge_admin_append_free(struct kedge_admin_append *a)
 }
 
 /* Stored, while no checkpoint could be signed over it: it stands in the ledger for ever, so it is in force
- * from now on, whatever the answer says. */
+ * from now on, even if the answer is an error. */
 static bool find_stored(const struct kedge_tenant *t, struct kedge_admin_append *a)
 {
     struct kedge_hash leaf;

@@ -54,7 +54,7 @@ static void keep_site_key(struct kedge_host *h, struct kedge_admin_append *a)
     set_site_key(h, a, &a->st->u.key_rotated.old_key);
 }
 
-/* What a site signed with the key that goes must stand in front of the rotation: nothing of it may be on its
+/* What a site signed with the key that goes must stand before the rotation: nothing of it may be on its
  * way, and from here on nothing more of it is taken. */
 static int start_site_rotation(struct kedge_host *h, struct kedge_admin_append *a, struct kedge_diag *d)
 {

@@ -1,4 +1,4 @@
-/* The verbs role.*: what whoever owns the state folder asks about the federation's authority. */
+/* The verbs role.*: what the owner of the state folder asks about the federation's authority. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>

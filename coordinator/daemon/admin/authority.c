@@ -132,7 +132,7 @@ int kedge_host_authority_load(struct kedge_host *h, struct kedge_diag *d)
     if (err) {
         (void)kedge_diag_set(d, err, "log %s: cannot read its keys: %s", h->main.origin, kedge_strerror(err));
     }
-    err = err ? err : take_entry(h, 0, st, d); /* the policy has no name behind its kind */
+    err = err ? err : take_entry(h, 0, st, d); /* the policy has no name after its kind */
     for (size_t i = 0; i < count && !err; i++) {
         err = take_entry(h, indexes[i], st, d);
     }
@@ -282,7 +282,7 @@ static void change_done(void *arg, const struct kedge_commit_result *result)
     kedge_host_post(c->h, &c->item);
 }
 
-/* Behind the tenants' checkpoints, where who signed what, or who is admin, depends on them. */
+/* After the tenants' checkpoints, where who signed what, or who is admin, depends on them. */
 static void hand_over(struct kedge_host *h, struct kedge_authority_change *c)
 {
     struct kedge_diag d = {.text = ""};

@@ -23,11 +23,11 @@ struct kedge_authority {
     bool holds;                             /* a rotation is under way */
     uint32_t assigning;                     /* group-assigned that were signed and are not durable yet */
     struct group_work *assigned;            /* those that are held */
-    /* The newest statement-key-rotated envelopes, each behind its length (u32): what sites follow. */
+    /* The newest statement-key-rotated envelopes, each after its length (u32): what sites follow. */
     struct kedge_buf rotations;
 };
 
-/* From the main chain, behind its policy; takes up a rotation that a crash interrupted. KEDGE_E_KEY:
+/* From the main chain, after its policy; takes up a rotation that a crash interrupted. KEDGE_E_KEY:
  * keys/statement.pem is not the key in force. KEDGE_E_CORRUPT, KEDGE_E_NOMEM, errors of key files. */
 KEDGE_NODISCARD int kedge_host_authority_load(struct kedge_host *h, struct kedge_diag *d);
 void kedge_host_authority_close(struct kedge_host *h);
@@ -42,7 +42,7 @@ KEDGE_NODISCARD int kedge_host_check_coming(const struct kedge_host *h, const st
 /* Whether any ledger gives or gave this key a role, or it is the coordinator's own. */
 bool kedge_host_key_is_known(const struct kedge_host *h, const struct kedge_public_key *key);
 
-/* A change, by whoever owns the state folder. Takes `st`, whose bound it fills; with `propose` answers the
+/* A change, by the owner of the state folder. Takes `st`, whose bound it fills; with `propose` answers the
  * request with the envelope for organisations to approve, else appends it. `next`: the key that comes, of a
  * rotation. */
 void kedge_authority_change(struct kedge_host *h, struct kedge_net_request *req, struct kedge_statement *st,

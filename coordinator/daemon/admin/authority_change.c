@@ -11,7 +11,7 @@
 
 enum {
     BOUND_ENTRIES = 100000, /* of the main chain: how long a proposal is good for */
-    BOUND_REST = 4096,      /* what may come in front of a statement while it is on its way */
+    BOUND_REST = 4096,      /* what may come before a statement while it is on its way */
 };
 
 static struct kedge_authority_change *new_change(struct kedge_host *h, struct kedge_net_request *req,

@@ -37,7 +37,7 @@ bool kedge_host_may_ask(const struct kedge_host *h, const struct kedge_net_peer 
         "job.list",   "job.show",        "role.list",      "witness.list",    "ledger.updates",
         "job.groups", "ledger.position", "ledger.receipt", "ledger.refusals", NULL};
     if (peer->kind == KEDGE_NET_IPC) {
-        return true; /* the socket is 0600: whoever opens it owns the state folder */
+        return true; /* the socket is 0600: who can open it owns the state folder */
     }
     if (!peer->has_key || peer->kind != KEDGE_NET_TLS || is_in(verb, owner)) {
         return false;

@@ -1,5 +1,5 @@
 /* Who else may ask what operators ask: TLS keys that the main chain names, as operators or as auditors.
- * Whoever owns the state folder grants and revokes them, with the organisations that the policy demands; each
+ * The owner of the state folder grants and revokes them, with the organisations that the policy demands; each
  * is a statement of the main chain, so that everybody learns of it. */
 #ifndef KEDGE_COORDINATOR_DAEMON_ADMIN_ROLES_H
 #define KEDGE_COORDINATOR_DAEMON_ADMIN_ROLES_H

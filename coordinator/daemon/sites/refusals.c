@@ -1,6 +1,6 @@
 /* What the open round of a job turned away, kept in coordinator.lmdb so that a restart still records it. One
  * record per site and kind, the first one: repeating a wrong update costs no second write. Those of earlier
- * rounds go when the first of a new one comes, and all when the job ends; what a crash leaves behind goes at
+ * rounds go when the first of a new one comes, and all when the job ends; what a crash leaves goes at
  * the next start. */
 #include "coordinator/daemon/sites/refusals.h"
 

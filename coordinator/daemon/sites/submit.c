@@ -401,7 +401,7 @@ void kedge_host_append(struct kedge_host *h, uint32_t ticket)
     const struct kedge_tenant *tenant = &h->tenants[h->sites[t->site].tenant];
     *a =
         (struct append_item){.item = {append_handle}, .h = h, .ledger = tenant->log.ledger, .ticket = ticket};
-    if (!h->sites[t->site].active) { /* behind site-revoked: only what is in the ledger already counts */
+    if (!h->sites[t->site].active) { /* after site-revoked: only what is in the ledger already counts */
         bool there = find_leaf(h, h->sites[t->site].tenant, t->st, kedge_buf_view(&t->envelope), &a->leaf);
         a->err = there ? KEDGE_OK : KEDGE_E_REVOKED;
         kedge_host_post(h, &a->item);

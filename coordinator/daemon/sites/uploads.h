@@ -1,6 +1,7 @@
-/* The open uploads: each site has one file at most that it is sending. Whoever works on it marks it busy and
- * gives it back; a file that nobody works on is closed when its site is revoked, when nothing came for
- * KEDGE_UPLOAD_IDLE_S, and when the coordinator ends. On the loop thread but for what is said of `file`. */
+/* The open uploads: each site has one file at most that it is sending. The code that works on it marks it
+ * busy and gives it back; a file that nobody works on is closed when its site is revoked, when nothing came
+ * for KEDGE_UPLOAD_IDLE_S, and when the coordinator ends. On the loop thread but for what is said of `file`.
+ */
 #ifndef KEDGE_COORDINATOR_DAEMON_SITES_UPLOADS_H
 #define KEDGE_COORDINATOR_DAEMON_SITES_UPLOADS_H
 

@@ -27,7 +27,7 @@ struct read_work {
 };
 
 /* What one party's readers have workers do: a few things at a time, and the rest in its turn, so that neither
- * other parties' readers nor a round wait behind them. */
+ * other parties' readers nor a round wait for them. */
 enum { RUNNING_MAX = 2, PARTIES = KEDGE_TENANTS_MAX + 2 };
 struct kedge_https_turns {
     struct {

@@ -167,7 +167,7 @@ static int open_blob(struct kedge_resource *r)
 
 /* ---- checkpoints ---- */
 
-/* Where the note's signatures begin, behind the empty line; 0: nowhere. */
+/* Where the note's signatures begin, after the empty line; 0: nowhere. */
 static size_t text_len(struct kedge_view note)
 {
     for (size_t i = 1; i < note.len; i++) {

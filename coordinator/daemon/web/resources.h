@@ -3,7 +3,7 @@
  * decided here, for HTTPS and for the wire protocol alike.
  *
  * An auditor reads all. A tenant reads its own log whole, and of the main chain what main_view.h says:
- * withheld entries are records of length 0. Whatever else it asks for is not found, in the same words as what
+ * withheld entries are records of length 0. All else that it asks for is not found, in the same words as what
  * does not exist. */
 #ifndef KEDGE_COORDINATOR_DAEMON_WEB_RESOURCES_H
 #define KEDGE_COORDINATOR_DAEMON_WEB_RESOURCES_H
@@ -43,11 +43,11 @@ struct kedge_resource_ask {
     struct kedge_hash blob;
 };
 
-/* Loop thread. KEDGE_E_NOT_FOUND, whatever the reason. */
+/* Loop thread. KEDGE_E_NOT_FOUND, for every reason alike. */
 KEDGE_NODISCARD int kedge_host_resource_ask(const struct kedge_host *h, const struct kedge_log_reader *reader,
                                             struct kedge_view path, struct kedge_resource_ask *ret);
 
-/* Worker threads, from here on. Memory: at most KEDGE_RESOURCE_KEEP_MAX and an entry, whatever the size. */
+/* Worker threads, from here on. Memory: at most KEDGE_RESOURCE_KEEP_MAX and an entry, for every size. */
 enum { KEDGE_RESOURCE_KEEP_MAX = 1024 * 1024 };
 struct kedge_resource {
     struct kedge_resource_ask ask;

@@ -1,6 +1,6 @@
 /* What a tenant's admin may take with the tenant's own key as TLS key: the released models of jobs that the
  * tenant has joined, with what proves them (the same that its witness and its readers may read in the main
- * chain), and what its own sites say of such jobs while they run. Whatever else such a key asks for is
+ * chain), and what its own sites say of such jobs while they run. All else that such a key asks for is
  * refused in words that are the same whether it exists or not. On the loop thread. */
 #ifndef KEDGE_COORDINATOR_DAEMON_WEB_TENANT_MODELS_H
 #define KEDGE_COORDINATOR_DAEMON_WEB_TENANT_MODELS_H

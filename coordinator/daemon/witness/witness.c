@@ -161,7 +161,7 @@ static int too_soon(const struct kedgei_witness *w, bool of_main)
 }
 
 /* Takes the cosignature in. Of the main chain only those are kept that may count: a note has room for so many
- * lines, and whoever watches beside the policy is nobody else's affair. */
+ * lines, and a witness outside the policy counts for nobody here. */
 static int accept(struct kedge_host *h, struct kedgei_witness *w, uint32_t log, const struct kedge_note *note,
                   struct kedge_diag *d)
 {

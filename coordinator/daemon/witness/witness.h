@@ -50,7 +50,8 @@ bool kedge_host_witness_has_key(const struct kedge_host *h, uint32_t witness,
 bool kedge_host_witness_is_active(const struct kedge_host *h, uint32_t witness);
 
 /* False for up to KEDGE_SETTLE_MS after the start where a quorum is demanded, until each witness has cosigned
- * the main chain as it is here: whoever was started from an old backup hears of it before it signs anything.
+ * the main chain as it is here: a coordinator that was started from an old backup hears of it before it signs
+ * anything.
  */
 bool kedge_host_witnesses_settled(struct kedge_host *h);
 

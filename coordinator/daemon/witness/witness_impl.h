@@ -40,7 +40,7 @@ struct kedge_witnesses {
     uint64_t final_size;
     bool settled;
     uint64_t started_ns;
-    uint64_t outside_ns, outside_every_ns; /* whoever asks witnesses elsewhere: as asked_ns, every_ns */
+    uint64_t outside_ns, outside_every_ns; /* a party that asks witnesses elsewhere: as asked_ns, every_ns */
     uint64_t
         outside_size[KEDGE_WITNESSES_MAX]; /* by place in the policy: what it cosigned last since the start */
 };
