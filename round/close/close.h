@@ -135,6 +135,24 @@ KEDGE_NODISCARD int kedge_close_pretrain(struct kedge_close *c);
 /* … to which too few came to make groups anew: all inputs are left out. */
 void kedge_close_keep(struct kedge_close *c);
 
+/* What the group of a site follows from. */
+struct kedge_place {
+    uint32_t site;
+    struct kedge_hash
+        update; /* its pre-training; where it goes by its last model, what made that (zero: nothing yet) … */
+    struct kedge_hash base;    /* … of this model … */
+    struct kedge_hash initial; /* … and the one that it has then */
+    uint32_t first, count;     /* the groups that it is compared with: all, or the one that it was given */
+};
+/* The nearest of those groups, and how near the site is to it: the cosine of its pre-training to the group's
+ * direction (0 where one of them has none), or 1 / (1 + distance) of its last model to the group's. Where its
+ * update is gone *io_group stays and the similarity is 0; likewise in jobs whose groups are cut by their own
+ * updates. */
+KEDGE_NODISCARD int kedge_close_place(const struct kedge_close_host *host, const struct kedge_job_spec *spec,
+                                      const struct kedge_layout *layout,
+                                      const struct kedge_round_state *state, const struct kedge_place *place,
+                                      uint32_t *io_group, double *ret_similarity, struct kedge_diag *reterr);
+
 /* The group of a site whose update did not make the groups: the nearest direction, as of a newcomer's; of an
  * update that is gone, the nearest to the direction that its site's group had; 0 where it points nowhere. */
 KEDGE_NODISCARD int kedge_close_nearest(const struct kedge_close_host *host,

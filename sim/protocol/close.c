@@ -4,7 +4,6 @@
 
 #include "common/base/mem.h"
 #include "round/aggregate.h"
-#include "round/last_model.h"
 #include "sim/protocol/impl.h"
 
 void kedgei_protocol_at(const struct kedgei_protocol *p, const struct kedge_digest *update,
@@ -78,39 +77,22 @@ static struct kedge_close_host files_of(struct kedgei_protocol *p)
 
 /* ---- newcomers, and sites that go by their last model ---- */
 
-static int find_last(struct kedgei_protocol *p, uint32_t site, uint32_t *ret_group)
-{
-    const struct kedgei_trained *last = &p->trained[site];
-    const bool begins = kedge_hash_is_zero(&last->update);
-    struct kedge_digest base = begins ? p->initial : kedgei_protocol_digest(&last->base);
-    struct kedge_digest update = kedgei_protocol_digest(&last->update);
-    char base_path[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
-    const char *models[KEDGE_GROUPS_MAX];
-    struct kedge_blob_at at;
-    double similarity;
-    kedgei_files_path(&p->files, &base, base_path);
-    kedgei_protocol_at(p, &update, path, &at);
-    for (uint32_t g = 0; g < p->job.groups; g++) {
-        struct kedge_digest model = kedgei_protocol_digest(&p->at.group[g].model);
-        models[g] = paths[g];
-        kedgei_files_path(&p->files, &model, paths[g]);
-    }
-    return kedge_compute_last_model(&p->job, &p->layout, base_path, begins ? NULL : &at, models,
-                                    p->job.groups, ret_group, &similarity, p->d);
-}
-
 int kedgei_protocol_nearest(void *arg, uint32_t site, const struct kedge_digest *update, uint32_t *ret_group)
 {
     struct kedgei_protocol *p = arg;
     const struct kedge_close_host files = files_of(p);
-    struct kedge_hash hash = update ? kedgei_protocol_hash(update) : (struct kedge_hash){{0}};
-    struct kedge_hash directions[KEDGE_GROUPS_MAX];
-    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
-        directions[g] = p->at.group[g].direction;
+    struct kedge_place place = {
+        .site = site, .initial = kedgei_protocol_hash(&p->initial), .count = p->at.groups};
+    double similarity;
+    uint32_t group = 0;
+    if (update) {
+        place.update = kedgei_protocol_hash(update);
+    } else {
+        place.update = p->trained[site].update;
+        place.base = p->trained[site].base;
     }
-    int err = !update ? find_last(p, site, ret_group)
-                      : kedge_close_nearest(&files, &p->layout, site, &hash, &hash, directions, p->at.groups,
-                                            ret_group, p->d);
+    int err = kedge_close_place(&files, &p->job, &p->layout, &p->at, &place, &group, &similarity, p->d);
+    *ret_group = group;
     p->err = p->err ? p->err : err;
     return err;
 }

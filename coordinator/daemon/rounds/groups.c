@@ -10,7 +10,7 @@
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
-#include "round/compute.h"
+#include "round/close/close.h"
 
 struct group_work {
     struct kedge_work work;
@@ -19,43 +19,12 @@ struct group_work {
     bool assign; /* else append, for this reason */
     enum kedge_group_how how;
     struct kedge_hash update;
-    double cosine;
+    double similarity;
     struct kedge_buf envelope, key;
     struct group_work *next; /* among those that wait for the statement key */
     int err;
     struct kedge_diag diag;
 };
-
-/* Cosine of the site's pre-training update to the directions first … first + count - 1. */
-static int find_nearest(struct kedge_host *h, struct group_work *w, uint32_t first, uint32_t count,
-                        uint32_t *ret_group)
-{
-    char update[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
-    const char *directions[KEDGE_GROUPS_MAX];
-    struct kedge_blob_at at;
-    int err = kedge_blobs_at(h->tenants[h->sites[w->site].tenant].log.blobs, &w->update, update, &at);
-    for (uint32_t g = 0; g < count && !err; g++) {
-        directions[g] = paths[g];
-        err = kedge_blobs_path(h->main.blobs, &w->job->at.group[first + g].direction, paths[g]);
-    }
-    err =
-        err ? err
-            : kedge_compute_nearest(&w->job->layout, &at, directions, count, ret_group, &w->cosine, &w->diag);
-    bool is_gone = kedge_blobs_find(h->tenants[h->sites[w->site].tenant].log.blobs, &w->update, NULL)
-                   == KEDGE_E_NOT_FOUND;
-    bool of_close =
-        w->how == KEDGE_GROUP_RECLUSTER || w->how == KEDGE_GROUP_SPLIT || w->how == KEDGE_GROUP_MERGE;
-    if (err && is_gone && of_close && !w->assign) { /* erased: similar to nothing */
-        w->cosine = 0;
-        return KEDGE_OK;
-    }
-    if (err == KEDGE_E_NOT_FOUND) { /* a zero update points nowhere: group 0, docs/record.md */
-        *ret_group = 0;
-        w->cosine = 0;
-        err = KEDGE_OK;
-    }
-    return err;
-}
 
 static int sign_assigned(struct kedge_host *h, struct group_work *w)
 {
@@ -71,7 +40,7 @@ static int sign_assigned(struct kedge_host *h, struct group_work *w)
                                                             .round = w->round,
                                                             .group = w->group,
                                                             .how = w->how,
-                                                            .similarity = w->cosine,
+                                                            .similarity = w->similarity,
                                                             .update = w->update};
     kedge_statement_key(st->kind, &st->u, &w->key);
     int err = w->key.err ? w->key.err : kedge_statement_sign(st, &h->statement_key, &w->envelope, &w->diag);
@@ -82,21 +51,17 @@ static int sign_assigned(struct kedge_host *h, struct group_work *w)
 static void group_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct group_work *w = (struct group_work *)work;
-    uint32_t nearest;
-    if (kedge_job_spec_splits(&w->job->spec)) { /* a close has cut its group: there are no directions */
-        w->cosine = 0;
-        return;
-    }
-    if (kedge_job_spec_assigns_by_last_model(&w->job->spec)) {
-        w->err = kedge_host_last_model(h, w->job, w->site, w->assign ? w->groups : 0, &w->group, &w->cosine,
-                                       &w->diag);
-        return;
-    }
-    if (w->assign) {
-        w->err = find_nearest(h, w, 0, w->groups, &w->group);
-        return;
-    }
-    w->err = find_nearest(h, w, w->group, 1, &nearest);
+    const struct kedge_close_host files = kedge_host_close_files(h);
+    const struct kedge_place place = {.site = w->site,
+                                      .update = w->update,
+                                      .base = w->job->sites[w->site].last_base,
+                                      .initial = w->job->initial_model,
+                                      .first = w->assign ? 0 : w->group,
+                                      .count = w->assign ? w->groups : 1};
+    uint32_t group = w->group;
+    w->err = kedge_close_place(&files, &w->job->spec, &w->job->layout, &w->job->at, &place, &group,
+                               &w->similarity, &w->diag);
+    w->group = w->assign ? group : w->group;
 }
 
 static void finish(struct kedge_host *h, struct group_work *w)
@@ -255,10 +220,11 @@ static void start(struct kedge_host *h, struct kedge_job *job, const struct kedg
     bool known = kedge_coord_job(h->coord, job->slot, &view);
     const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, fx->site);
     KEDGE_ASSERT(w && known && row && view.model_count >= 1);
+    const uint32_t now = row->group == KEDGE_COORD_NONE ? 0 : row->group;
     *w = (struct group_work){.work = {{group_done}, group_run},
                              .job = job,
                              .site = fx->site,
-                             .group = assign ? row->group : fx->group,
+                             .group = assign ? now : fx->group,
                              .round = fx->round,
                              .groups = view.model_count,
                              .assign = assign,

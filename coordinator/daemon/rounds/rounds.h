@@ -10,11 +10,6 @@ struct kedge_job;
 
 /* This coordinator's files, for the functions of round/close (close_files.c). */
 struct kedge_close_host kedge_host_close_files(struct kedge_host *h);
-/* Of a job in which the model nearest to a site's last one is the site's: which group that is of, among so
- * many; with groups of 0 how similar *ret_group's is. What is gone changes nothing. Any thread. */
-KEDGE_NODISCARD int kedge_host_last_model(struct kedge_host *h, const struct kedge_job *job, uint32_t site,
-                                          uint32_t groups, uint32_t *ret_group, double *ret_similarity,
-                                          struct kedge_diag *d);
 void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job);
 void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job,
                              const struct kedge_coord_effect *fx);
