@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "chain/anchor/evm_tx.h"
+#include "chain/anchor/kind.h"
 #include "chain/log/dsse.h"
 #include "chain/log/note.h"
 #include "chain/state/anchors.h"
@@ -28,17 +28,6 @@ struct kedge_trust_tenant {
     struct kedge_public_key admin_key;
     struct kedge_vkey log; /* of its ledger's checkpoints */
 };
-
-/* Whose anchors of the main chain outside count. */
-struct kedge_trust_anchors {
-    bool has_evm; /* only what this account anchored by this contract on this chain */
-    uint64_t chain_id;
-    struct kedge_evm_address contract, account;
-    char *tsa_ca;  /* owned; PEM: certificates under which RFC 3161 time stamps must verify; NULL: none */
-    bool required; /* every release must have an anchor that counts */
-};
-/* "CHAIN:CONTRACT:ACCOUNT", as in "1:0x…:0x…". KEDGE_E_FORMAT. */
-KEDGE_NODISCARD int kedge_trust_anchor_parse(const char *text, struct kedge_trust_anchors *into);
 
 struct kedge_trust {
     char deployment[KEDGE_DEPLOYMENT_MAX + 1];
@@ -129,18 +118,11 @@ struct kedge_audit_evidence {
     char from[KEDGE_AUDIT_WHERE_MAX]; /* the file that says so */
 };
 
-/* An anchor outside that holds: the main chain had its first `size` entries, no others, when it was made. */
+/* An anchor outside that holds. */
 struct kedge_audit_anchor {
-    enum kedge_anchor_kind kind;
+    const struct kedge_anchor_kind *kind;
     uint64_t number; /* of its file */
-    bool trusted;    /* it is under the trust anchors that were named; else it only fits the record */
-    uint64_t size;
-    int64_t time_s; /* of the time stamp, or as the block's header says; 0: not told */
-    char by[96];    /* the authority's subject, cut; the account that anchored */
-    /* EVM only: that this block is of the chain is for a node to say */
-    uint64_t chain_id, block;
-    struct kedge_hash block_hash;
-    bool in_block; /* proven to be what Kedge's contract had in the block with this hash */
+    struct kedge_anchor_claim claim;
 };
 
 enum kedge_audit_verdict {
@@ -206,9 +188,10 @@ void kedge_audit_report_deinit(struct kedge_audit_report *report);
 /* The anchor that proves most of the main chain (newest), or the first that has its entry `index`; of one
  * kind; those that are trusted go before all others. NULL: there is none. */
 const struct kedge_audit_anchor *kedge_audit_anchor_newest(const struct kedge_audit_report *report,
-                                                           enum kedge_anchor_kind kind);
+                                                           const struct kedge_anchor_kind *kind);
 const struct kedge_audit_anchor *kedge_audit_anchor_first(const struct kedge_audit_anchor *anchors,
-                                                          uint32_t count, enum kedge_anchor_kind kind,
+                                                          uint32_t count,
+                                                          const struct kedge_anchor_kind *kind,
                                                           uint64_t index);
 
 /* ---- audit ---- */

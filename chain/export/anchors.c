@@ -1,59 +1,76 @@
-/* Evidence of anchors on an Ethereum-compatible chain, as the process that anchors left it: each file is
+/* Anchors outside, as the process that anchors left them: each file is
  * checked against itself and against the main chain before it is taken along. */
-#include <stdio.h>
-#include <string.h>
-
-#include "chain/anchor/evm_evidence.h"
-#include "chain/export/work.h"
 #include "chain/state/anchors.h"
+#include "chain/export/work.h"
 #include "common/base/mem.h"
 
-static int put_anchor(struct kedgei_ex_work *w, uint64_t number, struct kedge_evm_evidence *e)
+static int check_claim(struct kedgei_ex_work *w, const struct kedge_anchor_kind *kind,
+                       const struct kedge_anchor_files *files)
 {
-    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    static const struct kedge_trust_anchors nobody = {.required = false};
+    struct kedge_anchor_main main = {w->r.main.log.origin, NULL};
+    struct kedge_anchor_claim claim;
     struct kedge_hash root;
+    int err = kind->claim(files, &main, &nobody, &claim, w->reterr);
+    if (err) {
+        return err;
+    }
+    if (kedge_ledger_root(w->r.main.log.ledger, claim.size, &root) != KEDGE_OK) {
+        return kedge_diag_set(w->reterr, KEDGE_E_VERIFY,
+                              "is about %llu entries, which this main chain has not",
+                              (unsigned long long)claim.size);
+    }
+    return kedge_hash_eq(&root, &claim.root)
+               ? KEDGE_OK
+               : kedge_diag_set(w->reterr, KEDGE_E_VERIFY,
+                                "is about another root of %llu entries than this main chain has",
+                                (unsigned long long)claim.size);
+}
+
+static int put_anchor(struct kedgei_ex_work *w, size_t place, uint64_t number)
+{
+    const struct kedge_anchor_kind *kind = kedge_anchor_kind_at(place);
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit), note KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_view checkpoint = kedge_view_of(NULL, 0);
     char path[KEDGE_PATH_MAX], name[KEDGE_ANCHOR_NAME_MAX];
-    kedge_buf_init(&text, KEDGE_EVM_EVIDENCE_MAX);
-    kedge_anchor_name(KEDGE_ANCHOR_EVM, number, name);
+    kedge_buf_init(&text, kind->most);
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_anchor_name(kind, number, name);
     int err = kedge_state_path(path, w->reterr, w->r.state, "%s", name);
     err = err ? err : kedge_file_read(path, &text, w->reterr);
     if (err) {
         return err;
     }
-    err = kedge_evm_evidence_read(kedge_buf_view(&text), e, w->reterr);
-    if (!err) {
-        err = kedge_ledger_root(w->r.main.log.ledger, e->point.size, &root);
-        err = err ? kedge_diag_set(w->reterr, KEDGE_E_VERIFY,
-                                   "is about %llu entries, which this main chain has not",
-                                   (unsigned long long)e->point.size)
-                  : kedge_evm_evidence_is_about(e, kedge_view_str(w->r.main.log.origin), e->point.size, &root,
-                                                w->reterr);
+    struct kedge_anchor_files files = {number, kedge_buf_view(&text), kedge_view_of(NULL, 0)};
+    err = check_claim(w, kind, &files);
+    if (!err && kind->checkpoint) {
+        err = kind->checkpoint(&files, &note, &checkpoint, w->reterr);
     }
     if (err) {
         return kedge_diag_wrap(w->reterr, err, "%s", path);
     }
-    w->anchors++;
-    err = kedgei_ex_put(&w->f, kedge_buf_view(&text), w->reterr, "anchors/evm-%08llu.json",
-                        (unsigned long long)number);
-    return err || e->checkpoint.len == 0 ? err : kedgei_ex_main_note(w, e->checkpoint, "anchored");
+    w->anchors[place]++;
+    err = kedgei_ex_put(&w->f, kedge_buf_view(&text), w->reterr, "anchors/%s-%08llu%s", kind->name,
+                        (unsigned long long)number, kind->suffix);
+    return err || checkpoint.len == 0 ? err : kedgei_ex_main_note(w, checkpoint, "anchored");
 }
 
+/* Kinds whose checkpoint lies beside the anchor are exported in a form of their own: time stamps below. */
 int kedgei_ex_anchors(struct kedgei_ex_work *w)
 {
-    uint64_t *numbers = NULL;
-    size_t count = 0;
-    int err = kedge_anchor_list(w->r.state, KEDGE_ANCHOR_EVM, &numbers, &count, w->reterr);
-    struct kedge_evm_evidence *e = kedge_mem_new(1, sizeof *e);
-    if (!err && !e) {
-        err = kedge_diag_set(w->reterr, KEDGE_E_NOMEM, "out of memory");
+    int err = KEDGE_OK;
+    for (size_t place = 0; place < kedge_anchor_kind_count() && !err; place++) {
+        uint64_t *numbers = NULL;
+        size_t count = 0;
+        if (kedge_anchor_kind_at(place)->note_suffix) {
+            continue;
+        }
+        err = kedge_anchor_list(w->r.state, kedge_anchor_kind_at(place), &numbers, &count, w->reterr);
+        for (size_t i = 0; i < count && !err; i++) {
+            err = put_anchor(w, place, numbers[i]);
+        }
+        kedge_mem_free(numbers);
     }
-    for (size_t i = 0; i < count && !err; i++) {
-        memset(e, 0, sizeof *e);
-        err = put_anchor(w, numbers[i], e);
-        kedge_evm_evidence_deinit(e);
-    }
-    kedge_mem_free(e);
-    kedge_mem_free(numbers);
     return err;
 }
 
@@ -64,11 +81,11 @@ static int put_stamp(struct kedgei_ex_work *w, uint64_t size, struct kedge_view 
     struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit);
     char path[KEDGE_PATH_MAX], name[KEDGE_ANCHOR_NAME_MAX];
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    kedge_anchor_note_name(size, name);
+    kedge_anchor_note_name(&kedge_anchor_tsa, size, name);
     int err = kedge_state_path(path, w->reterr, w->r.state, "%s", name);
     err = err ? err : kedge_file_read(path, &note, w->reterr);
     err = err ? err : kedgei_ex_main_note(w, kedge_buf_view(&note), "stamped");
-    kedge_anchor_name(KEDGE_ANCHOR_TSA, size, name);
+    kedge_anchor_name(&kedge_anchor_tsa, size, name);
     err = err ? err : kedge_state_path(path, w->reterr, w->r.state, "%s", name);
     return err ? err : kedgei_ex_token(w, path, ca);
 }
@@ -92,7 +109,7 @@ int kedgei_ex_stamps(struct kedgei_ex_work *w, struct kedge_view ca)
 {
     uint64_t *sizes = NULL;
     size_t count = 0;
-    int err = kedge_anchor_list(w->r.state, KEDGE_ANCHOR_TSA, &sizes, &count, w->reterr);
+    int err = kedge_anchor_list(w->r.state, &kedge_anchor_tsa, &sizes, &count, w->reterr);
     while (count > 0 && sizes[count - 1] > w->r.main.size) {
         count--; /* newer than what is exported, beside a coordinator */
     }

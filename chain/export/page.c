@@ -26,11 +26,14 @@ static void put_checkpoints(struct kedgei_page *p)
         kedgei_page_text(p, w->tokens[i].stamp.authority);
         kedge_buf_printf(&p->out, " (<code>%s</code>).</dd>\n", w->tokens[i].path);
     }
-    if (w->anchors > 0) {
-        kedgei_page_put(p, "<dt>Anchors</dt><dd>");
-        kedgei_page_count(p, w->anchors, "anchor", "anchors");
-        kedgei_page_put(
-            p, " of the main chain on an Ethereum-compatible chain, in <code>anchors/</code>.</dd>\n");
+    for (size_t i = 0; i < kedge_anchor_kind_count(); i++) {
+        if (w->anchors[i] > 0) {
+            kedgei_page_put(p, "<dt>Anchors</dt><dd>");
+            kedgei_page_count(p, w->anchors[i], "anchor", "anchors");
+            kedgei_page_put(p, " of the main chain ");
+            kedgei_page_put(p, kedge_anchor_kind_at(i)->where);
+            kedgei_page_put(p, ", in <code>anchors/</code>.</dd>\n");
+        }
     }
     kedgei_page_put(p, "</dl>\n");
     kedgei_page_put(p, w->token_count ? ""

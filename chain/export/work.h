@@ -30,8 +30,8 @@ struct kedgei_ex_work {
     struct kedge_buf lineage; /* envelopes, one a line */
     struct kedgei_ex_note *notes;
     size_t note_count;
-    struct kedge_buf key_lines; /* permitted tenants' keys, for keys.jsonl */
-    uint32_t anchors;
+    struct kedge_buf key_lines;               /* permitted tenants' keys, for keys.jsonl */
+    uint32_t anchors[KEDGE_ANCHOR_KINDS_MAX]; /* exported, of each kind */
     struct kedgei_ex_token tokens[KEDGE_EXPORT_TIMESTAMPS_MAX];
     size_t token_count;
     char time[KEDGEI_EX_TIME_MAX]; /* RFC 3339 of what is stated */

@@ -2,29 +2,11 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "chain/state/state.h"
 #include "common/base/mem.h"
-
-static const struct {
-    const char *folder, *suffix;
-} places[KEDGE_ANCHOR_KINDS] = {
-    [KEDGE_ANCHOR_EVM] = {"anchors/evm", ".json"}, [KEDGE_ANCHOR_TSA] = {"anchors/tsa", ".tsr"}};
-
-void kedge_anchor_name(enum kedge_anchor_kind kind, uint64_t number, char out[KEDGE_ANCHOR_NAME_MAX])
-{
-    snprintf(out, KEDGE_ANCHOR_NAME_MAX, "%s/%llu%s", places[kind].folder, (unsigned long long)number,
-             places[kind].suffix);
-}
-
-void kedge_anchor_note_name(uint64_t size, char out[KEDGE_ANCHOR_NAME_MAX])
-{
-    snprintf(out, KEDGE_ANCHOR_NAME_MAX, "%s/%llu.note", places[KEDGE_ANCHOR_TSA].folder,
-             (unsigned long long)size);
-}
 
 static bool take_number(const char *name, const char *suffix, uint64_t *ret)
 {
@@ -66,13 +48,13 @@ static int gather(DIR *dir, const char *suffix, uint64_t **ret, size_t *ret_coun
     return err;
 }
 
-int kedge_anchor_list(const char *state, enum kedge_anchor_kind kind, uint64_t **ret_numbers,
+int kedge_anchor_list(const char *state, const struct kedge_anchor_kind *kind, uint64_t **ret_numbers,
                       size_t *ret_count, struct kedge_diag *reterr)
 {
     char folder[KEDGE_PATH_MAX];
     uint64_t *numbers = NULL;
     size_t count = 0;
-    int err = kedge_state_path(folder, reterr, state, "%s", places[kind].folder);
+    int err = kedge_state_path(folder, reterr, state, "anchors/%s", kind->name);
     if (err) {
         return err;
     }
@@ -81,7 +63,7 @@ int kedge_anchor_list(const char *state, enum kedge_anchor_kind kind, uint64_t *
         return kedge_diag_set(reterr, kedge_errno(errno), "%s: cannot be listed", folder);
     }
     if (dir) {
-        err = gather(dir, places[kind].suffix, &numbers, &count);
+        err = gather(dir, kind->suffix, &numbers, &count);
         closedir(dir);
     }
     if (err) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/state/anchors.h"
 #include "chain/state/backup.h"
 #include "chain/state/backup_impl.h"
 
@@ -12,22 +13,36 @@ static bool is_number(const char *name, const char *end)
     return digits > 0 && strcmp(name + digits, end) == 0;
 }
 
+/* A kind's folder, or an anchor in it: what its host keeps beside them is the operator's. */
+static bool is_anchor(const char *name, bool is_dir)
+{
+    const struct kedge_anchor_kind *kind;
+    for (size_t i = 0; (kind = kedge_anchor_kind_at(i)) != NULL; i++) {
+        size_t len = strlen(kind->name);
+        if (strncmp(name, kind->name, len) != 0 || (!is_dir && name[len] != '/')) {
+            continue;
+        }
+        if (is_dir ? name[len] == '\0'
+                   : is_number(name + len + 1, kind->suffix)
+                         || (kind->note_suffix && is_number(name + len + 1, kind->note_suffix))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A list of what is taken, not of what is left out: what is not known here stays with the operator. */
 static bool is_for_auditors(void *arg, const char *name, bool is_dir)
 {
-    static const char evm[] = "anchors/evm/", tsa[] = "anchors/tsa/", tenants[] = "tenants/";
+    static const char anchors[] = "anchors/", tenants[] = "tenants/";
     (void)arg;
+    if (strncmp(name, anchors, strlen(anchors)) == 0) {
+        return is_anchor(name + strlen(anchors), is_dir);
+    }
     if (is_dir) {
         bool tenant = strncmp(name, tenants, strlen(tenants)) == 0 && !strchr(name + strlen(tenants), '/');
         return tenant || strcmp(name, "main") == 0 || strcmp(name, "tenants") == 0
-               || strcmp(name, "anchors") == 0 || strcmp(name, "anchors/evm") == 0
-               || strcmp(name, "anchors/tsa") == 0;
-    }
-    if (strncmp(name, evm, strlen(evm)) == 0) {
-        return is_number(name + strlen(evm), ".json");
-    }
-    if (strncmp(name, tsa, strlen(tsa)) == 0) {
-        return is_number(name + strlen(tsa), ".note") || is_number(name + strlen(tsa), ".tsr");
+               || strcmp(name, "anchors") == 0;
     }
     bool of_tenant = strncmp(name, tenants, strlen(tenants)) == 0
                      && (kedgei_ends_with(name, "/tenant.json") || kedgei_ends_with(name, "/cosigned.note"));

@@ -7,11 +7,11 @@
 
 /* What the command line names. */
 struct kedge_cli_anchors {
-    const char *tsa_ca; /* --tsa-ca FILE */
+    const char *options[KEDGE_ANCHOR_KINDS_MAX]; /* of each kind, as given; NULL: not */
     struct kedge_trust_anchors trust;
-    struct kedge_buf pem;
+    struct kedge_buf files[KEDGE_ANCHOR_KINDS_MAX];
 };
-/* Takes --tsa-ca and --anchor out of the arguments; false after a usage error. */
+/* Takes the options of all kinds out of the arguments; false after a usage error. */
 bool kedge_cli_anchors_take(struct kedge_cli *c, struct kedge_cli_anchors *ret);
 /* Makes of both what counts: the trust file's (trust may be NULL), and in place of it what the command line
  * names. anchors->trust is then good for kedge_audit_options until deinit. */

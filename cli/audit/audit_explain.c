@@ -235,6 +235,19 @@ static void draw_job(struct tree *t, const json_t *job)
     }
 }
 
+/* As its kind tells it. */
+static void put_anchor(const json_t *row, const char *aside, struct kedge_buf *out)
+{
+    const struct kedge_anchor_kind *kind;
+    for (size_t i = 0; (kind = kedge_anchor_kind_at(i)) != NULL; i++) {
+        if (strcmp(kind->told, kedge_cli_text(row, "kind")) == 0 && kind->explain) {
+            kind->explain(row, aside, out);
+            return;
+        }
+    }
+    kedge_buf_printf(out, "%s%s; %s", kedge_cli_text(row, "kind"), aside, kedge_cli_text(row, "file"));
+}
+
 static void draw_anchors(struct tree *t, const json_t *anchors)
 {
     size_t i;
@@ -248,18 +261,11 @@ static void draw_anchors(struct tree *t, const json_t *anchors)
     {
         bool last = i + 1 == json_array_size(anchors),
              trusted = json_is_true(json_object_get(row, "trusted"));
-        const char *time = kedge_cli_text(row, "time"), *aside = trusted ? "" : " (by whom: not judged)";
-        if (strcmp(kedge_cli_text(row, "kind"), "evm") == 0) {
-            bool in_block = json_is_true(json_object_get(row, "in_block"));
-            draw(t, 2, last, "block %lld of chain %lld%s%s%s, over entries 0…%lld of the main chain%s; %s",
-                 (long long)kedge_cli_int(row, "block"), (long long)kedge_cli_int(row, "chain_id"),
-                 *time ? ", " : "", time, in_block ? "" : " (not proven to be in it)",
-                 (long long)kedge_cli_int(row, "entries") - 1, aside, kedge_cli_text(row, "file"));
-        } else {
-            draw(t, 2, last, "%s, time stamp over entries 0…%lld of the main chain%s%s%s; %s", time,
-                 (long long)kedge_cli_int(row, "entries") - 1, *kedge_cli_text(row, "by") ? " by " : "",
-                 kedge_cli_text(row, "by"), aside, kedge_cli_text(row, "file"));
-        }
+        const char *aside = trusted ? "" : " (by whom: not judged)";
+        struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+        kedge_buf_init(&text, 4096);
+        put_anchor(row, aside, &text);
+        draw(t, 2, last, "%.*s", (int)text.len, text.len ? (const char *)text.ptr : "");
     }
 }
 

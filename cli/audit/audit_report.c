@@ -167,29 +167,28 @@ static void put_head(const struct kedge_cli_filing *f, struct kedge_buf *out)
     }
 }
 
-/* Whose anchors outside count. */
-static void put_anchor_trust(const struct kedge_trust_anchors *t, struct kedge_buf *out)
+/* Whose anchors outside count; whether anybody's do. out NULL: only that. */
+static bool put_anchor_trust(const struct kedge_trust_anchors *t, struct kedge_buf *out)
 {
-    if (t->has_evm) {
-        char contract[KEDGE_EVM_ADDRESS_TEXT], account[KEDGE_EVM_ADDRESS_TEXT];
-        kedge_evm_address_text(&t->contract, contract);
-        kedge_evm_address_text(&t->account, account);
-        kedge_buf_printf(out, "- anchors count of: account %s, contract %s, chain %" PRIu64 "\n", account,
-                         contract, t->chain_id);
+    const struct kedge_anchor_kind *kind;
+    bool any = false;
+    for (size_t i = 0; (kind = kedge_anchor_kind_at(i)) != NULL; i++) {
+        if (kind->is_named && kind->is_named(t)) {
+            any = true;
+            if (out) {
+                kind->trust_tell(t, out);
+            }
+        }
     }
-    if (t->tsa_ca) {
-        struct kedge_hash digest;
-        kedge_sha256(kedge_view_str(t->tsa_ca), &digest);
-        put_digest(out, "SHA-256 of the certificates of time-stamping authorities", &digest);
-    }
+    return any;
 }
 
 static int put_trust(const struct kedge_cli_filing *f, struct kedge_buf *out, struct kedge_diag *d)
 {
     kedge_buf_put_str(out, "\n## Trust anchors\n\n");
     if (!f->trust) {
-        kedge_buf_put_str(out, f->anchors->has_evm || f->anchors->tsa_ca ? "No trust file.\n" : "None.\n");
-        put_anchor_trust(f->anchors, out);
+        kedge_buf_put_str(out, put_anchor_trust(f->anchors, NULL) ? "No trust file.\n" : "None.\n");
+        (void)put_anchor_trust(f->anchors, out);
         return KEDGE_OK;
     }
     struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
@@ -215,7 +214,7 @@ static int put_trust(const struct kedge_cli_filing *f, struct kedge_buf *out, st
     for (size_t i = 0; i < f->seen_count; i++) {
         put_row(out, "  checkpoint", f->seen[i]);
     }
-    put_anchor_trust(f->anchors, out);
+    (void)put_anchor_trust(f->anchors, out);
     return KEDGE_OK;
 }
 

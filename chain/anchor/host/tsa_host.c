@@ -52,11 +52,11 @@ int kedge_tsa_newest(const char *state, const char *origin, struct kedge_view ca
     size_t count = 0;
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
     kedge_buf_init(&reply, KEDGE_TSR_MAX);
-    int err = kedge_anchor_list(state, KEDGE_ANCHOR_TSA, &sizes, &count, reterr);
+    int err = kedge_anchor_list(state, &kedge_anchor_tsa, &sizes, &count, reterr);
     if (!err && count > 0) {
         struct kedge_stamp s;
-        kedge_anchor_name(KEDGE_ANCHOR_TSA, sizes[count - 1], name);
-        kedge_anchor_note_name(sizes[count - 1], note_name);
+        kedge_anchor_name(&kedge_anchor_tsa, sizes[count - 1], name);
+        kedge_anchor_note_name(&kedge_anchor_tsa, sizes[count - 1], note_name);
         err = read_below(state, note_name, &note, reterr);
         err = err ? err : read_below(state, name, &reply, reterr);
         if (!err) {
@@ -142,10 +142,10 @@ static int judge(struct host *h, struct kedge_view reply, uint64_t nonce, struct
 static int store(struct host *h, uint64_t size, struct kedge_view reply, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX], name[KEDGE_ANCHOR_NAME_MAX];
-    kedge_anchor_note_name(size, name);
+    kedge_anchor_note_name(&kedge_anchor_tsa, size, name);
     int err = kedge_state_path(path, d, h->state, "%s", name);
     err = err ? err : kedge_file_write(path, kedge_buf_view(&h->note), 0644, d);
-    kedge_anchor_name(KEDGE_ANCHOR_TSA, size, name);
+    kedge_anchor_name(&kedge_anchor_tsa, size, name);
     err = err ? err : kedge_state_path(path, d, h->state, "%s", name);
     return err ? err : kedge_file_write(path, reply, 0644, d);
 }

@@ -137,23 +137,38 @@ static void claim_seen(const struct kedge_audit_report *r, struct kedge_audit_cl
 
 static void claim_anchors(const struct kedge_audit_report *r, struct kedge_audit_claims *c)
 {
-    const struct kedge_audit_anchor *stamp = kedge_audit_anchor_newest(r, KEDGE_ANCHOR_TSA);
-    const struct kedge_audit_anchor *block = kedge_audit_anchor_newest(r, KEDGE_ANCHOR_EVM);
-    if (stamp && stamp->trusted) {
+    for (size_t i = kedge_anchor_kind_count(); i-- > 0;) {
+        const struct kedge_anchor_kind *kind = kedge_anchor_kind_at(i);
+        const struct kedge_audit_anchor *a = kedge_audit_anchor_newest(r, kind);
+        if (!a || !a->claim.trusted || !a->claim.proven) {
+            continue;
+        }
         struct tm tm;
         char when[40] = "";
-        time_t t = (time_t)stamp->time_s;
-        say_complete(r, 0, stamp->size, "time-stamp", "which an authority stamped", c);
-        if (gmtime_r(&t, &tm) && strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0) {
-            set_from(c, "%s, %s", when, stamp->by);
+        time_t t = (time_t)a->claim.time_s;
+        struct kedge_buf from KEDGE_CLEANUP(kedge_buf_deinit);
+        kedge_buf_init(&from, 1024);
+        if (!gmtime_r(&t, &tm) || strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0) {
+            when[0] = '\0';
         }
+        say_complete(r, 0, a->claim.size, kind->source, kind->who, c);
+        if (kind->from) {
+            kind->from(&a->claim, when, &from);
+        }
+        set_from(c, "%.*s", (int)from.len, from.len ? (const char *)from.ptr : "");
     }
-    if (block && block->trusted && block->in_block) {
-        char hash[KEDGE_HASH_HEX_LEN + 1];
-        kedge_hash_hex(&block->block_hash, hash);
-        say_complete(r, 0, block->size, "chain", "which is anchored in a block that a node has to confirm",
-                     c);
-        set_from(c, "chain %" PRIu64 ", block %" PRIu64 ", 0x%s", block->chain_id, block->block, hash);
+}
+
+/* "--tsa-ca CA.pem or --anchor CHAIN:CONTRACT:ACCOUNT" */
+static void put_options(struct kedge_buf *out)
+{
+    const char *between = "";
+    for (size_t i = kedge_anchor_kind_count(); i-- > 0;) {
+        const struct kedge_anchor_kind *kind = kedge_anchor_kind_at(i);
+        if (kind->option) {
+            kedge_buf_printf(out, "%s%s", between, kind->option_usage);
+            between = " or ";
+        }
     }
 }
 
@@ -161,8 +176,9 @@ static void claim_anchors(const struct kedge_audit_report *r, struct kedge_audit
 static void claim_complete(const struct kedge_audit_report *r, struct kedge_audit_claims *c)
 {
     static const char how[] =
-        "--seen CHECKPOINT that a site, a tenant or you kept; witness_policy in the trust "
-        "file; --tsa-ca CA.pem or --anchor CHAIN:CONTRACT:ACCOUNT";
+        "--seen CHECKPOINT that a site, a tenant or you kept; witness_policy in the trust file; ";
+    struct kedge_buf options KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&options, sizeof c->items->how);
     size_t first = c->count;
     uint64_t covered = 0;
     if (r->verdict == KEDGE_AUDIT_NO || r->log_count == 0) {
@@ -181,7 +197,9 @@ static void claim_complete(const struct kedge_audit_report *r, struct kedge_audi
     claim->log = r->logs[0].origin;
     claim->entries = covered;
     claim->of = r->logs[0].entries;
-    snprintf(claim->how, sizeof claim->how, "%s", how);
+    put_options(&options);
+    snprintf(claim->how, sizeof claim->how, "%s%.*s", how, (int)options.len,
+             options.len ? (const char *)options.ptr : "");
     if (covered == 0) {
         snprintf(
             claim->text, sizeof claim->text,
@@ -234,7 +252,7 @@ static void claim_reexecuted(const struct kedge_audit_report *r, struct kedge_au
 
 int kedge_audit_claims(const struct kedge_audit_report *report, struct kedge_audit_claims *ret)
 {
-    size_t most = (size_t)report->evidence_count + KEDGE_ANCHOR_KINDS + OTHER_CLAIMS;
+    size_t most = (size_t)report->evidence_count + KEDGE_ANCHOR_KINDS_MAX + OTHER_CLAIMS;
     struct kedge_audit_claims c = {.items = kedge_mem_new(most, sizeof *c.items)};
     if (!c.items) {
         return KEDGE_E_NOMEM;

@@ -32,20 +32,18 @@ json_t *kedgei_json_time(int64_t seconds)
 
 static json_t *explain_anchor(const struct kedge_audit_anchor *row, bool *nomem)
 {
+    const struct kedge_anchor_claim *claim = &row->claim;
     char name[KEDGE_ANCHOR_NAME_MAX];
     json_t *o = json_object();
     kedge_anchor_name(row->kind, row->number, name);
-    kedgei_json_set(o, "kind", json_string(row->kind == KEDGE_ANCHOR_TSA ? "rfc3161" : "evm"), nomem);
+    kedgei_json_set(o, "kind", json_string(row->kind->told), nomem);
     kedgei_json_set(o, "file", json_string(name), nomem);
-    kedgei_json_set(o, "entries", json_integer((json_int_t)row->size), nomem);
-    kedgei_json_set(o, "trusted", json_boolean(row->trusted), nomem);
-    kedgei_json_set(o, "time", kedgei_json_time(row->time_s), nomem);
-    kedgei_json_set(o, "by", json_string(row->by), nomem);
-    if (row->kind == KEDGE_ANCHOR_EVM) {
-        kedgei_json_set(o, "chain_id", json_integer((json_int_t)row->chain_id), nomem);
-        kedgei_json_set(o, "block", json_integer((json_int_t)row->block), nomem);
-        kedgei_json_set(o, "block_hash", kedgei_json_hash(&row->block_hash), nomem);
-        kedgei_json_set(o, "in_block", json_boolean(row->in_block), nomem);
+    kedgei_json_set(o, "entries", json_integer((json_int_t)claim->size), nomem);
+    kedgei_json_set(o, "trusted", json_boolean(claim->trusted), nomem);
+    kedgei_json_set(o, "time", kedgei_json_time(claim->time_s), nomem);
+    kedgei_json_set(o, "by", json_string(claim->by), nomem);
+    if (row->kind->describe && o) {
+        row->kind->describe(claim, o);
     }
     return o;
 }
@@ -53,8 +51,9 @@ static json_t *explain_anchor(const struct kedge_audit_anchor *row, bool *nomem)
 json_t *kedgei_explain_anchors(const struct kedgei_audit *a, const struct kedgei_origin *origin, bool *nomem)
 {
     const struct kedgei_fact *fact = statement_of(origin);
+    const struct kedge_anchor_kind *kind;
     json_t *list = json_array();
-    for (enum kedge_anchor_kind kind = 0; kind < KEDGE_ANCHOR_KINDS; kind++) {
+    for (size_t i = 0; (kind = kedge_anchor_kind_at(i)) != NULL; i++) {
         const struct kedge_audit_anchor *row =
             kedge_audit_anchor_first(a->outside, a->outside_count, kind, fact->index);
         if (row) {

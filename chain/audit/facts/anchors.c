@@ -1,22 +1,21 @@
-/* Anchors outside: what an Ethereum-compatible chain and time-stamping authorities saw of the main chain, as
- * it lies in the record (STATE/anchors). Each is held against itself, against the main chain's tree, and
- * against the trust anchors that were named. One that the main chain does not have at its size, though its
- * own key signed the checkpoint or the trusted account anchored it, shows two histories. */
+/* Anchors outside, of all kinds (chain/anchor/kind.h), as they lie in the record. Each is held against
+ * itself, against the main chain's tree, and against the trust anchors that were named. One that the main
+ * chain does not have at its size, though its own key signed the checkpoint or the trusted account anchored
+ * it, shows two histories. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/anchor/evm_evidence.h"
-#include "chain/anchor/stamp.h"
 #include "chain/audit/record.h"
 #include "common/base/mem.h"
 
 struct judge {
     struct kedgei_audit *a;
     struct kedge_trust_anchors trust;
-    enum kedge_anchor_kind kind;
+    const struct kedge_anchor_kind *kind;
     const uint64_t *numbers;
-    struct kedge_audit_anchor *rows; /* one per number; size 0: it does not hold */
-    atomic_bool *bad_ca;             /* the certificates that the auditor named are none */
+    struct kedge_audit_anchor *rows; /* one per number; no size: it does not hold */
+    atomic_bool *unusable;           /* what the auditor named to trust is none */
 };
 
 /* ---- findings ---- */
@@ -79,122 +78,55 @@ static bool fits(const struct kedgei_audit *a, const char *name, uint64_t size, 
     return true;
 }
 
-/* ---- time stamps ---- */
+/* ---- each of them ---- */
 
-static void judge_stamp(const struct judge *j, uint64_t number, const char *name,
-                        struct kedge_audit_anchor *row, struct kedgei_findings *f)
+static void judge_claim(const struct judge *j, const char *name, uint64_t number,
+                        const struct kedge_anchor_claim *claim, struct kedge_audit_anchor *row,
+                        struct kedgei_findings *f)
 {
-    const struct kedgei_audit *a = j->a;
-    struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit), reply KEDGE_CLEANUP(kedge_buf_deinit);
-    char note_name[KEDGE_ANCHOR_NAME_MAX];
-    struct kedge_stamp s;
-    struct kedge_diag d = {.text = ""};
-    const char *ca = j->trust.tsa_ca;
-    kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    kedge_buf_init(&reply, KEDGE_TSR_MAX);
-    kedge_anchor_note_name(number, note_name);
-    if (!read_file(a, note_name, &note, f) || !read_file(a, name, &reply, f)) {
+    struct kedge_diag why = {.text = ""};
+    if (!fits(j->a, name, claim->size, &claim->root, claim->vouched, f)) {
         return;
     }
-    int err = kedge_stamp_check(kedge_buf_view(&note), kedge_buf_view(&reply), kedge_view_str(a->main.origin),
-                                a->main.has_vkey ? &a->main.vkey : NULL,
-                                ca ? kedge_view_str(ca) : kedge_view_of(NULL, 0), &s, &d);
-    if (err == KEDGE_E_KEY) {
-        atomic_store(j->bad_ca, true);
-    } else if (err) {
-        broken(f, name, err, &d);
-    } else if (s.size != number) {
-        wrong(f, name, KEDGE_AUDIT_ANCHOR, "its checkpoint is of another size than its name says");
-    } else if (fits(a, name, s.size, &s.root, a->main.has_vkey, f)) {
-        *row = (struct kedge_audit_anchor){.kind = KEDGE_ANCHOR_TSA,
-                                           .number = number,
-                                           .trusted = ca != NULL,
-                                           .size = s.size,
-                                           .time_s = s.token.time_s};
-        memcpy(row->by, s.token.authority, strnlen(s.token.authority, sizeof row->by - 1));
+    *row = (struct kedge_audit_anchor){.kind = j->kind, .number = number, .claim = *claim};
+    if (j->kind->is_others && j->kind->is_others(claim, &j->trust, &why)) {
+        kedgei_find(f, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_ANCHOR, name, "%s", why.text);
     }
 }
-
-/* ---- Ethereum-compatible chains ---- */
-
-/* The checkpoint that the evidence carries: signed by the log itself, of this size and root. */
-static bool is_signed(const struct kedgei_audit *a, const struct kedge_evm_evidence *e)
-{
-    struct kedge_checkpoint c;
-    return e->checkpoint.len > 0 && a->main.has_vkey
-           && kedge_checkpoint_open(e->checkpoint, kedge_view_str(a->main.origin), &a->main.vkey, 1, &c, NULL)
-                  == KEDGE_OK
-           && c.size == e->point.size && kedge_hash_eq(&c.root, &e->point.root);
-}
-
-static bool is_named(const struct kedge_trust_anchors *t, const struct kedge_evm_evidence *e)
-{
-    return t->has_evm && t->chain_id == e->chain_id && kedge_evm_address_eq(&t->contract, &e->contract)
-           && kedge_evm_address_eq(&t->account, &e->sender);
-}
-
-static void judge_evidence(const struct judge *j, const struct kedge_evm_evidence *e, uint64_t number,
-                           const char *name, struct kedge_audit_anchor *row, struct kedgei_findings *f)
-{
-    const struct kedgei_audit *a = j->a;
-    bool named = is_named(&j->trust, e);
-    uint64_t time_s = 0;
-    if (strcmp(e->origin, a->main.origin) != 0) {
-        wrong(f, name, KEDGE_AUDIT_ANCHOR, "it is about another log");
-    } else if (e->point.seq != number) {
-        wrong(f, name, KEDGE_AUDIT_ANCHOR, "it is another anchor than its name says");
-    } else if (fits(a, name, e->point.size, &e->point.root, named || is_signed(a, e), f)) {
-        bool told = kedge_evm_evidence_time(e, &time_s) == KEDGE_OK && time_s <= INT64_MAX;
-        *row = (struct kedge_audit_anchor){.kind = KEDGE_ANCHOR_EVM,
-                                           .number = number,
-                                           .trusted = named,
-                                           .size = e->point.size,
-                                           .time_s = told ? (int64_t)time_s : 0,
-                                           .chain_id = e->chain_id,
-                                           .block = e->block,
-                                           .block_hash = e->block_hash,
-                                           .in_block = kedge_evm_evidence_code_is_ours(e)};
-        kedge_evm_address_text(&e->sender, row->by);
-        if (j->trust.has_evm && !named) {
-            kedgei_find(
-                f, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_ANCHOR, name,
-                "does not count: anchored by account %s on chain %llu, or by another contract than the "
-                "one that is named",
-                row->by, (unsigned long long)e->chain_id);
-        }
-    }
-}
-
-static void judge_evm(const struct judge *j, uint64_t number, const char *name,
-                      struct kedge_audit_anchor *row, struct kedgei_findings *f)
-{
-    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
-    struct kedge_diag d = {.text = ""};
-    struct kedge_evm_evidence *e = kedge_mem_new(1, sizeof *e);
-    kedge_buf_init(&text, KEDGE_EVM_EVIDENCE_MAX);
-    if (!e) {
-        f->nomem = true;
-    } else if (read_file(j->a, name, &text, f)) {
-        int err = kedge_evm_evidence_read(kedge_buf_view(&text), e, &d);
-        if (err) {
-            broken(f, name, err, &d);
-        } else {
-            judge_evidence(j, e, number, name, row, f);
-        }
-        kedge_evm_evidence_deinit(e);
-    }
-    kedge_mem_free(e);
-}
-
-/* ---- all of them ---- */
 
 static void judge_one(void *arg, uint64_t i, struct kedgei_findings *f)
 {
     const struct judge *j = arg;
-    char name[KEDGE_ANCHOR_NAME_MAX];
+    const struct kedgei_audit *a = j->a;
+    struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit), anchor KEDGE_CLEANUP(kedge_buf_deinit);
+    char name[KEDGE_ANCHOR_NAME_MAX], note_name[KEDGE_ANCHOR_NAME_MAX];
+    struct kedge_anchor_main main = {a->main.origin, a->main.has_vkey ? &a->main.vkey : NULL};
+    struct kedge_anchor_claim claim;
+    struct kedge_diag d = {.text = ""};
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_buf_init(&anchor, j->kind->most);
     kedge_anchor_name(j->kind, j->numbers[i], name);
-    (j->kind == KEDGE_ANCHOR_TSA ? judge_stamp : judge_evm)(j, j->numbers[i], name, &j->rows[i], f);
+    if (j->kind->note_suffix) {
+        kedge_anchor_note_name(j->kind, j->numbers[i], note_name);
+        if (!read_file(a, note_name, &note, f)) {
+            return;
+        }
+    }
+    if (!read_file(a, name, &anchor, f)) {
+        return;
+    }
+    struct kedge_anchor_files files = {j->numbers[i], kedge_buf_view(&anchor), kedge_buf_view(&note)};
+    int err = j->kind->claim(&files, &main, &j->trust, &claim, &d);
+    if (err == KEDGE_E_KEY) {
+        atomic_store(j->unusable, true);
+    } else if (err) {
+        broken(f, name, err, &d);
+    } else {
+        judge_claim(j, name, j->numbers[i], &claim, &j->rows[i], f);
+    }
 }
+
+/* ---- all of them ---- */
 
 /* Judges those of one kind; those that hold are added to the audit's. */
 static int judge_kind(struct judge *j)
@@ -223,7 +155,7 @@ static int judge_kind(struct judge *j)
     memset(j->rows, 0, count * sizeof *j->rows);
     err = kedgei_parallel(a, "anchors", count, judge_one, j);
     for (size_t i = 0; i < count; i++) {
-        if (j->rows[i].size > 0) {
+        if (j->rows[i].claim.size > 0) {
             all[a->outside_count++] = j->rows[i];
         }
     }
@@ -234,32 +166,38 @@ static int judge_kind(struct judge *j)
 /* What was found but nobody named whose word counts. */
 static void tell_unnamed(struct kedgei_audit *a, const struct kedge_trust_anchors *trust)
 {
-    uint64_t stamps = 0, evm = 0;
-    for (uint32_t i = 0; i < a->outside_count; i++) {
-        stamps += a->outside[i].kind == KEDGE_ANCHOR_TSA;
-        evm += a->outside[i].kind == KEDGE_ANCHOR_EVM;
+    for (size_t k = kedge_anchor_kind_count(); k-- > 0;) {
+        const struct kedge_anchor_kind *kind = kedge_anchor_kind_at(k);
+        char folder[KEDGE_ANCHOR_NAME_MAX];
+        uint64_t count = 0;
+        for (uint32_t i = 0; i < a->outside_count; i++) {
+            count += a->outside[i].kind == kind;
+        }
+        if (count > 0 && kind->is_named && !kind->is_named(trust)) {
+            snprintf(folder, sizeof folder, "anchors/%s", kind->name);
+            kedgei_find(&a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_NOT_CHECKED, folder,
+                        "not checked: %llu %s fit the main chain; name %s to have them count",
+                        (unsigned long long)count, kind->plural, kind->whose);
+        }
     }
-    if (stamps > 0 && !trust->tsa_ca) {
-        kedgei_find(&a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_NOT_CHECKED, "anchors/tsa",
-                    "not checked: %llu time stamps fit the main chain; name the authority's certificates "
-                    "(--tsa-ca FILE) to have them count",
-                    (unsigned long long)stamps);
+}
+
+static size_t place_of(const struct kedge_anchor_kind *kind)
+{
+    size_t i = 0;
+    while (kedge_anchor_kind_at(i) && kedge_anchor_kind_at(i) != kind) {
+        i++;
     }
-    if (evm > 0 && !trust->has_evm) {
-        kedgei_find(&a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_NOT_CHECKED, "anchors/evm",
-                    "not checked: %llu anchors fit the main chain; name the account (--anchor "
-                    "CHAIN:CONTRACT:ACCOUNT) to have them count",
-                    (unsigned long long)evm);
-    }
+    return i;
 }
 
 static int compare(const void *a, const void *b)
 {
     const struct kedge_audit_anchor *x = a, *y = b;
-    if (x->size != y->size) {
-        return x->size < y->size ? -1 : 1;
+    if (x->claim.size != y->claim.size) {
+        return x->claim.size < y->claim.size ? -1 : 1;
     }
-    return x->kind != y->kind ? (int)x->kind - (int)y->kind
+    return x->kind != y->kind ? (place_of(x->kind) < place_of(y->kind) ? -1 : 1)
                               : (x->number > y->number) - (x->number < y->number);
 }
 
@@ -267,9 +205,9 @@ static void demand(struct kedgei_audit *a)
 {
     uint64_t anchored = 0;
     for (uint32_t i = 0; i < a->outside_count; i++) {
-        const struct kedge_audit_anchor *row = &a->outside[i];
-        if (row->trusted && (row->kind == KEDGE_ANCHOR_TSA || row->in_block)) {
-            anchored = row->size; /* ascending */
+        const struct kedge_anchor_claim *claim = &a->outside[i].claim;
+        if (claim->trusted && claim->proven) {
+            anchored = claim->size; /* ascending */
         }
     }
     for (uint64_t i = anchored; i < a->main.count; i++) {
@@ -284,20 +222,19 @@ static void demand(struct kedgei_audit *a)
 
 int kedgei_check_anchors(struct kedgei_audit *a)
 {
-    atomic_bool bad_ca = false;
-    struct judge j = {.a = a, .bad_ca = &bad_ca};
+    atomic_bool unusable = false;
+    struct judge j = {.a = a, .unusable = &unusable};
     if (a->options.anchors) {
         j.trust = *a->options.anchors;
     } else if (a->trust) {
         j.trust = a->trust->anchors;
     }
     int err = KEDGE_OK;
-    for (j.kind = 0; j.kind < KEDGE_ANCHOR_KINDS && !err; j.kind++) {
+    for (size_t i = 0; !err && (j.kind = kedge_anchor_kind_at(i)) != NULL; i++) {
         err = judge_kind(&j);
-    }
-    if (!err && bad_ca) { /* says nothing about the record */
-        err =
-            kedge_diag_set(&a->diag, KEDGE_E_KEY, "tsa_ca: expected certificates in PEM, and there is none");
+        if (!err && unusable) { /* says nothing about the record */
+            err = kedge_diag_set(&a->diag, KEDGE_E_KEY, "%s", j.kind->unusable);
+        }
     }
     if (!err) {
         if (a->outside_count > 1) {
@@ -314,12 +251,12 @@ int kedgei_check_anchors(struct kedgei_audit *a)
 /* ---- for those who tell ---- */
 
 const struct kedge_audit_anchor *kedge_audit_anchor_newest(const struct kedge_audit_report *report,
-                                                           enum kedge_anchor_kind kind)
+                                                           const struct kedge_anchor_kind *kind)
 {
     const struct kedge_audit_anchor *best = NULL;
     for (uint32_t i = 0; i < report->anchor_count; i++) {
         const struct kedge_audit_anchor *row = &report->anchors[i];
-        if (row->kind == kind && (!best || row->trusted || !best->trusted)) {
+        if (row->kind == kind && (!best || row->claim.trusted || !best->claim.trusted)) {
             best = row;
         }
     }
@@ -327,13 +264,15 @@ const struct kedge_audit_anchor *kedge_audit_anchor_newest(const struct kedge_au
 }
 
 const struct kedge_audit_anchor *kedge_audit_anchor_first(const struct kedge_audit_anchor *anchors,
-                                                          uint32_t count, enum kedge_anchor_kind kind,
+                                                          uint32_t count,
+                                                          const struct kedge_anchor_kind *kind,
                                                           uint64_t index)
 {
     const struct kedge_audit_anchor *best = NULL;
     for (uint32_t i = 0; i < count; i++) {
         const struct kedge_audit_anchor *row = &anchors[i];
-        if (row->kind == kind && row->size > index && (!best || (row->trusted && !best->trusted))) {
+        if (row->kind == kind && row->claim.size > index
+            && (!best || (row->claim.trusted && !best->claim.trusted))) {
             best = row;
         }
     }

@@ -283,7 +283,7 @@ static size_t tokens(const struct world *w)
 {
     uint64_t *sizes = NULL;
     size_t count = 0;
-    ck_assert_int_eq(kedge_anchor_list(w->state, KEDGE_ANCHOR_TSA, &sizes, &count, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_anchor_list(w->state, &kedge_anchor_tsa, &sizes, &count, NULL), KEDGE_OK);
     kedge_mem_free(sizes);
     return count;
 }

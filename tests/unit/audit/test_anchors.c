@@ -200,18 +200,19 @@ START_TEST(what_holds_is_told)
     ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
     ck_assert_uint_eq(r.finding_count, 0);
     ck_assert_uint_eq(r.anchor_count, 3);
-    ck_assert_uint_eq(r.anchors[0].size, 7);
-    ck_assert_int_eq(r.anchors[0].time_s, START_S + 7);
-    const struct kedge_audit_anchor *a = kedge_audit_anchor_newest(&r, KEDGE_ANCHOR_TSA);
-    ck_assert(a && a->trusted && a->size == s.size);
-    ck_assert_str_eq(a->by, "CN=test authority");
-    a = kedge_audit_anchor_newest(&r, KEDGE_ANCHOR_EVM);
-    ck_assert(a && a->trusted && a->size == 9 && a->block == 77 && a->chain_id == CHAIN_ID && !a->in_block);
-    a = kedge_audit_anchor_first(r.anchors, r.anchor_count, KEDGE_ANCHOR_TSA, 6);
-    ck_assert(a && a->size == 7);
-    a = kedge_audit_anchor_first(r.anchors, r.anchor_count, KEDGE_ANCHOR_TSA, 7);
-    ck_assert(a && a->size == s.size);
-    ck_assert_ptr_null(kedge_audit_anchor_first(r.anchors, r.anchor_count, KEDGE_ANCHOR_EVM, 9));
+    ck_assert_uint_eq(r.anchors[0].claim.size, 7);
+    ck_assert_int_eq(r.anchors[0].claim.time_s, START_S + 7);
+    const struct kedge_audit_anchor *a = kedge_audit_anchor_newest(&r, &kedge_anchor_tsa);
+    ck_assert(a && a->claim.trusted && a->claim.size == s.size);
+    ck_assert_str_eq(a->claim.by, "CN=test authority");
+    a = kedge_audit_anchor_newest(&r, &kedge_anchor_evm);
+    ck_assert(a && a->claim.trusted && a->claim.size == 9 && a->claim.block == 77
+              && a->claim.chain_id == CHAIN_ID && !a->claim.proven);
+    a = kedge_audit_anchor_first(r.anchors, r.anchor_count, &kedge_anchor_tsa, 6);
+    ck_assert(a && a->claim.size == 7);
+    a = kedge_audit_anchor_first(r.anchors, r.anchor_count, &kedge_anchor_tsa, 7);
+    ck_assert(a && a->claim.size == s.size);
+    ck_assert_ptr_null(kedge_audit_anchor_first(r.anchors, r.anchor_count, &kedge_anchor_evm, 9));
     assert_complete_by_stamp(&r, &s);
     kedge_audit_report_deinit(&r);
     close_scene(&s);
@@ -229,8 +230,8 @@ START_TEST(nobody_named_nothing_counts)
     ck_assert_uint_eq(r.note_count, 2);
     ck_assert(has_code(&r, KEDGE_AUDIT_NOT_CHECKED));
     ck_assert_uint_eq(r.anchor_count, 2);
-    ck_assert(!r.anchors[0].trusted && !r.anchors[1].trusted);
-    ck_assert_str_eq(r.anchors[0].by, "");
+    ck_assert(!r.anchors[0].claim.trusted && !r.anchors[1].claim.trusted);
+    ck_assert_str_eq(r.anchors[0].claim.by, "");
     kedge_audit_report_deinit(&r);
     close_scene(&s);
 }
