@@ -204,6 +204,7 @@ def check_kill(world):
         bad = faults(federation.log)
         report(f"kill: {victim}: no daemon ended by a fault", not bad, " ".join(bad))
         check_receipts(world, federation, f"kill: {victim}")
+        check_states(world, federation.dir / "state", [federation.dir / "logs" / "coordinator.log"])
 
 
 def receipts_of(federation):
@@ -442,8 +443,9 @@ def check_states(world, state, logs):
     answer = subprocess.run([world.bin / "round_states", state], capture_output=True, text=True, timeout=120)
     folded = dict(line.rsplit(" ", 1) for line in answer.stdout.splitlines())
     other = [key for key in folded if had.get(key) != folded[key]]
+    fine = answer.returncode == 0 and folded and not other
     return report(f"the state of all {len(folded)} rounds of {len({key.split()[0] for key in folded})} jobs is what the record folds to",
-                  answer.returncode == 0 and folded and not other, f"exit {answer.returncode}: {last_line(answer.stderr)} {other[:20]}")
+                  fine, "" if fine else f"exit {answer.returncode}: {last_line(answer.stderr)} {other[:20]}")
 
 
 def job_spec(job, **changes):

@@ -158,7 +158,7 @@ START_TEST(groups_are_given_and_made_anew)
 {
     const struct kedge_input_row rows[] = {
         {.site = {"0"}, .use = KEDGE_USE_GROUPED, .group = 1, .update = hash(50), LEAF},
-        {.site = {"2"}, .use = KEDGE_USE_REFUSED, .group = 0, .update = hash(52), LEAF}};
+        {.site = {"2"}, .use = KEDGE_USE_REFUSED, .group = 1, .update = hash(52), LEAF}};
     cold_start(GROUPED);
     open_round(1, KEDGE_TRAIN_TRAIN);
     assign(2, 1, 1, KEDGE_GROUP_NEWCOMER, 43);
