@@ -10,6 +10,7 @@
 
 #include "chain/store/ledger.h"
 #include "common/base/os/file.h"
+#include "tests/fixtures/kv.h"
 
 #define ORIGIN "ledger.example/tenant-a"
 

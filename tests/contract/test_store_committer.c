@@ -7,6 +7,7 @@
 
 #include "chain/store/committer.h"
 #include "common/base/os/clock.h"
+#include "tests/fixtures/kv.h"
 
 enum { PRODUCERS = 4, PER_PRODUCER = 500 };
 

@@ -12,6 +12,7 @@
 #include "chain/store/kv/kv.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
+#include "tests/fixtures/kv.h"
 
 static char dir[64];
 

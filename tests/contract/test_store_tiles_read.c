@@ -5,6 +5,7 @@
 #include "chain/store/replica.h"
 #include "common/base/os/clock.h"
 #include "tests/contract/tiles_fixture.h"
+#include "tests/fixtures/kv.h"
 
 /* ---- who may see what ---- */
 

@@ -1,7 +1,6 @@
 /* An ordered key-value store with transactions: what ledgers and the coordinator's state are kept in.
- * One interface, three implementations: LMDB (the only file that knows it is kv_lmdb.c), memory (pure,
- * for tests and simulation) and a faulty wrapper. One contract suite runs against all:
- * tests/contract/test_store_kv.c.
+ * The only file that knows LMDB is kv_lmdb.c; tests also have a store in memory and a faulty wrapper
+ * (tests/fixtures/kv.h). One contract suite runs against all: tests/contract/test_store_kv.c.
  *
  * Many readers beside one writer. A transaction sees one state of the store from begin to end; a write
  * transaction also sees its own changes. Keys 1…KEDGE_KV_KEY_MAX bytes, ordered as unsigned bytes,
@@ -116,24 +115,5 @@ struct kedge_kv_lmdb_options {
  * kedge_store_guarded. */
 KEDGE_NODISCARD int kedge_kv_lmdb_open(const char *dir, const struct kedge_kv_lmdb_options *options,
                                        struct kedge_kv **ret_kv, struct kedge_diag *reterr);
-
-/* Memory: pure. Read transactions are snapshots; thread-safe like LMDB except that a second writer is
- * told BUSY. */
-KEDGE_NODISCARD int kedge_kv_memory_new(struct kedge_kv **ret_kv);
-
-/* A wrapper that misbehaves on order. Owns `inner` and closes it. */
-enum kedge_kv_fault {
-    KEDGE_KV_FAULT_NONE,
-    KEDGE_KV_FAULT_FAILED,          /* commit: nothing written, KEDGE_E_IO */
-    KEDGE_KV_FAULT_FAILED_BUT_DONE, /* commit: written, yet KEDGE_E_IO */
-    KEDGE_KV_FAULT_FULL,            /* commit: nothing written, KEDGE_E_DISK_FULL */
-    KEDGE_KV_FAULT_PUT_FULL,        /* every put: KEDGE_E_DISK_FULL (a full map) */
-    KEDGE_KV_FAULT_READ_ONLY,       /* begin of a write: KEDGE_E_DISK_FULL */
-    KEDGE_KV_FAULT_BIT_FLIP,        /* the next value put in the entry table is stored with one bit wrong */
-};
-KEDGE_NODISCARD int kedge_kv_faulty_new(struct kedge_kv *inner, struct kedge_kv **ret_kv);
-/* The n-th commit (or, by kind, put or begin) from now on meets the fault, 1 = the next; 0: every one
- * from now on. KEDGE_KV_FAULT_NONE heals. */
-void kedge_kv_faulty_set(struct kedge_kv *kv, enum kedge_kv_fault fault, uint64_t nth);
 
 #endif

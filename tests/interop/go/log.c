@@ -17,6 +17,7 @@
 #include "common/base/os/file.h"
 #include "common/base/rng.h"
 #include "common/base/text.h"
+#include "tests/fixtures/kv.h"
 
 enum { CASES_MAX = 1 << 30, SOME = 1500, LONG_ONE_IN = 500 };
 

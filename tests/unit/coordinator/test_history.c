@@ -10,6 +10,7 @@
 #include "chain/store/kv/kv.h"
 #include "common/base/limits.h"
 #include "coordinator/daemon/restore/history.h"
+#include "tests/fixtures/kv.h"
 #include "tests/unit/base/check.h"
 
 static struct kedge_statement st;

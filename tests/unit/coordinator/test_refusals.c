@@ -12,6 +12,7 @@
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/records.h"
 #include "coordinator/daemon/sites/refusals.h"
+#include "tests/fixtures/kv.h"
 #include "tests/unit/base/check.h"
 
 enum { SITES = 3 };

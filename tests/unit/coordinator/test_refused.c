@@ -18,6 +18,7 @@
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/sites/refused.h"
 #include "coordinator/daemon/sites/requests.h"
+#include "tests/fixtures/kv.h"
 #include "tests/unit/base/check.h"
 
 enum { DAY_S = 86400, BEGIN_S = 1800000000 };

@@ -10,6 +10,7 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/web/main_view.h"
 #include "coordinator/daemon/web/resources.h"
+#include "tests/fixtures/kv.h"
 
 enum { TENANTS = 3, LONG = 10000, COUNT = 300 };
 

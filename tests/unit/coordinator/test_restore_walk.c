@@ -8,6 +8,7 @@
 #include "chain/store/kv/kv.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/restore/restore_walk.h"
+#include "tests/fixtures/kv.h"
 #include "tests/unit/base/check.h"
 
 #define ORIGIN "walk.test/org-a"

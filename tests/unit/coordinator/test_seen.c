@@ -8,6 +8,7 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/restore/seen.h"
+#include "tests/fixtures/kv.h"
 #include "tests/unit/base/check.h"
 
 enum { SITES = 3 };

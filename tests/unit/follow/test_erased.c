@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "tests/contract/ledger_fixture.h"
+#include "tests/fixtures/kv.h"
 #include "tests/unit/chain/samples.h"
 
 enum { ADMIN = 1, SECOND = 2, SITE = 3, THIEF = 4 };

@@ -7,6 +7,7 @@
 #include "chain/store/ledger_tiles.h"
 #include "chain/store/replica.h"
 #include "tests/contract/ledger_fixture.h"
+#include "tests/fixtures/kv.h"
 
 struct server {
     struct kedge_ledger *l; /* what it serves */
