@@ -1,3 +1,7 @@
+/* Which files the entries of a copy name. The walk takes what it can read and passes over the rest:
+ * entries of other tenants are withheld, and kinds that name no file need no understanding here. Whether
+ * an entry is valid is the auditor's question; a file that nobody vouches for costs room and nothing else,
+ * and its digest is checked when it is fetched. */
 #include "chain/follow/blobs.h"
 
 #include "chain/log/dsse.h"
@@ -38,15 +42,18 @@ static int tell_list(struct walk *w, const struct kedge_hash *id, const struct k
 
 static int tell_step(struct walk *w, const struct kedge_st_step *step)
 {
-    int err = KEDGE_OK;
-    for (uint32_t g = 0; g < step->group_count && !err; g++) {
-        err = tell(w, KEDGE_WANT_MODEL, false, &step->groups[g].aggregate);
-        err = err ? err : tell(w, KEDGE_WANT_MODEL, false, &step->groups[g].after);
-        err = err ? err : tell(w, KEDGE_WANT_MODEL, false, &step->groups[g].direction);
-        err = err ? err : tell(w, KEDGE_WANT_MODEL, false, &step->groups[g].stepped);
-        err = err ? err : tell(w, KEDGE_WANT_MODEL, false, &step->groups[g].state_after);
+    for (uint32_t g = 0; g < step->group_count; g++) {
+        const struct kedge_hash *models[] = {&step->groups[g].aggregate, &step->groups[g].after,
+                                             &step->groups[g].direction, &step->groups[g].stepped,
+                                             &step->groups[g].state_after};
+        for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+            int err = tell(w, KEDGE_WANT_MODEL, false, models[i]);
+            if (err) {
+                return err;
+            }
+        }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 static int tell_statement(struct walk *w)

@@ -1,3 +1,11 @@
+/* Erasures in a tenant's copy: a file goes when the tenant's own admin ordered it, and never because the
+ * coordinator says so. Otherwise a coordinator could have copies delete the evidence against it.
+ *
+ * So the copy keeps the tenant's keys itself, from the admin key that it was told at its beginning along
+ * the rotations in the ledger, and checks each order with the keys of its moment. The order must name an
+ * earlier entry, an update with that very file. Orders are read in one walk and carried out in a second
+ * one, since an order can be carried out again after a crash without harm. A job's key is destroyed when
+ * no update under it is left, by the ledger and not by the files: a file that is not here may still come. */
 #include "chain/follow/erased.h"
 
 #include <stdlib.h>

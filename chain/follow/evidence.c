@@ -1,3 +1,7 @@
+/* What was seen to contradict is turned into evidence that others can check without trusting this copy. It
+ * is verified here before it is handed out: a consistency proof that fails may also come from tiles that
+ * are damaged or made up, and a wrong accusation is worse than none. What a remote log serves is called a
+ * fork only if the evidence holds; a signed root that differs from the copy's own is one in any case. */
 #include "chain/follow/evidence.h"
 
 #include <string.h>

@@ -45,7 +45,10 @@ int kedge_checkpoint_parse(struct kedge_view text, struct kedge_checkpoint *ret_
         return KEDGE_E_FORMAT;
     }
     int err = kedge_decimal_decode(size, KEDGE_TREE_SIZE_MAX, &c.size);
-    err = err ? err : kedgei_base64_hash(root, &c.root);
+    if (err) {
+        return err;
+    }
+    err = kedgei_base64_hash(root, &c.root);
     if (err) {
         return err;
     }
@@ -83,9 +86,15 @@ int kedge_checkpoint_open(struct kedge_view bytes, struct kedge_view expected_or
     struct kedge_note note;
     struct kedge_checkpoint c;
     int err = kedge_note_parse(bytes, &note);
-    err = err ? err : kedge_checkpoint_parse(note.text, &c);
-    if (!err && expected_origin.ptr && !kedge_view_eq(c.origin, expected_origin)) {
-        err = KEDGE_E_VERIFY;
+    if (err) {
+        return err;
+    }
+    err = kedge_checkpoint_parse(note.text, &c);
+    if (err) {
+        return err;
+    }
+    if (expected_origin.ptr && !kedge_view_eq(c.origin, expected_origin)) {
+        return KEDGE_E_VERIFY;
     }
     if (err) {
         return err;

@@ -100,12 +100,21 @@ int kedge_note_add_line(struct kedge_view note, struct kedge_view line, struct k
 {
     struct kedge_note into, from;
     int err = kedge_note_parse(note, &into);
-    err = err ? err : kedgei_note_parse_lines(line, &from);
-    if (!err && from.line_count != 1) {
-        err = KEDGE_E_FORMAT;
+    if (err) {
+        return err;
     }
-    err = err ? err : put_line(&into, &from.lines[0]);
-    return err ? err : write_note(&into, ret_note);
+    err = kedgei_note_parse_lines(line, &from);
+    if (err) {
+        return err;
+    }
+    if (from.line_count != 1) {
+        return KEDGE_E_FORMAT;
+    }
+    err = put_line(&into, &from.lines[0]);
+    if (err) {
+        return err;
+    }
+    return write_note(&into, ret_note);
 }
 
 /* The time that key's line of the note states and holds for, 0 when there is none. */

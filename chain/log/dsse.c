@@ -219,7 +219,10 @@ int kedge_dsse_add(struct kedge_view envelope, const struct kedge_key_pair *pair
     uint32_t count, at = 0;
     kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
     int err = kedge_dsse_decode_all(envelope, &payload, entries, &count);
-    err = err ? err : sign_pae(type, kedge_buf_view(&payload), pair, &own);
+    if (err) {
+        return err;
+    }
+    err = sign_pae(type, kedge_buf_view(&payload), pair, &own);
     if (err) {
         return err;
     }

@@ -86,12 +86,18 @@ int kedge_fork_evidence_decode(struct kedge_view text, struct kedge_fork_evidenc
         return KEDGE_E_FORMAT;
     }
     int err = kedgei_take_path(&rest, &e.path);
-    if (!err && !take_note(&rest, &e.old_note)) {
-        err = KEDGE_E_FORMAT;
+    if (err) {
+        return err;
+    }
+    if (!take_note(&rest, &e.old_note)) {
+        return KEDGE_E_FORMAT;
     }
     e.new_note = rest;
-    err = err ? err : parse_checkpoint(e.old_note, &e.old_checkpoint);
-    err = err ? err : parse_checkpoint(e.new_note, &e.new_checkpoint);
+    err = parse_checkpoint(e.old_note, &e.old_checkpoint);
+    if (err) {
+        return err;
+    }
+    err = parse_checkpoint(e.new_note, &e.new_checkpoint);
     if (err) {
         return err;
     }
@@ -126,7 +132,10 @@ int kedge_fork_evidence_verify(const struct kedge_fork_evidence *evidence, const
         return kedge_diag_set(reterr, KEDGE_E_VERIFY, "proves nothing: the checkpoints are of two origins");
     }
     int err = check_signed(evidence->old_note, old, log_keys, key_count, reterr);
-    err = err ? err : check_signed(evidence->new_note, new, log_keys, key_count, reterr);
+    if (err) {
+        return err;
+    }
+    err = check_signed(evidence->new_note, new, log_keys, key_count, reterr);
     if (err) {
         return err;
     }

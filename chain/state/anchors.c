@@ -1,3 +1,6 @@
+/* Anchors are files that are named by a number: the anchor's own for the EVM, the size of the checkpoint
+ * for a time stamp. The folder is the list, so a program that is killed between writing an anchor and
+ * noting it has nothing to note. Other names in the folder are passed over. */
 #include "chain/state/anchors.h"
 
 #include <dirent.h>

@@ -56,9 +56,18 @@ static int copy_one(const char *from_dir, const char *to_dir, const char *name, 
 {
     char from[KEDGE_PATH_MAX], to[KEDGE_PATH_MAX];
     int err = kedge_state_path(from, d, from_dir, "%s", name);
-    err = err ? err : kedge_state_path(to, d, to_dir, "%s", name);
-    err = err ? err : kedge_tree_make_parents(to_dir, name, d);
-    return err ? err : kedge_tree_copy_file(from, to, NULL, NULL, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_state_path(to, d, to_dir, "%s", name);
+    if (err) {
+        return err;
+    }
+    err = kedge_tree_make_parents(to_dir, name, d);
+    if (err) {
+        return err;
+    }
+    return kedge_tree_copy_file(from, to, NULL, NULL, d);
 }
 
 /* What is removed while we look (a temporary file, a key whose updates were erased) is no
@@ -197,14 +206,32 @@ int kedgei_make_blob_folders(const char *out, const struct kedge_id *tenants, si
 {
     char path[KEDGE_PATH_MAX];
     int err = kedge_state_path(path, d, out, "tenants");
-    err = err ? err : kedge_dir_make(path, 0700, d);
-    err = err ? err : kedge_state_path(path, d, out, "main/blobs");
-    err = err ? err : kedge_dir_make(path, 0700, d);
-    for (size_t i = 0; i < count && !err; i++) {
-        err = kedge_state_path(path, d, out, "tenants/%s/blobs", tenants[i].s);
-        err = err ? err : kedge_dir_make(path, 0700, d);
+    if (err) {
+        return err;
     }
-    return err;
+    err = kedge_dir_make(path, 0700, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_state_path(path, d, out, "main/blobs");
+    if (err) {
+        return err;
+    }
+    err = kedge_dir_make(path, 0700, d);
+    if (err) {
+        return err;
+    }
+    for (size_t i = 0; i < count; i++) {
+        err = kedge_state_path(path, d, out, "tenants/%s/blobs", tenants[i].s);
+        if (err) {
+            return err;
+        }
+        err = kedge_dir_make(path, 0700, d);
+        if (err) {
+            return err;
+        }
+    }
+    return KEDGE_OK;
 }
 
 static int copy_moment(const struct kedge_snapshot *s, const char *state, const char *out,
@@ -213,10 +240,22 @@ static int copy_moment(const struct kedge_snapshot *s, const char *state, const 
     const struct kedge_id *tenants;
     size_t count = kedge_snapshot_tenants(s, &tenants);
     int err = kedgei_make_blob_folders(out, tenants, count, d);
-    err = err ? err : kedge_snapshot_put_keys(s, out, d);
-    err = err ? err : kedge_snapshot_put_stores(s, out, true, true, d);
-    err = err ? err : kedge_backup_put_blobs(state, s, out, d);
-    return err ? err : kedgei_copy_update_keys(state, out, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_snapshot_put_keys(s, out, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_snapshot_put_stores(s, out, true, true, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_backup_put_blobs(state, s, out, d);
+    if (err) {
+        return err;
+    }
+    return kedgei_copy_update_keys(state, out, d);
 }
 
 int kedge_backup_copy(const char *state, const char *out, struct kedge_diag *reterr)

@@ -1,3 +1,9 @@
+/* The folder of a tenant that follows a coordinator: laid out as a state folder, but without the keys that
+ * could sign, so that the programs which read a state folder read a copy, too. It must never be made in a
+ * coordinator's own folder: replicas are extended with what another party sent.
+ *
+ * The deployment and the tenant's salt are fixed by the first run. A coordinator that tells another salt
+ * later would make the tenant's entries of the main chain unrecognisable, so the copy refuses it. */
 #include "chain/state/copy.h"
 
 #include <stdio.h>

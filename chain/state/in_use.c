@@ -1,3 +1,7 @@
+/* A state folder that is copied while a coordinator runs is torn: its stores are of different moments. The
+ * file "in-use" is written when the coordinator starts and removed when all is closed, so a copy that was
+ * made meanwhile has it. To tell such a copy from the folder itself after a crash, the file names the
+ * inode and birth of a database file, which a copy does not share. */
 #include "chain/state/in_use.h"
 
 #include <errno.h>
@@ -51,8 +55,14 @@ int kedge_in_use_write(const char *state, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX], here[TEXT_MAX];
     int err = kedge_state_path(path, reterr, state, "in-use");
-    err = err ? err : text_of(state, here, reterr);
-    return err ? err : kedge_file_write(path, kedge_view_str(here), 0600, reterr);
+    if (err) {
+        return err;
+    }
+    err = text_of(state, here, reterr);
+    if (err) {
+        return err;
+    }
+    return kedge_file_write(path, kedge_view_str(here), 0600, reterr);
 }
 
 void kedge_in_use_remove(const char *state)

@@ -1,3 +1,5 @@
+/* A folder for auditors: the logs, their blobs, anchors and cosignatures of one moment, and no key that
+ * signs or opens connections. The order of the steps is backup.c's, for the same reasons. */
 #include "chain/state/pack.h"
 
 #include <stdio.h>
@@ -53,7 +55,10 @@ static int write_config(const char *state, const char *out, struct kedge_diag *d
 {
     char deployment[KEDGE_DEPLOYMENT_MAX + 1], path[KEDGE_PATH_MAX], text[KEDGE_DEPLOYMENT_MAX + 64];
     int err = kedge_state_deployment(state, deployment, d);
-    err = err ? err : kedge_state_path(path, d, out, "config.json");
+    if (err) {
+        return err;
+    }
+    err = kedge_state_path(path, d, out, "config.json");
     if (err) {
         return err;
     }

@@ -1,3 +1,6 @@
+/* Reads the evidence of refused updates (base/os/kept.h). Its files are written one after another and
+ * tidied by age, so any of them may be missing: the row says what is there. A refusal counts only if the
+ * statement in it is about the digest and the site that the file's name says. */
 #include "chain/state/refused.h"
 
 #include <string.h>

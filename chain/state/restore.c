@@ -1,3 +1,11 @@
+/* A backup is put back file by file from its list of SHA-256 sums. Only files that the list names are
+ * copied, each is compared while it is copied, and their number must be what the backup's own description
+ * says: a list that was cut short would otherwise give a folder with fewer files and no error. The list is
+ * input like any other: a name that leads out of the folder is refused.
+ *
+ * Signatures that were given after the backup was made are not in it. If the former folder is still there,
+ * its high-water marks show how far each log had signed; a backup that has fewer entries than one of them
+ * says must not sign again, or the log has two histories. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,14 @@
+/* One moment of many stores, beside a coordinator that writes to them.
+ *
+ * Each store gives a snapshot by itself: an LMDB read transaction sees the state at which it began. But
+ * the main chain refers to the tenants' ledgers, and their transactions begin one after another. So the
+ * main chain is pinned first, then keys and all others, and then it is compared with its newest state: if
+ * it has grown in between, all are let go and the whole is tried again. What a main chain says about a
+ * tenant was in the tenant's ledger before, so tenants that are pinned later have it; that they have more
+ * does no harm.
+ *
+ * A tenant that was added meanwhile changes the list of stores; it is opened and the pinning begins anew.
+ * Readers never stop the coordinator: it is the copy that waits. */
 #include "chain/state/snapshot.h"
 
 #include <stdio.h>
@@ -164,12 +175,24 @@ static int pin(struct store *store, struct kedge_diag *d)
 static int pin_all(struct kedge_snapshot *s, struct kedge_diag *d)
 {
     int err = pin(&s->main, d);
-    err = err ? err : read_keys(s, d);
-    err = err ? err : pin(&s->own, d);
-    for (size_t i = 0; i < s->tenant_count && !err; i++) {
-        err = pin(&s->logs[i], d);
+    if (err) {
+        return err;
     }
-    return err;
+    err = read_keys(s, d);
+    if (err) {
+        return err;
+    }
+    err = pin(&s->own, d);
+    if (err) {
+        return err;
+    }
+    for (size_t i = 0; i < s->tenant_count; i++) {
+        err = pin(&s->logs[i], d);
+        if (err) {
+            return err;
+        }
+    }
+    return KEDGE_OK;
 }
 
 static bool has_grown(const struct kedge_snapshot *s, int *ret_err, struct kedge_diag *d)
@@ -307,12 +330,24 @@ int kedge_snapshot_put_keys(const struct kedge_snapshot *s, const char *out, str
 {
     char path[KEDGE_PATH_MAX];
     int err = kedge_state_path(path, reterr, out, "keys");
-    err = err ? err : kedge_dir_make(path, 0700, reterr);
-    for (size_t i = 0; i < s->key_count && !err; i++) {
-        err = kedge_state_path(path, reterr, out, "keys/%s.pem", s->keys[i].name);
-        err = err ? err : kedge_file_write(path, kedge_buf_view(&s->keys[i].text), 0600, reterr);
+    if (err) {
+        return err;
     }
-    return err;
+    err = kedge_dir_make(path, 0700, reterr);
+    if (err) {
+        return err;
+    }
+    for (size_t i = 0; i < s->key_count; i++) {
+        err = kedge_state_path(path, reterr, out, "keys/%s.pem", s->keys[i].name);
+        if (err) {
+            return err;
+        }
+        err = kedge_file_write(path, kedge_buf_view(&s->keys[i].text), 0600, reterr);
+        if (err) {
+            return err;
+        }
+    }
+    return KEDGE_OK;
 }
 
 struct copying {
@@ -323,6 +358,7 @@ struct copying {
     struct kedge_diag *d;
 };
 
+/* LMDB bounds the pages that one transaction may touch, so a large table is written in several. */
 static int copy_record(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct copying *c = arg;
@@ -391,12 +427,24 @@ static int put_marks(const struct kedge_snapshot *s, const char *out, struct ked
 {
     char path[KEDGE_PATH_MAX];
     int err = kedge_state_path(path, d, out, "high-water");
-    err = err ? err : kedge_dir_make(path, 0700, d);
-    err = err ? err : put_mark(out, NULL, d);
-    for (size_t i = 0; i < s->tenant_count && !err; i++) {
-        err = put_mark(out, &s->tenants[i], d);
+    if (err) {
+        return err;
     }
-    return err;
+    err = kedge_dir_make(path, 0700, d);
+    if (err) {
+        return err;
+    }
+    err = put_mark(out, NULL, d);
+    if (err) {
+        return err;
+    }
+    for (size_t i = 0; i < s->tenant_count; i++) {
+        err = put_mark(out, &s->tenants[i], d);
+        if (err) {
+            return err;
+        }
+    }
+    return KEDGE_OK;
 }
 
 int kedge_snapshot_put_stores(const struct kedge_snapshot *s, const char *out, bool own, bool marks,

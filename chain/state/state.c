@@ -1,3 +1,10 @@
+/* The layout of a state folder, and the order in which it is made. A folder counts as made once
+ * config.json is there, a tenant once its tenant.json is: both are written last. A creation that a crash
+ * interrupted is repeated and goes on with the keys that it finds, because a ledger is bound to its key.
+ *
+ * Keys are rotated by a second file, statement-next.pem. The statement that the new key is in force is
+ * made durable first, then the file is renamed over the old one: at a crash between the two the start
+ * finds both keys, and the main chain says which one counts. */
 #include "chain/state/state.h"
 
 #include <dirent.h>
@@ -54,12 +61,17 @@ static bool deployment_is_valid(const char *d)
 static int make_dirs(const char *state, const char *const *names, size_t count, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    int err = KEDGE_OK;
-    for (size_t i = 0; i < count && !err; i++) {
-        err = kedge_state_path(path, d, state, "%s", names[i]);
-        err = err ? err : kedge_dir_make(path, 0700, d);
+    for (size_t i = 0; i < count; i++) {
+        int err = kedge_state_path(path, d, state, "%s", names[i]);
+        if (err) {
+            return err;
+        }
+        err = kedge_dir_make(path, 0700, d);
+        if (err) {
+            return err;
+        }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 static int make_key(const char *state, const char *name, struct kedge_diag *d)
@@ -76,11 +88,12 @@ static int make_key(const char *state, const char *name, struct kedge_diag *d)
     return err;
 }
 
-/* Opens kv, ledger and blobs of a log whose folder and key are known; `create` makes the ledger. */
-static int open_parts(const char *state, const char *folder, const char *mark, enum kedge_state_mode mode,
-                      bool create, struct kedge_state_log *log, struct kedge_diag *d)
+/* Stores of a log whose folder and key are known; `create` makes the ledger. After an error the caller closes
+ * what is open. */
+static int open_stores(const char *state, const char *folder, const char *mark, enum kedge_state_mode mode,
+                       bool create, struct kedge_state_log *log, struct kedge_diag *d)
 {
-    char path[KEDGE_PATH_MAX], high_water[KEDGE_PATH_MAX];
+    char path[KEDGE_PATH_MAX], high_water[KEDGE_PATH_MAX], keys[KEDGE_PATH_MAX];
     bool write = mode == KEDGE_STATE_WRITE || mode == KEDGE_STATE_TAKE_OVER;
     struct kedge_kv_lmdb_options kv = {.create = create,
                                        .read_only = !write,
@@ -88,21 +101,41 @@ static int open_parts(const char *state, const char *folder, const char *mark, e
                                        .lock_wait_ms =
                                            mode == KEDGE_STATE_TAKE_OVER ? KEDGE_LOCK_WAIT_MS : 0};
     struct kedge_blobs_options blobs = {.read_only = !write};
-    char keys[KEDGE_PATH_MAX];
+    struct kedge_ledger_options ledger = {.origin = log->origin,
+                                          .key = write ? &log->key : NULL,
+                                          .high_water_path = write ? high_water : NULL,
+                                          .create = create};
     int err = kedge_state_path(path, d, state, "%s/ledger.lmdb", folder);
-    err = err ? err : kedge_state_path(high_water, d, state, "high-water/%s", mark);
-    err = err ? err : kedge_kv_lmdb_open(path, &kv, &log->kv, d);
-    if (!err) {
-        struct kedge_ledger_options options = {.origin = log->origin,
-                                               .key = write ? &log->key : NULL,
-                                               .high_water_path = write ? high_water : NULL,
-                                               .create = create};
-        err = kedge_ledger_open(log->kv, &options, &log->ledger, d);
+    if (err) {
+        return err;
     }
-    err = err ? err : kedge_state_path(path, d, state, "%s", folder);
-    err =
-        err ? err : kedge_state_blob_options(state, log->tenant.s[0] ? &log->tenant : NULL, keys, &blobs, d);
-    err = err ? err : kedge_blobs_open(path, &blobs, &log->blobs, d);
+    err = kedge_state_path(high_water, d, state, "high-water/%s", mark);
+    if (err) {
+        return err;
+    }
+    err = kedge_kv_lmdb_open(path, &kv, &log->kv, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_ledger_open(log->kv, &ledger, &log->ledger, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_state_path(path, d, state, "%s", folder);
+    if (err) {
+        return err;
+    }
+    err = kedge_state_blob_options(state, log->tenant.s[0] ? &log->tenant : NULL, keys, &blobs, d);
+    if (err) {
+        return err;
+    }
+    return kedge_blobs_open(path, &blobs, &log->blobs, d);
+}
+
+static int open_parts(const char *state, const char *folder, const char *mark, enum kedge_state_mode mode,
+                      bool create, struct kedge_state_log *log, struct kedge_diag *d)
+{
+    int err = open_stores(state, folder, mark, mode, create, log, d);
     if (err) {
         kedge_state_log_close(log);
         return kedge_diag_wrap(d, err, "log %s", log->origin);
@@ -133,6 +166,30 @@ static int read_log_key(const char *state, struct kedge_state_log *log, struct k
     return err;
 }
 
+/* An empty ledger under the log's key; log has its names. */
+static int make_log(const char *state, const char *folder, const char *mark, struct kedge_state_log *log,
+                    struct kedge_diag *d)
+{
+    int err = read_log_key(state, log, d);
+    if (!err) {
+        err = open_parts(state, folder, mark, KEDGE_STATE_WRITE, true, log, d);
+    }
+    kedge_state_log_close(log);
+    return err;
+}
+
+static int make_state_keys(const char *state, struct kedge_diag *d)
+{
+    static const char *const names[] = {"tls", "statement", "log-main"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        int err = make_key(state, names[i], d);
+        if (err) {
+            return err;
+        }
+    }
+    return KEDGE_OK;
+}
+
 int kedge_state_create(const char *state, const char *deployment, struct kedge_diag *reterr)
 {
     static const char *const folders[] = {".", "keys", "main", "tenants", "high-water"};
@@ -144,27 +201,36 @@ int kedge_state_create(const char *state, const char *deployment, struct kedge_d
             "deployment \"%.60s\": expected a host-like name of a-z 0-9 . - / :", deployment);
     }
     int err = kedge_state_path(config, reterr, state, "config.json");
-    if (!err && kedge_file_exists(config)) {
+    if (err) {
+        return err;
+    }
+    if (kedge_file_exists(config)) {
         (void)kedge_diag_set(reterr, KEDGE_E_EXISTS, "%s: there is a state folder already", state);
         (void)kedge_diag_hint(reterr, "start it with: kedge-coordinator --state %s", state);
         return KEDGE_E_EXISTS;
     }
-    err = err ? err : make_dirs(state, folders, sizeof folders / sizeof folders[0], reterr);
-    err = err ? err : make_key(state, "tls", reterr);
-    err = err ? err : make_key(state, "statement", reterr);
-    err = err ? err : make_key(state, "log-main", reterr);
-    if (!err) { /* config.json last: its presence says that the folder is whole */
-        snprintf(text, sizeof text,
-                 "{\n  \"deployment\": \"%s\",\n  \"listen\": [\"tls+tcp://127.0.0.1:7443\"],\n"
-                 "  \"encrypt_blobs\": true,\n  \"pack_blobs\": true\n}\n",
-                 deployment);
-        snprintf(log.origin, sizeof log.origin, "%s/main", deployment);
-        err = read_log_key(state, &log, reterr);
+    err = make_dirs(state, folders, sizeof folders / sizeof folders[0], reterr);
+    if (err) {
+        return err;
     }
-    err = err ? err : open_parts(state, "main", "main", KEDGE_STATE_WRITE, true, &log, reterr);
-    kedge_state_log_close(&log);
-    err = err ? err : kedge_file_write(config, kedge_view_str(text), 0600, reterr);
-    return err ? err : kedge_diag_set(reterr, KEDGE_OK, "%s", ""); /* what was absent before was no fault */
+    err = make_state_keys(state, reterr);
+    if (err) {
+        return err;
+    }
+    snprintf(log.origin, sizeof log.origin, "%s/main", deployment);
+    err = make_log(state, "main", "main", &log, reterr);
+    if (err) {
+        return err;
+    }
+    snprintf(text, sizeof text,
+             "{\n  \"deployment\": \"%s\",\n  \"listen\": [\"tls+tcp://127.0.0.1:7443\"],\n"
+             "  \"encrypt_blobs\": true,\n  \"pack_blobs\": true\n}\n",
+             deployment);
+    err = kedge_file_write(config, kedge_view_str(text), 0600, reterr); /* last: now the folder is whole */
+    if (err) {
+        return err;
+    }
+    return kedge_diag_set(reterr, KEDGE_OK, "%s", ""); /* what was absent before was no fault */
 }
 
 int kedge_state_config(const char *state, struct kedge_buf *ret, struct kedge_diag *reterr)
@@ -269,7 +335,10 @@ int kedge_state_key_make_next(const char *state, struct kedge_key_pair *ret, str
 {
     char path[KEDGE_PATH_MAX], like[KEDGE_PATH_MAX];
     int err = kedge_state_path(path, reterr, state, "keys/statement-next.pem");
-    err = err ? err : kedge_state_path(like, reterr, state, "keys/statement.pem");
+    if (err) {
+        return err;
+    }
+    err = kedge_state_path(like, reterr, state, "keys/statement.pem");
     if (err) {
         return err;
     }
@@ -281,13 +350,22 @@ int kedge_state_key_switch(const char *state, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX], next[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX];
     int err = kedge_state_path(path, reterr, state, "keys/statement.pem");
-    err = err ? err : kedge_state_path(next, reterr, state, "keys/statement-next.pem");
-    err = err ? err : kedge_state_path(folder, reterr, state, "keys");
-    if (!err && rename(next, path) != 0) {
+    if (err) {
+        return err;
+    }
+    err = kedge_state_path(next, reterr, state, "keys/statement-next.pem");
+    if (err) {
+        return err;
+    }
+    err = kedge_state_path(folder, reterr, state, "keys");
+    if (err) {
+        return err;
+    }
+    if (rename(next, path) != 0) {
         return kedge_diag_set(reterr, KEDGE_E_IO, "%s: cannot be renamed to %s: %s", next, path,
                               strerror(errno));
     }
-    return err ? err : kedge_dir_sync(folder);
+    return kedge_dir_sync(folder);
 }
 
 int kedge_state_tenant_create(const char *state, const struct kedge_id *tenant, struct kedge_diag *reterr)
@@ -301,18 +379,28 @@ int kedge_state_tenant_create(const char *state, const struct kedge_id *tenant, 
         return kedge_diag_set(reterr, KEDGE_E_ARG, "tenant \"main\": the name belongs to the main chain");
     }
     int err = kedge_state_path(path, reterr, state, "tenants/%s/tenant.json", tenant->s);
-    if (!err && kedge_file_exists(path)) {
+    if (err) {
+        return err;
+    }
+    if (kedge_file_exists(path)) {
         return kedge_diag_set(reterr, KEDGE_E_EXISTS, "tenant \"%s\" exists already", tenant->s);
     }
     snprintf(folder, sizeof folder, "tenants/%s", tenant->s);
     snprintf(name, sizeof name, "log-%s", tenant->s);
     const char *const folders[] = {folder};
-    err = err ? err : make_dirs(state, folders, 1, reterr);
-    err = err ? err : make_key(state, name, reterr);
-    err = err ? err : set_names(state, tenant, &log, reterr);
-    err = err ? err : read_log_key(state, &log, reterr);
-    err = err ? err : open_parts(state, folder, tenant->s, KEDGE_STATE_WRITE, true, &log, reterr);
-    kedge_state_log_close(&log);
+    err = make_dirs(state, folders, 1, reterr);
+    if (err) {
+        return err;
+    }
+    err = make_key(state, name, reterr);
+    if (err) {
+        return err;
+    }
+    err = set_names(state, tenant, &log, reterr);
+    if (err) {
+        return err;
+    }
+    err = make_log(state, folder, tenant->s, &log, reterr);
     if (err) {
         return err;
     }

@@ -1,3 +1,7 @@
+/* Folders as lists of files, without recursion and within bounds of depth and number, because what is
+ * listed may be a stranger's folder. Links are neither followed nor copied: one could lead to a file that
+ * the copy must not have. Files that vanish during the walk are no error, for a coordinator may be
+ * running. A copied file is hashed in the same pass, so that what was hashed is what was written. */
 #include "chain/state/tree.h"
 
 #include <dirent.h>

@@ -1,3 +1,7 @@
+/* Whom to ask about a site, without putting it into a ledger from which nothing can be taken away. The
+ * ledger holds a commitment; the text and its salt are in a file that its owner can destroy, and then the
+ * commitment says nothing (crypto/commitment.h). The file is read strictly: it is what a person shows to
+ * prove what was committed to. */
 #include "chain/statement/contact.h"
 
 #include <jansson.h>

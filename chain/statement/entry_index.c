@@ -1,5 +1,10 @@
-/* The one place that knows under which keys statements are stored and which blobs they reference: who writes
- * a log, who audits it and who builds it anew must agree. */
+/* The one place that knows under which keys statements are stored and which blobs they reference: who
+ * writes a log, who audits it and who builds it anew must agree.
+ *
+ * A key says what there may be only one of: an update of a site in a round, a close of a round. A
+ * statement that is sent again after a lost answer meets its own key and gets its entry instead of a
+ * second one; a different statement under the same key is refused. Round numbers have leading zeros, so
+ * that keys sort as rounds do. */
 #include "chain/statement/entry_index.h"
 
 #include <inttypes.h>

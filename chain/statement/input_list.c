@@ -1,5 +1,8 @@
-/* Hand-written on both sides, because the blob must have one spelling: the reader compares fixed bytes
- * between the values, and no value can hold a byte that JSON would escape. */
+/* What came into a round of a tenant's sites, as a blob that the round's statement names by its digest.
+ * Hand-written on both sides, because the blob must have one spelling: the reader compares fixed bytes
+ * between the values, and no value can hold a byte that JSON would escape. Rows are strictly ascending, so
+ * a list has one order and no doubles, and an auditor who makes the list from the ledger gets the same
+ * bytes. */
 #include "chain/statement/input_list.h"
 
 #include <inttypes.h>

@@ -1,3 +1,13 @@
+/* Which keys speak for a tenant, as its ledger says, at each entry. A row is never removed: a key that has
+ * gone must still be found, to refuse its return (one key, one role, once) and to say when it went.
+ *
+ * Rows lie in the order of their coming. Two hash tables find them by key and by holder with open
+ * addressing; they are at most half full, so a free slot ends every search. All that a statement changes
+ * is checked first and room is made before the first change, so that a refused or failed statement leaves
+ * the book as it was.
+ *
+ * For each holder the book also keeps the entry that last spoke of it (kedge_keybook_rests_on): a
+ * statement whose signer had not seen that entry was signed for another state of things. */
 #include "chain/statement/keybook.h"
 
 #include <string.h>

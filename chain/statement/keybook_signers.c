@@ -1,4 +1,10 @@
-/* Who must sign what. */
+/* Who must sign what. To add a key to a tenant's, or to revoke another's, takes a majority of its admins,
+ * so that one stolen admin key neither adds its thief nor removes the others. A key that joins the admins
+ * signs too, which proves that somebody holds it. Exactly the keys that are needed may sign, no others: a
+ * signature that nobody asked for would be stored for ever and mean nothing.
+ *
+ * A recovery key replaces all admins at once and is meant to be kept off line; it can be used alone, for
+ * it is there for the day on which the admins' keys are lost. */
 #include <stdio.h>
 
 #include "chain/statement/keybook.h"

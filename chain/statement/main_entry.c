@@ -1,3 +1,6 @@
+/* Two kinds of entries without a tag of their own: a statement is JSON and begins with a brace, a tenant's
+ * checkpoint begins with a byte above 127, which the salt's first bit sees to. The salt hides a tenant's
+ * checkpoint from those who see only its leaf hash. */
 #include "chain/statement/main_entry.h"
 
 #include <string.h>

@@ -1,3 +1,10 @@
+/* Who decides in a federation, as its main chain says: the coordinator's statement key and, once tenants
+ * have made it so, a number of organisations that must approve changes.
+ *
+ * Raising or lowering that number takes the larger of the old and the new one (kedge_mainbook_quorum), so
+ * that few organisations can neither lower it nor raise it for the others. Two admins of one tenant count
+ * once. Every change names the main chain that it is for and an entry before which it must stand:
+ * approvals that were collected and not used cannot be used later or elsewhere. */
 #include "chain/statement/mainbook.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
-/* Statements in their envelopes. The bytes that were verified are the bytes that are decoded. */
+/* Statements in their envelopes. The bytes that were verified are the bytes that are decoded: a payload is
+ * not parsed and written again before its signature is checked, since two parsers could see two things in
+ * it. */
 #include "chain/statement/statement.h"
 
 #include "chain/statement/statement_fields.h"

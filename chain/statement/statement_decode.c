@@ -329,8 +329,14 @@ static int get_root(const json_t *root, struct kedge_statement *st, struct kedge
     memset(st, 0, sizeof *st);
     st->kind = (enum kedge_statement_kind)(k - kedgei_kinds);
     int err = get_subject(k, json_object_get(root, "subject"), st, reterr);
-    err = err ? err : get_predicate(k, json_object_get(root, "predicate"), st, reterr);
-    return err ? err : check_subject(k, st, reterr);
+    if (err) {
+        return err;
+    }
+    err = get_predicate(k, json_object_get(root, "predicate"), st, reterr);
+    if (err) {
+        return err;
+    }
+    return check_subject(k, st, reterr);
 }
 
 int kedge_statement_decode(struct kedge_view payload, struct kedge_statement *ret_st,

@@ -1,3 +1,6 @@
+/* Writes a statement by the tables of statement_kinds.c, from which it is read, too. A value that the
+ * reader would refuse is refused here, so that nothing is signed that no auditor can read. JSON is written
+ * by hand in one fixed order and spelling, because the digest of these bytes is what is signed. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,3 +1,8 @@
+/* A signed statement could be held back and put into a ledger later, or into another one: an enrolment
+ * after its admin was revoked, a revocation after a new enrolment. So a signer names what he saw, the size
+ * and root of the ledger, and the entry before which the statement must stand. It is refused where that
+ * history is not the ledger's, where the entry is passed, and where since then anything has changed on
+ * which it rests. */
 #include "chain/statement/statement_position.h"
 
 const struct kedge_id *kedge_statement_tenant(const struct kedge_statement *st)

@@ -113,8 +113,14 @@ static int visit_key(void *arg, struct kedge_view key, uint64_t index)
     (void)key;
     kedge_buf_clear(&w->entry);
     int err = kedge_ledger_get(w->ledger, index, &w->entry);
-    err = err ? err : read_entry(w, kedge_buf_view(&w->entry));
-    return err ? err : take(w);
+    if (err) {
+        return err;
+    }
+    err = read_entry(w, kedge_buf_view(&w->entry));
+    if (err) {
+        return err;
+    }
+    return take(w);
 }
 
 /* Copies have no keys; what cannot be read in one is another's, or a checkpoint. */

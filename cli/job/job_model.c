@@ -75,12 +75,16 @@ static int take_spec(struct kedge_cli *c, const struct take *t, json_t *model, s
     char path[KEDGE_PATH_MAX];
     uint64_t size;
     int err = name_file(t, model, "json", path, d);
-    err = err ? err : kedge_cli_fetch(c, t->job.s, &t->spec, path, &size, d);
-    if (!err) {
-        kedge_cli_say(c, "%s  the job's spec\n", path);
-        json_object_set_new(model, "spec_file", json_string(path));
+    if (err) {
+        return err;
     }
-    return err;
+    err = kedge_cli_fetch(c, t->job.s, &t->spec, path, &size, d);
+    if (err) {
+        return err;
+    }
+    kedge_cli_say(c, "%s  the job's spec\n", path);
+    json_object_set_new(model, "spec_file", json_string(path));
+    return KEDGE_OK;
 }
 
 static bool is_wanted(const struct take *t, const json_t *model)
@@ -201,9 +205,18 @@ static int take_model(struct kedge_cli *c, const struct take *t, json_t *model, 
     struct kedge_hash digest;
     uint64_t size;
     int err = name_file(t, model, "safetensors", path, d);
-    err = err ? err : name_file(t, model, "npz", npz, d);
-    err = err ? err : digest_of(model, "digest", "the model", &digest, d);
-    err = err ? err : kedge_cli_fetch(c, t->job.s, &digest, path, &size, d);
+    if (err) {
+        return err;
+    }
+    err = name_file(t, model, "npz", npz, d);
+    if (err) {
+        return err;
+    }
+    err = digest_of(model, "digest", "the model", &digest, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_cli_fetch(c, t->job.s, &digest, path, &size, d);
     if (err) {
         return err;
     }
@@ -216,12 +229,18 @@ static int take_model(struct kedge_cli *c, const struct take *t, json_t *model, 
     }
     json_object_set_new(model, "file", json_string(path));
     err = t->npz ? write_npz(path, npz, d) : KEDGE_OK;
-    if (!err && t->npz) {
+    if (err) {
+        return err;
+    }
+    if (t->npz) {
         kedge_cli_say(c, "%s\n", npz);
         json_object_set_new(model, "npz", json_string(npz));
     }
-    err = err ? err : write_classes(c, t, model, d);
-    return err ? err : take_spec(c, t, model, d);
+    err = write_classes(c, t, model, d);
+    if (err) {
+        return err;
+    }
+    return take_spec(c, t, model, d);
 }
 
 /* The release's statement and that it is in the main chain: kedge ledger verify FILE.tlog-proof --entry

@@ -54,8 +54,14 @@ static int read_pairs(const char *dir, const struct step *s, struct pairs *k, st
 {
     char now[KEDGE_PATH_MAX], next[KEDGE_PATH_MAX];
     int err = find_files(dir, "statement", now, next, d);
-    err = err ? err : kedge_keyfile_read_private(now, &k->speaks, d);
-    err = err ? err : kedge_keyfile_read_private(s->now, &k->now, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_keyfile_read_private(now, &k->speaks, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_keyfile_read_private(s->now, &k->now, d);
     if (err) {
         return err;
     }

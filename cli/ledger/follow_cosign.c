@@ -1,4 +1,4 @@
-/* A witness's word: made, kept, given away. */
+/* A witness's cosignature: made, kept, handed in. */
 #include "chain/follow/bare_note.h"
 #include "chain/log/cosignature.h"
 #include "cli/ledger/follow.h"

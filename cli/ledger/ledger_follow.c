@@ -154,11 +154,20 @@ static int open_copies(struct kedgei_watch *f, struct kedge_diag *d)
 {
     uint8_t salt[KEDGE_SALT_LEN];
     int err = take_salt(f, d);
+    if (err) {
+        return err;
+    }
     memcpy(salt, f->own.salt, sizeof salt);
-    err = err ? err : kedge_state_copy_open(f->dir, NULL, &f->w.main_log.key, &f->main, d);
-    err = err ? err : kedge_state_copy_open(f->dir, &f->w.tenant, &f->w.log.key, &f->own, d);
+    err = kedge_state_copy_open(f->dir, NULL, &f->w.main_log.key, &f->main, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_state_copy_open(f->dir, &f->w.tenant, &f->w.log.key, &f->own, d);
+    if (err) {
+        return err;
+    }
     memcpy(f->own.salt, salt, sizeof salt);
-    return err;
+    return KEDGE_OK;
 }
 
 static int open_client(struct kedgei_watch *f, struct kedge_diag *d)

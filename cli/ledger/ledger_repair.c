@@ -89,16 +89,31 @@ static int find_log(struct mending *m, const char *name, struct kedge_diag *d)
                               kedge_cli_word(name).s);
     }
     int err = kedge_state_deployment(m->state, m->deployment, d);
-    err = err ? err : kedge_state_path(m->dir, d, m->state, m->in_main ? "main" : "tenants/%s", name);
-    err = err ? err : kedge_state_path(m->mark, d, m->state, "high-water/%s", name);
-    err = err ? err : kedge_state_path(key, d, m->state, "keys/log-%s.pem", name);
-    if (!err && !kedge_file_exists(m->dir)) {
+    if (err) {
+        return err;
+    }
+    err = kedge_state_path(m->dir, d, m->state, m->in_main ? "main" : "tenants/%s", name);
+    if (err) {
+        return err;
+    }
+    err = kedge_state_path(m->mark, d, m->state, "high-water/%s", name);
+    if (err) {
+        return err;
+    }
+    err = kedge_state_path(key, d, m->state, "keys/log-%s.pem", name);
+    if (err) {
+        return err;
+    }
+    if (!kedge_file_exists(m->dir)) {
         (void)kedge_diag_set(d, KEDGE_E_NOT_FOUND, "%s: there is no log \"%s\" here", m->state, name);
         return KEDGE_E_NOT_FOUND;
     }
-    err = err ? err : kedge_keyfile_read_private(key, &m->key, d);
+    err = kedge_keyfile_read_private(key, &m->key, d);
+    if (err) {
+        return err;
+    }
     snprintf(m->origin, sizeof m->origin, "%s/%s", m->deployment, name);
-    return err;
+    return KEDGE_OK;
 }
 
 static int lock_coordinator(struct mending *m, struct kedge_diag *d)

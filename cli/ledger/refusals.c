@@ -1,5 +1,6 @@
-/* kedge ledger refusals: what a state folder, or a copy of one, keeps of updates that were refused at the
- * door. What is shown is read, not judged: kedge audit verify --refusal does that. */
+/* kedge ledger refusals: what a state folder, or a copy of one, keeps of updates that were refused
+ * before they came into a ledger. What is shown is read, not judged: kedge audit verify --refusal does that.
+ */
 #include "cli/ledger/refusals.h"
 
 #include <stdio.h>

@@ -231,12 +231,18 @@ static int load(const struct kedge_poc *p, struct kedge_dataset *ret, struct ked
     bool digits = strcmp(p->dataset, "digits") == 0;
     struct kedge_data_source source = {.format = KEDGE_DATA_IDX, .scale = digits ? 0.0625 : 1.0 / 255.0};
     int err = find_data(p, dir, d);
-    err = err ? err
-              : kedge_path_join(source.path, dir, digits ? "digits-images.idx" : "train-images-idx3-ubyte");
-    err = err ? err
-              : kedge_path_join(source.labels_path, dir,
-                                digits ? "digits-labels.idx" : "train-labels-idx1-ubyte");
-    return err ? err : kedge_dataset_load(&source, ret, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_path_join(source.path, dir, digits ? "digits-images.idx" : "train-images-idx3-ubyte");
+    if (err) {
+        return err;
+    }
+    err = kedge_path_join(source.labels_path, dir, digits ? "digits-labels.idx" : "train-labels-idx1-ubyte");
+    if (err) {
+        return err;
+    }
+    return kedge_dataset_load(&source, ret, d);
 }
 
 int kedge_poc_put_policy(const struct kedge_poc *p, uint32_t site, struct kedge_view binding,

@@ -208,8 +208,14 @@ static int keep(const struct compare *k, const struct kedge_buf *json, struct ke
 {
     char path[KEDGE_PATH_MAX];
     int err = kedge_path_join(path, k->l->out, "compare.json");
-    err = err ? err : kedge_file_write(path, kedge_buf_view(json), 0644, d);
-    return err ? err : draw(k, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_file_write(path, kedge_buf_view(json), 0644, d);
+    if (err) {
+        return err;
+    }
+    return draw(k, d);
 }
 
 static int answer(const struct compare *k)

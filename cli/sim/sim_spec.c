@@ -80,16 +80,46 @@ static int read_spec(const json_t *root, struct kedge_cli_sim *s, struct kedge_d
                    "keys: seed, seeds, tenants, sites, rounds, groups, sites_per_round, faults, signatures; "
                    "a crowd has \"crowd\"; a learning simulation has \"world\" or \"preset\"",
                    d);
-    err = err ? err : read_number(root, "seeds", 1, KEDGE_SIM_SEEDS_MAX, &s->seeds, d);
-    err = err ? err : read_seed(root, s, d);
-    err = err ? err : read_number(root, "tenants", 1, KEDGE_SIM_TENANTS_MAX, &w->tenants, d);
-    err = err ? err : read_number(root, "sites", 1, KEDGE_SIM_SITES_MAX, &w->sites, d);
-    err = err ? err : read_number(root, "rounds", 1, KEDGE_SIM_ROUNDS_MAX, &w->rounds, d);
-    err = err ? err : read_number(root, "groups", 1, KEDGE_SIM_GROUPS_MAX, &w->groups, d);
-    err = err ? err : read_number(root, "sites_per_round", 0, KEDGE_SIM_SITES_MAX, &w->sites_per_round, d);
-    err = err ? err : read_word(root, "faults", "none", "all", &w->faults, d);
-    err = err ? err : read_word(root, "signatures", "keyed", "real", &w->real, d);
-    return err ? err : kedge_sim_spec_check(w, d);
+    if (err) {
+        return err;
+    }
+    err = read_number(root, "seeds", 1, KEDGE_SIM_SEEDS_MAX, &s->seeds, d);
+    if (err) {
+        return err;
+    }
+    err = read_seed(root, s, d);
+    if (err) {
+        return err;
+    }
+    err = read_number(root, "tenants", 1, KEDGE_SIM_TENANTS_MAX, &w->tenants, d);
+    if (err) {
+        return err;
+    }
+    err = read_number(root, "sites", 1, KEDGE_SIM_SITES_MAX, &w->sites, d);
+    if (err) {
+        return err;
+    }
+    err = read_number(root, "rounds", 1, KEDGE_SIM_ROUNDS_MAX, &w->rounds, d);
+    if (err) {
+        return err;
+    }
+    err = read_number(root, "groups", 1, KEDGE_SIM_GROUPS_MAX, &w->groups, d);
+    if (err) {
+        return err;
+    }
+    err = read_number(root, "sites_per_round", 0, KEDGE_SIM_SITES_MAX, &w->sites_per_round, d);
+    if (err) {
+        return err;
+    }
+    err = read_word(root, "faults", "none", "all", &w->faults, d);
+    if (err) {
+        return err;
+    }
+    err = read_word(root, "signatures", "keyed", "real", &w->real, d);
+    if (err) {
+        return err;
+    }
+    return kedge_sim_spec_check(w, d);
 }
 
 /* Ranges are those of sim/crowd.c, which knows how they depend on each other. */

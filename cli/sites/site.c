@@ -66,7 +66,7 @@ int kedge_cmd_site_enroll(struct kedge_cli *c)
         "The token%s%s works once, within %s; it is a secret. Bring it to the device and there "
         "run\n"
         "  kedge-client --site DIR --enroll-file %s\n"
-        "Then the tenant's admin signs the site in:\n"
+        "Then the tenant's admin enrols the site:\n"
         "  kedge site approve %s %s --admin-key FILE\n",
         out ? " in " : "", out ? out : "", kedge_cli_span(ttl).s, out ? out : "FILE", tenant.s, site.s);
     json_object_set_new(o, "tenant", json_string(tenant.s));

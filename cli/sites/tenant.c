@@ -41,8 +41,7 @@ int kedge_cmd_tenant_add(struct kedge_cli *c)
         return kedge_cli_fail(c, err, &d);
     }
     if (made) {
-        kedge_cli_say(c,
-                      "Made the admin key %s: only its holder signs sites in and joins jobs. Back it up.\n",
+        kedge_cli_say(c, "Made the admin key %s: only its holder enrols sites and joins jobs. Back it up.\n",
                       c->admin_key);
     }
     kedge_cli_say(c, "Tenant %s is added; its ledger is %s.\nNext: kedge site enroll %s SITE\n", tenant.s,

@@ -19,12 +19,17 @@ static int make_folders(const char *dir, struct kedge_diag *d)
 {
     static const char *const names[] = {"keys", "cosigned", "evidence"};
     char path[KEDGE_PATH_MAX];
-    int err = KEDGE_OK;
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !err; i++) {
-        err = kedge_state_path(path, d, dir, "%s", names[i]);
-        err = err ? err : kedge_dir_make(path, 0700, d);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        int err = kedge_state_path(path, d, dir, "%s", names[i]);
+        if (err) {
+            return err;
+        }
+        err = kedge_dir_make(path, 0700, d);
+        if (err) {
+            return err;
+        }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* A creation that was interrupted goes on with the key that it made. */

@@ -1,5 +1,9 @@
-/* What the coordinator answers, and what it does not. Nothing here trusts it: answers that make no sense are
- * failures, pauses are bounded. */
+/* What the coordinator answers, and what it does not. Nothing here trusts it: answers that make no sense
+ * are failures, pauses are bounded.
+ *
+ * Answers are matched by serial number with what is open now. A late one, of a call that was given up or
+ * of a task that was refused meanwhile, is passed over. Two calls may cross: a poll that was sent before
+ * another answer showed a longer main chain may show a shorter one, and that is not a fork (chain.h). */
 #include "client/core/chain.h"
 #include "client/core/core.h"
 
@@ -48,7 +52,7 @@ static void enroll_answered(struct kedge_site *s, const struct kedge_site_reply 
             kedgei_site_next_result(s);
         }
     } else if (r->kind == KEDGE_SITE_REPLY_ENROLLED) {
-        kedgei_site_back_off(s, KEDGE_E_NOT_ENROLLED, r->retry_ns); /* the tenant has not signed it in yet */
+        kedgei_site_back_off(s, KEDGE_E_NOT_ENROLLED, r->retry_ns); /* the tenant has not enrolled it yet */
     } else if (r->kind == KEDGE_SITE_REPLY_ERROR && !kedgei_site_is_transient(r->err)) {
         kedgei_site_stop(s, r->err);
     } else {

@@ -1,4 +1,12 @@
-/* Memory, dispatch, and what a site does in each state. */
+/* A site as a state machine: memory, dispatch, and what it does in each state.
+ *
+ * Like the coordinator's core it computes and never waits: an event goes in with the time, effects come
+ * out, and every effect that is awaited has a serial number. So crashes, lost answers and races are tested
+ * by choosing events, without threads and clocks.
+ *
+ * A site has a few works, each on one task of another job. Each is in one state and has at most one effect
+ * open; all that is durable (results, data shifts, enrolment) is in `memory`, which is stored as a whole.
+ * Heartbeats go beside them, so that a long training does not look like an absence. */
 #include "client/core/site.h"
 
 #include <string.h>

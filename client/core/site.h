@@ -162,7 +162,7 @@ enum kedge_site_event_type {
 };
 
 enum kedge_site_reply_kind {
-    KEDGE_SITE_REPLY_ENROLLED, /* active: the tenant has signed the site in; else ask again after retry_ns */
+    KEDGE_SITE_REPLY_ENROLLED, /* active: the tenant has enrolled the site; else ask again after retry_ns */
     KEDGE_SITE_REPLY_TASK,
     KEDGE_SITE_REPLY_WAIT,    /* retry_ns */
     KEDGE_SITE_REPLY_RECEIPT, /* checked by the host */

@@ -1,4 +1,9 @@
-/* Work on a task, from taking it to the settled result. A result is durable before anyone hears of it. */
+/* Work on a task, from taking it to the settled result.
+ *
+ * A result is durable before anyone hears of it. Otherwise a crash after the upload would train again,
+ * with another result, and the site would have signed two updates for one task. The durable result goes
+ * only when the coordinator has given a receipt or a refusal that is final; every other answer is followed
+ * by another attempt with the same bytes. */
 #include "client/core/core.h"
 
 enum { FETCH_ATTEMPTS_MAX = 6 }; /* then the task is given up: it may have gone stale */

@@ -1,4 +1,7 @@
-/* What the works of a site share: who asks for a task, which jobs are at work, whose results are whose. */
+/* What the works of a site share: who asks for a task, which jobs are at work, whose results are whose.
+ * One poll is open at a time for all works, since each poll tells which jobs are at work already and two
+ * could bring the same task. Only a poll that says too much by now, because a job has become free since,
+ * does not hold up the next one. */
 #include <string.h>
 
 #include "client/core/core.h"

@@ -1,3 +1,6 @@
+/* Whether a site trains now. Limits have a hysteresis of some percent or degrees, or a battery at its
+ * floor would let training begin and end with every reading. What is not known is answered by a refusal
+ * where the owner has set a limit on it: a floor is not kept by guessing. */
 #include "client/energy/budget.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* Joules with their quality. A sum of measured, modelled and unknown parts is not a measurement: it is as
+ * good as its worst part, and an unknown part makes the total unknown, not zero. */
 #include "client/energy/joules.h"
 
 #include <math.h>

@@ -1,3 +1,10 @@
+/* Turns readings of a meter into joules, or says why it cannot. Meters wrap, stand still, jump when the
+ * machine slept, and cover each other's parts; each of these gives a plausible wrong figure (the traps are
+ * listed in the tests by number). So a jump breaks the whole measurement instead of being repaired, a gap
+ * is told as coverage, and with less than half of the time covered there is no figure at all.
+ *
+ * Of several meters of one part the best counts and the others are left out; a meter of the whole device
+ * counts alone or not at all. */
 #include "client/energy/meter.h"
 
 #include <math.h>

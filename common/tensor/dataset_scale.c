@@ -35,7 +35,10 @@ int kedge_dataset_fill(struct kedge_dataset *train, struct kedge_dataset *test, 
     struct kedge_dataset *sets[] = {train, test};
     const char *name = columns;
     int err = make_reals(train, reterr);
-    err = err ? err : make_reals(test, reterr);
+    if (err) {
+        return err;
+    }
+    err = make_reals(test, reterr);
     if (err) {
         return err;
     }

@@ -33,7 +33,10 @@ int kedge_dataset_load_text(const struct kedge_data_source *source, struct kedge
     uint8_t *file, table[256];
     size_t len;
     int err = make_table(source->x, table, reterr);
-    err = err ? err : kedge_data_file_read(source->path, &file, &len, reterr);
+    if (err) {
+        return err;
+    }
+    err = kedge_data_file_read(source->path, &file, &len, reterr);
     if (err) {
         return err;
     }

@@ -176,8 +176,14 @@ static int add_scales(struct kedge_layout *layout, uint32_t inputs, struct kedge
 {
     const uint64_t dims[] = {KEDGE_SCALES_DIGITS, inputs}, one = 1;
     int err = kedge_layout_add(layout, "standardize.mean", dims, 2, reterr);
-    err = err ? err : kedge_layout_add(layout, "standardize.variance", dims, 2, reterr);
-    return err ? err : kedge_layout_add(layout, "standardize.stage", &one, 1, reterr);
+    if (err) {
+        return err;
+    }
+    err = kedge_layout_add(layout, "standardize.variance", dims, 2, reterr);
+    if (err) {
+        return err;
+    }
+    return kedge_layout_add(layout, "standardize.stage", &one, 1, reterr);
 }
 
 int kedge_model_layout(const struct kedge_model_spec *spec, struct kedge_layout *ret,

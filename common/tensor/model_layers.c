@@ -33,11 +33,17 @@ static int want_dims(const struct kedge_model_shape *in, uint32_t dims, const ch
 static int want_in(const struct kedge_layer *l, uint32_t width, struct kedge_diag *reterr)
 {
     int err = check_range("in", l->in, 1, KEDGE_LAYER_WIDTH_MAX, reterr);
-    err = err ? err : check_range("out", l->out, 1, KEDGE_LAYER_WIDTH_MAX, reterr);
-    if (!err && l->in != width) {
-        err = kedge_diag_set(reterr, KEDGE_E_SHAPE, "\"in\" is %u, but its input has %u", l->in, width);
+    if (err) {
+        return err;
     }
-    return err;
+    err = check_range("out", l->out, 1, KEDGE_LAYER_WIDTH_MAX, reterr);
+    if (err) {
+        return err;
+    }
+    if (l->in != width) {
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "\"in\" is %u, but its input has %u", l->in, width);
+    }
+    return KEDGE_OK;
 }
 
 static int dense_shape(const struct kedge_layer *l, const struct kedge_model_shape *in,
@@ -89,8 +95,14 @@ static int conv2d_shape(const struct kedge_layer *l, const struct kedge_model_sh
                         struct kedge_model_shape *ret, struct kedge_diag *reterr)
 {
     int err = want_dims(in, 3, "an image [channels, height, width]", reterr);
-    err = err ? err : want_in(l, in->dims[0], reterr);
-    return err ? err : window_shape(l, in, l->out, ret, reterr);
+    if (err) {
+        return err;
+    }
+    err = want_in(l, in->dims[0], reterr);
+    if (err) {
+        return err;
+    }
+    return window_shape(l, in, l->out, ret, reterr);
 }
 
 static uint32_t conv2d_tensors(const struct kedge_layer *l, const struct kedge_model_shape *in,
@@ -111,8 +123,14 @@ static int pool_shape(const struct kedge_layer *l, const struct kedge_model_shap
                       struct kedge_model_shape *ret, struct kedge_diag *reterr)
 {
     int err = want_dims(in, 3, "an image [channels, height, width]", reterr);
-    err = err ? err : check_range("padding", l->padding, 0, 0, reterr);
-    return err ? err : window_shape(l, in, in->dims[0], ret, reterr);
+    if (err) {
+        return err;
+    }
+    err = check_range("padding", l->padding, 0, 0, reterr);
+    if (err) {
+        return err;
+    }
+    return window_shape(l, in, in->dims[0], ret, reterr);
 }
 
 static int same_shape(const struct kedge_layer *l, const struct kedge_model_shape *in,

@@ -1,5 +1,9 @@
-/* Groups of sites: from an accepted pretrain update, or a close, to a durable group-assigned statement. Only
- * then is the group in force; until then the site is asked for nothing. */
+/* Groups of sites: from an accepted pretrain update, or a close, to a durable group-assigned statement.
+ * Only then is the group in force; until then the site is asked for nothing, or an update could count for
+ * a group that after a crash the site is not in.
+ *
+ * The steps are work (the host finds the group), append (the statement is stored), none. Each is repeated
+ * after a failure that may pass, with the same group: drawing anew could give a site two groups. */
 #include "coordinator/core/core.h"
 
 void kedgei_assign_start(struct kedge_coord *c, uint32_t job, uint32_t site, enum assign_step step)

@@ -1,6 +1,9 @@
-/* Asynchronous jobs (FedBuff): a round closes with `buffer` updates, and sites that are still at work stay at
- * work. A site is at work on one task of a job at a time, which names the round that it was drawn in; its row
- * is `selected` until its update is in a list, refused, or too old. */
+/* Asynchronous jobs (FedBuff, Nguyen et al. 2022): a round closes with `buffer` updates, and sites that
+ * are still at work stay at work. A site is at work on one task of a job at a time, which names the round
+ * that it was drawn in; its row is `selected` until its update is in a list, refused, or too old.
+ *
+ * A task of an older round needs the model of that round. They are kept in a ring of BASES_KEPT places by
+ * round number, which is enough because a task counts for staleness_max rounds only. */
 #include "coordinator/core/core.h"
 
 uint32_t kedge_coord_draws(uint32_t sites_per_round, uint32_t places, uint32_t count)

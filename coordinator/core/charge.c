@@ -1,5 +1,11 @@
 /* Selection that spares batteries: by weights, with turns that forget nobody; re-derivable by anyone who
- * knows seed, round, candidates and weights. */
+ * knows seed, round, candidates and weights.
+ *
+ * Weights alone would ask a device with a low battery so seldom that its data hardly count. So an eighth
+ * of the places goes round among all candidates by rank and round number, without chance, and only the
+ * rest is drawn. There are three weights, so a draw picks a class by its total weight and then a candidate
+ * within it by position: no sums over all candidates for each draw. All is whole numbers, so that every
+ * machine draws the same. */
 #include <string.h>
 
 #include "common/base/rng.h"

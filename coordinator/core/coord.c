@@ -1,4 +1,13 @@
-/* Memory, dispatch of events, and the pump that turns tables into effects. */
+/* Memory, dispatch of events, and the pump that turns tables into effects.
+ *
+ * The core computes and never waits: one event goes in, effects come out, and time is a number in the
+ * event. So a run can be repeated exactly from its events, which tests and simulations depend on. All
+ * memory is one block that is laid out once; nothing is allocated later, so no event can fail for want of
+ * memory.
+ *
+ * Effects come in an array of fixed size. When more are due than fit, the pump stops and notes where each
+ * job's sweep and offers stand; the host executes what is there and asks for the rest. An event that
+ * changes much, such as a round that opens for thousands of sites, therefore needs no large array. */
 #include "coordinator/core/coord.h"
 
 #include <string.h>

@@ -1,4 +1,9 @@
-/* Life of a job: its states as the host and its watchers see them, and what the operator may do to it. */
+/* Life of a job: its states as the host and its watchers see them, and what the operator may do to it.
+ *
+ * A job's stage is what happens next; the state that is told follows from the stage and from reasons to
+ * halt. Several reasons may hold at once: one is told, by a fixed order with the operator first, and each
+ * goes away by itself. Every told change must be one that the table of transitions allows, so that no
+ * watcher sees a completed job train again. */
 #include <string.h>
 
 #include "coordinator/core/core.h"

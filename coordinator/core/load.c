@@ -1,5 +1,10 @@
-/* Restart: what was durable comes in by LOAD_* events, START derives from it where every job stands. What was
- * not durable never happened; what was durable but not reported is found here. */
+/* Restart: what was durable comes in by LOAD_* events, START derives from it where every job stands. What
+ * was not durable never happened; what was durable but not reported is found here.
+ *
+ * There is one way to begin, after an orderly end and after a crash alike, so it is walked in every test
+ * that restarts and cannot rot. Where it is unknown whether something was stored (job-opened, a
+ * group-assigned), it is asked for again: the host answers a repeated append of the same statement with
+ * its entry. */
 #include <string.h>
 
 #include "coordinator/core/core.h"

@@ -1,6 +1,9 @@
-/* Tenants and sites, and who of them is there. Presence falls from online over offline to gone as a lease and
- * a grace run out; each list is ordered by time because clocks never go back, so its head is all that a timer
- * looks at. */
+/* Tenants and sites, and who of them is there. Presence falls from online over offline to gone as a lease
+ * and a grace run out; each list is ordered by time because clocks never go back, so its head is all that
+ * a timer looks at.
+ *
+ * The grace gives a site that has lost its connection time to come back before it counts as gone. After a
+ * restart all sites count as offline, not gone, and have the time to come back. */
 #include <string.h>
 
 #include "coordinator/core/core.h"

@@ -1,6 +1,9 @@
 /* Polls and tasks. A poll is answered at once when there is a task for its site, else parked; parked polls
  * are in a heap by the time at which they are answered by WAIT. Nothing is remembered of a task that went
- * out: a site that asks again (it crashed) gets it again. */
+ * out: a site that asks again (it crashed) gets it again.
+ *
+ * What a site is to do follows from its row and the job's stage each time it asks. A queue of tasks would
+ * have to be corrected with every refusal, close and move, and would be lost in a crash. */
 #include "coordinator/core/core.h"
 
 struct task {

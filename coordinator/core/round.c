@@ -1,5 +1,14 @@
-/* Life of a round: wish, opening, collecting, computing, closing; then the next one, or the end of the job.
- * kedgei_advance looks only at what is the case, so it may be called as often as one likes. */
+/* Life of a round: waiting, opening, collecting, computing, closing; then the next one, or the end of the
+ * job.
+ *
+ * Opening and closing are statements of the main chain, and each is durable before what follows from it is
+ * visible: no site gets a task of a round whose opening might be lost, and no model is handed out whose
+ * close might be. A round closes with its quorum at least, as soon as nobody is awaited any more, its time
+ * is over or its buffer is full; while an append is under way it does not, for that update may be in the
+ * ledger already.
+ *
+ * kedgei_advance looks only at what is the case and not at what has just happened, so it may be called as
+ * often as one likes, and a restart needs no second way. */
 #include <string.h>
 
 #include "coordinator/core/core.h"

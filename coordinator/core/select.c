@@ -1,5 +1,9 @@
-/* Selection of sites: uniform without replacement, in rounds that make groups tenant by tenant; re-derivable
- * by anyone who knows seed, round and candidates. */
+/* Selection of sites: uniform without replacement, in rounds that make groups tenant by tenant;
+ * re-derivable by anyone who knows seed, round and candidates.
+ *
+ * The draw is the beginning of a Fisher-Yates shuffle over the candidates' ranks. With few places among
+ * many candidates, the array that it shuffles is not made: only places that it has touched are kept, in a
+ * hash table, and the result is the same to the bit. */
 #include <string.h>
 
 #include "common/base/rng.h"

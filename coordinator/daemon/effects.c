@@ -1,5 +1,9 @@
 /* Executes what the core decides. One function per effect; heavy ones hand their work to workers or
- * committers. */
+ * committers and report its end as another event.
+ *
+ * Blobs are made durable before the statement that names them, so an update whose statement is then
+ * refused leaves a file without an entry. It is removed here, unless another submission of the same bytes
+ * is still under way. */
 #include "coordinator/daemon/effects.h"
 
 #include <stdio.h>

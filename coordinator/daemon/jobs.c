@@ -1,5 +1,8 @@
-/* The table of jobs and their records in coordinator.lmdb. What decides a job's models is in the main chain;
- * the record holds only what is not: its token, and whether the operator halted it. */
+/* The table of jobs and their records in coordinator.lmdb. What decides a job's models is in the main
+ * chain; the record holds only what is not: its token, and whether the operator halted it.
+ *
+ * A record is written only over the state that this process wrote last. Another one means that a second
+ * coordinator or an old copy of the store is at work; then this one stops. */
 #include "coordinator/daemon/jobs.h"
 
 #include <inttypes.h>

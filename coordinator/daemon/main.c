@@ -141,28 +141,84 @@ static int load_pruned(struct kedge_host *h, struct kedge_diag *d)
     return err;
 }
 
-static int open_state(struct kedge_host *h, struct kedge_diag *d)
+static int read_config(struct kedge_host *h, struct kedge_diag *d)
 {
     struct kedge_buf text;
-    char path[KEDGE_PATH_MAX];
-    struct kedge_kv_lmdb_options kv = {.create = true, .lock_wait_ms = KEDGE_LOCK_WAIT_MS};
     kedge_buf_init(&text, CONFIG_TEXT_MAX);
     int err = kedge_state_config(h->state, &text, d);
-    err = err ? err : kedge_config_parse(kedge_buf_view(&text), &h->config, d);
+    if (!err) {
+        err = kedge_config_parse(kedge_buf_view(&text), &h->config, d);
+    }
     kedge_buf_deinit(&text);
-    err = err ? err : kedge_torn_check_folder(h->state, d);
-    err = err ? err : kedge_state_path(path, d, h->state, "coordinator.lmdb");
-    err =
-        err ? err : kedge_kv_lmdb_open(path, &kv, &h->kv, d); /* also the lock against a second coordinator */
-    err = err ? err : kedge_in_use_write(h->state, d);
-    err = err ? err : kedge_state_key(h->state, KEDGE_STATE_KEY_TLS, &h->tls_key, d);
-    err = err ? err : kedge_state_key(h->state, KEDGE_STATE_KEY_STATEMENT, &h->statement_key, d);
-    err = err ? err : kedge_state_log_open(h->state, NULL, KEDGE_STATE_TAKE_OVER, &h->main, d);
-    err = err ? err : write_policy(h, d);
-    err = err ? err : kedge_host_authority_load(h, d);
-    err = err ? err : kedge_main_view_new(h->main.ledger, &h->main_view);
-    err = err ? err : load_pruned(h, d);
-    return err ? err : kedge_committer_start(h->main.ledger, NULL, &h->main_committer, d);
+    return err;
+}
+
+static int read_keys(struct kedge_host *h, struct kedge_diag *d)
+{
+    int err = kedge_state_key(h->state, KEDGE_STATE_KEY_TLS, &h->tls_key, d);
+    if (err) {
+        return err;
+    }
+    return kedge_state_key(h->state, KEDGE_STATE_KEY_STATEMENT, &h->statement_key, d);
+}
+
+/* The main chain, and what it says of who decides. */
+static int open_main(struct kedge_host *h, struct kedge_diag *d)
+{
+    int err = kedge_state_log_open(h->state, NULL, KEDGE_STATE_TAKE_OVER, &h->main, d);
+    if (err) {
+        return err;
+    }
+    err = write_policy(h, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_host_authority_load(h, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_main_view_new(h->main.ledger, &h->main_view);
+    if (err) {
+        return err;
+    }
+    err = load_pruned(h, d);
+    if (err) {
+        return err;
+    }
+    return kedge_committer_start(h->main.ledger, NULL, &h->main_committer, d);
+}
+
+/* The lock of coordinator.lmdb comes first: nothing is written before it is certain that no other coordinator
+ * serves this folder. */
+static int open_state(struct kedge_host *h, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_kv_lmdb_options kv = {.create = true, .lock_wait_ms = KEDGE_LOCK_WAIT_MS};
+    int err = read_config(h, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_torn_check_folder(h->state, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_state_path(path, d, h->state, "coordinator.lmdb");
+    if (err) {
+        return err;
+    }
+    err = kedge_kv_lmdb_open(path, &kv, &h->kv, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_in_use_write(h->state, d);
+    if (err) {
+        return err;
+    }
+    err = read_keys(h, d);
+    if (err) {
+        return err;
+    }
+    return open_main(h, d);
 }
 
 static int start_workers(struct kedge_host *h, struct kedge_diag *d)
@@ -210,8 +266,14 @@ static int start_server(struct kedge_host *h, struct kedge_diag *d)
     }
     options.urls[KEDGE_NET_URLS_MAX - 1] = ipc;
     int err = kedge_host_known_open(h, d);
-    err = err ? err : kedge_net_server_open(&options, &h->server, d);
-    for (unsigned i = 0; !err && i < h->config.listen_count; i++) {
+    if (err) {
+        return err;
+    }
+    err = kedge_net_server_open(&options, &h->server, d);
+    if (err) {
+        return err;
+    }
+    for (unsigned i = 0; i < h->config.listen_count; i++) {
         kedge_log(KEDGE_LOG_INFO, "listening", "%s", kedge_net_server_url(h->server, i));
         if (strncmp(h->config.listen[i], "tcp://", 6) == 0) {
             kedge_log(KEDGE_LOG_WARN, "INSECURE",
@@ -219,7 +281,7 @@ static int start_server(struct kedge_host *h, struct kedge_diag *d)
                       h->config.listen[i]);
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* Addresses with the ports that they really have, for those who start us with port 0. */

@@ -1,4 +1,5 @@
-/* Tenants and sites: handles are indices and never move; sites are found by their TLS key. */
+/* Tenants and sites: handles are indices and never move; sites are found by their TLS key, in a hash table
+ * with open addressing whose entries are never removed one by one. */
 #include "coordinator/daemon/members.h"
 
 #include <inttypes.h>

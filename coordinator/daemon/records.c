@@ -1,3 +1,7 @@
+/* The records of coordinator.lmdb. They are the coordinator's own, and are read as strictly as a
+ * stranger's: a record that is damaged must stop the start and be named, since a value that is merely
+ * wrong (a state, a token) would be acted on. Unknown keys are errors too: they come from a newer program,
+ * whose meaning this one would drop when it writes the record again. */
 #include "coordinator/daemon/records.h"
 
 #include <inttypes.h>

@@ -1,3 +1,6 @@
+/* Lowers power limits of the processor and GPUs while a job trains, and puts back what was found. What was
+ * found is on the disk before the first limit is changed: a client that is killed in between puts it back
+ * when it next opens the caps, or a machine would stay slow for a reason that nobody finds. */
 #include "client/energy/host/caps.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+/* NVIDIA's library is opened at run time, because a client must start on machines without it. A function
+ * that this version does not have is a null pointer and reads as "not there". */
 #include "client/energy/host/nvml.h"
 
 #include <dlfcn.h>

@@ -116,14 +116,16 @@ static int find_source(const struct kedge_meters *m, struct source *ret)
 {
     char path[KEDGE_PATH_MAX], text[TEXT_MAX];
     uint64_t type = 0;
-    int err = kedge_sys_path(ret->dir, "%s/sys/bus/event_source/devices/power", m->root);
-    err = err ? err : kedge_sys_path(path, "%s/type", ret->dir);
-    err = err ? err : kedge_sys_number(path, &type);
-    err = err ? err : kedge_sys_path(path, "%s/cpumask", ret->dir);
-    err = err ? err : kedge_sys_text(path, text, sizeof text);
-    err = err ? err : parse_cpus(text, ret->cpus, &ret->cpu_count);
+    if (kedge_sys_path(ret->dir, "%s/sys/bus/event_source/devices/power", m->root)
+        || kedge_sys_path(path, "%s/type", ret->dir) || kedge_sys_number(path, &type) || type > UINT32_MAX) {
+        return KEDGE_E_FORMAT;
+    }
+    if (kedge_sys_path(path, "%s/cpumask", ret->dir) || kedge_sys_text(path, text, sizeof text)
+        || parse_cpus(text, ret->cpus, &ret->cpu_count)) {
+        return KEDGE_E_FORMAT;
+    }
     ret->type = (uint32_t)type;
-    return err || type > UINT32_MAX ? KEDGE_E_FORMAT : KEDGE_OK;
+    return KEDGE_OK;
 }
 
 /* Its number, and joules of one count; an event without a scale or in another unit is nothing that is known.
@@ -132,18 +134,19 @@ static int find_event(const struct source *s, const char *name, uint64_t *ret_co
 {
     char path[KEDGE_PATH_MAX], text[TEXT_MAX];
     double unit = 0;
-    int err = kedge_sys_path(path, "%s/events/%s.unit", s->dir, name);
-    err = err ? err : kedge_sys_text(path, text, sizeof text);
-    err = err ? err : strcmp(text, "Joules") == 0 ? KEDGE_OK : KEDGE_E_FORMAT;
-    err = err ? err : kedge_sys_path(path, "%s/events/%s.scale", s->dir, name);
-    err = err ? err : kedge_sys_text(path, text, sizeof text);
-    err = err ? err : kedge_real_decode(kedge_view_str(text), &unit);
-    err = err ? err : unit > 0 && unit <= 1 ? KEDGE_OK : KEDGE_E_FORMAT;
-    err = err ? err : kedge_sys_path(path, "%s/events/%s", s->dir, name);
-    err = err ? err : kedge_sys_text(path, text, sizeof text);
-    err = err ? err : parse_config(text, ret_config);
+    if (kedge_sys_path(path, "%s/events/%s.unit", s->dir, name) || kedge_sys_text(path, text, sizeof text)
+        || strcmp(text, "Joules") != 0) {
+        return KEDGE_E_FORMAT;
+    }
+    if (kedge_sys_path(path, "%s/events/%s.scale", s->dir, name) || kedge_sys_text(path, text, sizeof text)
+        || kedge_real_decode(kedge_view_str(text), &unit) || !(unit > 0 && unit <= 1)) {
+        return KEDGE_E_FORMAT;
+    }
+    if (kedge_sys_path(path, "%s/events/%s", s->dir, name) || kedge_sys_text(path, text, sizeof text)) {
+        return KEDGE_E_FORMAT;
+    }
     *ret_unit = unit;
-    return err;
+    return parse_config(text, ret_config);
 }
 
 /* Powercap tells this part, and may be read: then nothing is opened here, for both are one counter (trap 8).

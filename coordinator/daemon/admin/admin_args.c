@@ -60,17 +60,24 @@ int kedge_admin_submit_args(const json_t *args, struct kedge_admin_submit *ret, 
 {
     struct kedge_admin_submit a = {.spec = NULL};
     int err = get_text(args, "spec", &a.spec, reterr);
-    err = err ? err : get_text(args, "token", &a.token, reterr);
-    err = err ? err : get_text(args, "initial", &a.initial, reterr);
-    if (!err && (!a.spec || (a.token && (!a.token[0] || strlen(a.token) > KEDGE_ADMIN_TOKEN_MAX)))) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                             "expected \"spec\" (text) and a \"token\" of at most %d characters",
-                             KEDGE_ADMIN_TOKEN_MAX);
+    if (err) {
+        return err;
     }
-    if (!err) {
-        *ret = a;
+    err = get_text(args, "token", &a.token, reterr);
+    if (err) {
+        return err;
     }
-    return err;
+    err = get_text(args, "initial", &a.initial, reterr);
+    if (err) {
+        return err;
+    }
+    if (!a.spec || (a.token && (!a.token[0] || strlen(a.token) > KEDGE_ADMIN_TOKEN_MAX))) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "expected \"spec\" (text) and a \"token\" of at most %d characters",
+                              KEDGE_ADMIN_TOKEN_MAX);
+    }
+    *ret = a;
+    return KEDGE_OK;
 }
 
 int kedge_admin_token_args(const json_t *args, struct kedge_admin_token *ret, struct kedge_diag *reterr)
@@ -78,32 +85,43 @@ int kedge_admin_token_args(const json_t *args, struct kedge_admin_token *ret, st
     struct kedge_admin_token a = {.address = NULL};
     json_int_t ttl = json_integer_value(json_object_get(args, "ttl_s"));
     int err = get_id(args, "tenant", &a.tenant, reterr);
-    err = err ? err : get_id(args, "site", &a.site, reterr);
-    err = err ? err : get_text(args, "address", &a.address, reterr);
-    if (!err && a.address && (!a.address[0] || strlen(a.address) > KEDGE_TOKEN_ADDRESS_MAX)) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"address\": expected 1 to %d characters",
-                             KEDGE_TOKEN_ADDRESS_MAX);
+    if (err) {
+        return err;
     }
-    if (!err && (ttl < 1 || ttl > KEDGE_ADMIN_TTL_MAX_S)) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"ttl_s\": expected 1 to %d seconds",
-                             KEDGE_ADMIN_TTL_MAX_S);
+    err = get_id(args, "site", &a.site, reterr);
+    if (err) {
+        return err;
     }
-    if (!err) {
-        a.ttl_s = (uint32_t)ttl;
-        *ret = a;
+    err = get_text(args, "address", &a.address, reterr);
+    if (err) {
+        return err;
     }
-    return err;
+    if (a.address && (!a.address[0] || strlen(a.address) > KEDGE_TOKEN_ADDRESS_MAX)) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"address\": expected 1 to %d characters",
+                              KEDGE_TOKEN_ADDRESS_MAX);
+    }
+    if (ttl < 1 || ttl > KEDGE_ADMIN_TTL_MAX_S) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"ttl_s\": expected 1 to %d seconds",
+                              KEDGE_ADMIN_TTL_MAX_S);
+    }
+    a.ttl_s = (uint32_t)ttl;
+    *ret = a;
+    return KEDGE_OK;
 }
 
 int kedge_admin_signed_args(const json_t *args, struct kedge_admin_signed *ret, struct kedge_diag *reterr)
 {
     struct kedge_admin_signed a;
     int err = get_id(args, "tenant", &a.tenant, reterr);
-    err = err ? err : kedge_admin_envelope_args(args, &a.envelope, reterr);
-    if (!err) {
-        *ret = a;
+    if (err) {
+        return err;
     }
-    return err;
+    err = kedge_admin_envelope_args(args, &a.envelope, reterr);
+    if (err) {
+        return err;
+    }
+    *ret = a;
+    return KEDGE_OK;
 }
 
 static int root_of_none(void *arg, uint64_t size, struct kedge_hash *ret)
@@ -158,11 +176,15 @@ int kedge_admin_filter_args(const json_t *args, struct kedge_admin_filter *ret, 
 {
     struct kedge_admin_filter a = {.tenant = NULL};
     int err = get_text(args, "tenant", &a.tenant, reterr);
-    err = err ? err : get_text(args, "site", &a.site, reterr);
-    if (!err) {
-        *ret = a;
+    if (err) {
+        return err;
     }
-    return err;
+    err = get_text(args, "site", &a.site, reterr);
+    if (err) {
+        return err;
+    }
+    *ret = a;
+    return KEDGE_OK;
 }
 
 int kedge_admin_reader_args(const json_t *args, struct kedge_admin_reader *ret, struct kedge_diag *reterr)
@@ -222,21 +244,27 @@ int kedge_admin_role_args(const json_t *args, bool grant, struct kedge_admin_rol
     const char *role = json_string_value(json_object_get(args, "role"));
     const char *hex = json_string_value(json_object_get(args, "key"));
     int err = grant ? get_id(args, "name", &a.name, reterr) : get_text(args, "reason", &a.reason, reterr);
-    if (!err && grant && (!role || (strcmp(role, "auditor") != 0 && strcmp(role, "operator") != 0))) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"role\": expected operator or auditor");
+    if (err) {
+        return err;
     }
-    err = err ? err : check_reason(a.reason, reterr);
-    err = err ? err : get_flag(args, "propose", &a.propose, reterr);
-    if (!err
-        && (!hex || kedge_hex_decode(kedge_view_str(hex), a.key.b, KEDGE_KEY_LEN) != KEDGE_OK
-            || !kedge_public_key_is_valid(&a.key))) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"key\": expected a public key, 64 hex digits");
+    if (grant && (!role || (strcmp(role, "auditor") != 0 && strcmp(role, "operator") != 0))) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"role\": expected operator or auditor");
+    }
+    err = check_reason(a.reason, reterr);
+    if (err) {
+        return err;
+    }
+    err = get_flag(args, "propose", &a.propose, reterr);
+    if (err) {
+        return err;
+    }
+    if (!hex || kedge_hex_decode(kedge_view_str(hex), a.key.b, KEDGE_KEY_LEN) != KEDGE_OK
+        || !kedge_public_key_is_valid(&a.key)) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"key\": expected a public key, 64 hex digits");
     }
     a.auditor = grant && role && strcmp(role, "auditor") == 0;
-    if (!err) {
-        *ret = a;
-    }
-    return err;
+    *ret = a;
+    return KEDGE_OK;
 }
 
 int kedge_admin_quorum_args(const json_t *args, struct kedge_admin_quorum *ret, struct kedge_diag *reterr)
@@ -260,12 +288,19 @@ int kedge_admin_rotate_args(const json_t *args, struct kedge_admin_rotate *ret, 
 {
     struct kedge_admin_rotate a = {.reason = NULL};
     int err = get_text(args, "reason", &a.reason, reterr);
-    err = err ? err : check_reason(a.reason, reterr);
-    err = err ? err : get_flag(args, "propose", &a.propose, reterr);
-    if (!err) {
-        *ret = a;
+    if (err) {
+        return err;
     }
-    return err;
+    err = check_reason(a.reason, reterr);
+    if (err) {
+        return err;
+    }
+    err = get_flag(args, "propose", &a.propose, reterr);
+    if (err) {
+        return err;
+    }
+    *ret = a;
+    return KEDGE_OK;
 }
 
 int kedge_admin_envelope_args(const json_t *args, struct kedge_view *ret, struct kedge_diag *reterr)
@@ -301,7 +336,10 @@ int kedge_admin_receipt_args(const json_t *args, struct kedge_admin_receipt *ret
     struct kedge_admin_receipt a = {.key = NULL};
     const json_t *index = json_object_get(args, "index");
     int err = get_id(args, "log", &a.log, reterr);
-    err = err ? err : get_text(args, "key", &a.key, reterr);
+    if (err) {
+        return err;
+    }
+    err = get_text(args, "key", &a.key, reterr);
     if (err) {
         return err;
     }

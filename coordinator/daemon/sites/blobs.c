@@ -47,12 +47,16 @@ static int begin_reply(const struct get_work *w, const struct kedge_msg *msg, si
     uint8_t *frame;
     size_t prefix_len;
     int err = kedge_msg_prefix(msg, prefix, &prefix_len);
-    err = err ? err : kedge_net_reply_begin(w->req, prefix_len + len, &frame);
-    if (!err) {
-        memcpy(frame, prefix, prefix_len);
-        *ret_payload = frame + prefix_len;
+    if (err) {
+        return err;
     }
-    return err;
+    err = kedge_net_reply_begin(w->req, prefix_len + len, &frame);
+    if (err) {
+        return err;
+    }
+    memcpy(frame, prefix, prefix_len);
+    *ret_payload = frame + prefix_len;
+    return KEDGE_OK;
 }
 
 /* A blob, or what it is sent as the difference to. Read and not mapped: where the disk fails, a read is an

@@ -1,3 +1,7 @@
+/* Two tables, of which the network reads one while the loop writes the other anew and then swaps them
+ * under the mutex. So the mutex is held for a look or a swap and never while thousands of keys are
+ * written, and the network thread never sees a half-written table. Writing all anew is simpler than
+ * changing entries of an open-addressed table, and keys change seldom. */
 #include "coordinator/daemon/sites/known.h"
 
 #include <string.h>

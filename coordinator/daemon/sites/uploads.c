@@ -1,3 +1,5 @@
+/* Idle uploads lie in a list by the time since when they are idle, so that the loop looks at its oldest
+ * end alone. */
 #include "coordinator/daemon/sites/uploads.h"
 
 #include "chain/store/blob/blobs.h"

@@ -238,11 +238,20 @@ static int may_get(struct kedge_host *h, const struct kedge_public_key *key, con
     uint64_t index;
     struct kedge_hash named;
     int err = check_joined(h, key, job, d);
-    err = err ? err : find_spec(h, job, &named, d);
-    for (uint32_t g = 0; !err && !kedge_hash_eq(&named, digest) && g < KEDGE_GROUPS_MAX; g++) {
-        err = find_model(h, job, g, &index, &named, d);
+    if (err) {
+        return err;
     }
-    return err ? err : kedge_hash_eq(&named, digest) ? KEDGE_OK : KEDGE_E_NOT_FOUND;
+    err = find_spec(h, job, &named, d);
+    if (err) {
+        return err;
+    }
+    for (uint32_t g = 0; !kedge_hash_eq(&named, digest) && g < KEDGE_GROUPS_MAX; g++) {
+        err = find_model(h, job, g, &index, &named, d);
+        if (err) {
+            return err;
+        }
+    }
+    return kedge_hash_eq(&named, digest) ? KEDGE_OK : KEDGE_E_NOT_FOUND;
 }
 
 void kedge_host_tenant_model_get(struct kedge_host *h, struct kedge_net_request *req,

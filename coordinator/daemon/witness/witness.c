@@ -1,3 +1,13 @@
+/* How the main chain's checkpoints get the cosignatures of a quorum.
+ *
+ * The chain may grow faster than witnesses come by, and a cosignature is for one checkpoint only: if each
+ * witness were shown the newest one, their lines might never meet under one text. So a checkpoint is
+ * proposed and stays the one that all witnesses are shown until the quorum has cosigned it, or until the
+ * slowest witness that counts could have come round twice; only then the newest takes its place.
+ *
+ * What the quorum has cosigned is final. It is durable before it is told, and a final size never becomes
+ * smaller. A witness that shows a checkpoint beyond what is here is no error of its own: this coordinator
+ * is an old copy, or not alone, and it stops before it signs anything more. */
 #include "coordinator/daemon/witness/witness.h"
 
 #include <inttypes.h>
