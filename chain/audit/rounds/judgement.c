@@ -312,6 +312,9 @@ static void merges(struct kedgei_closing *c, struct kedgei_decision *item, struc
         }
         io->index[g] = target_of(c, g);
     }
+    for (uint32_t g = io->count; is_judged(item) && c->step && g < c->step->group_count; g++) {
+        kedgei_replay_add_number(item, g); /* a part that is cut off afterwards is itself */
+    }
     c->asks_cuts = !any && c->last && c->close.spec->options.silhouette < 1;
 }
 

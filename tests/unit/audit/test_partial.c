@@ -53,6 +53,26 @@ START_TEST(test_replica)
 }
 END_TEST
 
+/* Closes of all kinds, of which one tenant's inputs are not here: what they decided is taken as recorded, and
+ * what rests on models alone is made again. */
+static const struct {
+    void (*make)(const char *dir, enum fx_twist twist);
+} grouped[] = {{fx_moving}, {fx_regrouping}, {fx_keeping}, {fx_living}, {fx_joining}, {fx_cutting}};
+
+START_TEST(test_replica_of_groups)
+{
+    make_scratch();
+    grouped[_i].make(at("fx"), FX_NONE);
+    fx_replica(at("fx"), "org-a");
+    struct kedge_audit_report r = audit_as("org-a", true);
+    print_findings(&r);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    ck_assert(has_note(&r, "replay", "decisions"));
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
 /* Not named on the command line, an incomplete copy is no record. */
 START_TEST(test_not_asked_for)
 {
@@ -176,6 +196,7 @@ int main(void)
     TCase *t = tcase_create("partial");
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, test_replica, 0, 2);
+    tcase_add_loop_test(t, test_replica_of_groups, 0, (int)(sizeof grouped / sizeof grouped[0]));
     tcase_add_test(t, test_not_asked_for);
     tcase_add_test(t, test_whole_record);
     tcase_add_test(t, test_without_blobs);
