@@ -51,8 +51,8 @@ static void fold_job_opened(struct kedge_round_fold *io, const struct kedge_st_j
     }
 }
 
-/* Its lists say who is at work; another draw of the same round takes the place of the one before. Whoever was
- * to move by the last close has been told by now: the others of a group that was cut have stayed. */
+/* Its lists say who is at work; another draw of the same round takes the place of the one before. A site that
+ * was to move by the last close has been told by now: the others of a group that was cut have stayed. */
 static void fold_round_opened(struct kedge_round_fold *io, const struct kedge_st_round_opened *o)
 {
     io->round = o->round;
@@ -166,7 +166,7 @@ static int fold_step(struct kedge_round_fold *io, const struct kedge_st_step *st
 {
     bool is_kept = strcmp(step->rule, KEDGE_RULE_KEPT) == 0;
     bool is_new = io->kind == KEDGE_TASK_PRETRAIN && !is_kept;
-    bool goes_on = kedge_job_spec_buffer(io->spec) > 0; /* whoever is in no list */
+    bool goes_on = kedge_job_spec_buffer(io->spec) > 0; /* a site that is in no list */
     if (step->group_count == 0 || !is_group(io, step->group_count - 1)) {
         return KEDGE_E_CORRUPT;
     }

@@ -131,7 +131,7 @@ struct kedgei_protocol {
     struct kedgei_files files;
     struct sim *w;
     struct kedge_digest initial, begin[KEDGE_GROUPS_MAX]; /* begin: of each group, the first is `initial` */
-    struct kedge_round_state at;                          /* behind the last durable close */
+    struct kedge_round_state at;                          /* after the last durable close */
     struct kedgei_work *works;                            /* 2 a site: pre-training, training */
     struct kedgei_variate *variates;
     struct kedgei_left *lefts; /* NULL: updates come whole */

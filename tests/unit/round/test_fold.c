@@ -283,7 +283,7 @@ START_TEST(groups_follow_from_what_was_trained)
 }
 END_TEST
 
-/* FedBuff: whoever stands in no list of the close goes on. */
+/* FedBuff: a site that stands in no list of the close goes on. */
 START_TEST(sites_stay_at_work)
 {
     const struct kedge_input_row rows[] = {{.site = {"0"}, .use = KEDGE_USE_AGGREGATED, .weight = 1, LEAF},
