@@ -46,15 +46,15 @@ static int run(const struct federation *f, uint64_t seed, bool compressed, struc
     struct kedge_learn_spec spec;
     kedge_learn_spec_default(&spec);
     snprintf(spec.images, sizeof spec.images, "%s/../data/%s", KEDGE_BENCH_SCRIPTS, f->set);
-    spec.seed = seed;
+    spec.job.seed = seed;
     spec.partition = f->partition;
     spec.sites = f->sites;
-    spec.rounds = f->rounds;
-    spec.epochs = f->epochs;
-    spec.lr = f->lr;
-    spec.evaluate_every = f->rounds; /* and the last ten */
-    spec.compression = compressed ? KEDGE_COMPACT_TOPK_INT8 : KEDGE_COMPACT_NONE;
-    spec.compression_carry = f->carry;
+    spec.job.rounds = f->rounds;
+    spec.job.local_epochs = f->epochs;
+    spec.job.learning_rate = f->lr;
+    spec.job.evaluate_every = f->rounds; /* and the last ten */
+    spec.job.compression.kind = compressed ? KEDGE_COMPACT_TOPK_INT8 : KEDGE_COMPACT_NONE;
+    spec.job.compression.carry = (uint32_t)((f->carry) * KEDGE_COMPACT_SHARE_ONE);
     *ret = (struct outcome){.rounds = f->rounds};
     return kedge_learn_run(&spec, &host, NULL);
 }

@@ -114,8 +114,8 @@ static int measure(const char *folder, bool whole, double *ret_rate)
     struct kedge_learn_host host = {.threads = whole ? 0 : 1, .on_round = on_round, .arg = &w};
     kedge_learn_spec_default(&spec);
     snprintf(spec.images, sizeof spec.images, "%s", folder);
-    spec.rounds = 2 * ROUNDS; /* stopped before the last ones, which are evaluated */
-    spec.evaluate_every = 2 * ROUNDS;
+    spec.job.rounds = 2 * ROUNDS; /* stopped before the last ones, which are evaluated */
+    spec.job.evaluate_every = 2 * ROUNDS;
     spec.devices[0].joules_per_sample = 1;
     spec.devices[0].joules_per_s = 0;
     int err = kedge_learn_run(&spec, &host, NULL);
@@ -184,15 +184,14 @@ static int plant(enum kedge_learn_shift shift, struct found *ret)
     kedge_learn_spec_default(&spec);
     spec.partition = KEDGE_LEARN_SYNTHETIC;
     spec.sites = 200;
-    spec.sites_per_round = 40;
-    spec.rounds = 40;
-    spec.groups = 5;
-    spec.synthetic_updates = true;
-    spec.strategy = kedge_strategy_find("flexcfl");
-    spec.options = spec.strategy->defaults;
+    spec.job.sites_per_round = 40;
+    spec.job.rounds = 40;
+    spec.job.groups = 5;
+    spec.planted = 5;
+    kedge_learn_spec_set_strategy(&spec, kedge_strategy_find("flexcfl"));
     spec.shift = shift;
-    spec.detector = KEDGE_LEARN_DETECT_UPDATE;
-    int err = kedge_model_mclr(60, 10, &spec.model, NULL);
+    spec.job.shift = KEDGE_SHIFT_TEST_UPDATE;
+    int err = kedge_model_mclr(60, 10, &spec.job.model, NULL);
     ret->count = 0;
     return err ? err : kedge_learn_run(&spec, &host, NULL);
 }
@@ -265,13 +264,12 @@ int kedge_row_learn_newcomers(struct row rows[ROWS_MAX], int *ret_count)
     snprintf(spec.images, sizeof spec.images, "%s", folder);
     spec.partition = KEDGE_LEARN_LETTERS;
     spec.sites = 200;
-    spec.sites_per_round = 20;
-    spec.rounds = 100;
-    spec.evaluate_every = 1;
-    spec.lr = 0.003;
-    spec.groups = 5;
-    spec.strategy = kedge_strategy_find("flexcfl");
-    spec.options = spec.strategy->defaults;
+    spec.job.sites_per_round = 20;
+    spec.job.rounds = 100;
+    spec.job.evaluate_every = 1;
+    spec.job.learning_rate = 0.003;
+    spec.job.groups = 5;
+    kedge_learn_spec_set_strategy(&spec, kedge_strategy_find("flexcfl"));
     char path[] = "/tmp/kedge-late-XXXXXX.csv";
     const int fd = mkstemps(path, (int)strlen(".csv"));
     if (fd < 0) {

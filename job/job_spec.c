@@ -330,7 +330,8 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
     if (flexcfl && !json_object_get(root, "pretrain_sites")) {
         s->pretrain_sites = 20 * s->groups; /* α = 20, FlexCFL's released setting */
     }
-    if (s->quorum > s->sites_min && s->sites_per_round != 0 && s->quorum > s->sites_per_round) {
+    if (s->sites_min > 0 && s->quorum > s->sites_min && s->sites_per_round != 0
+        && s->quorum > s->sites_per_round) {
         return bad(d, "quorum", "at most sites_per_round");
     }
     if ((uint64_t)s->tenant_share_max * s->tenant_count < KEDGE_SHARE_ONE) {
@@ -400,6 +401,7 @@ static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_
             return err;
         }
     }
+    s->sites_min = s->in_world && !json_object_get(root, "sites_min") ? 0 : s->sites_min;
     int err = kedgei_spec_read_data(root, s, d);
     err = err ? err : kedgei_spec_read_batch(root, s, d);
     err = err ? err : kedgei_spec_read_strategy(root, s, d);
@@ -409,6 +411,42 @@ static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_
     err = err ? err : kedgei_spec_check_strategy(s, d);
     err = err ? err : kedgei_spec_check_data(s, d);
     return err ? err : kedgei_spec_check_batch(s, d);
+}
+
+int kedge_job_spec_read_in_world(const json_t *keys, struct kedge_job_spec *ret, struct kedge_diag *reterr)
+{
+    struct kedge_job_spec s = {.in_world = true};
+    int err = check_keys(keys, reterr);
+    err = err ? err : read_rows(keys, &s, reterr);
+    if (err) {
+        return err;
+    }
+    *ret = s;
+    return KEDGE_OK;
+}
+
+int kedge_job_spec_drop_unread(json_t *keys, const json_t *own, struct kedge_diag *reterr)
+{
+    struct kedge_job_spec s = {.in_world = true, .groups = 1, .sites_min = 1};
+    const json_t *grouping = json_object_get(keys, "grouping");
+    int err = grouping ? read_grouping(grouping, &s, reterr) : KEDGE_OK;
+    err = err ? err : kedgei_spec_read_kind(keys, &s, reterr);
+    if (err) {
+        return err;
+    }
+    /* these are read where they are said, if the strategy has a use for them */
+    bool counts = kedgei_spec_lives(&s) || kedge_job_spec_has_model_per_group_at_start(&s)
+                  || (s.strategy->comparison_only && s.grouping == KEDGE_GROUPING_FLEXCFL);
+    s.groups = counts ? 2 : 1;
+    s.compression.kind = KEDGE_COMPACT_INT8;
+    for (size_t i = 0; i < kedge_job_key_count; i++) {
+        const struct kedge_job_key *row = &kedge_job_keys[i];
+        bool all = s.strategy->everybody && strcmp(row->key, "sites_per_round") == 0;
+        if ((all || !kedge_job_key_is_read(&s, row)) && !json_object_get(own, row->key)) {
+            (void)json_object_del(keys, row->key);
+        }
+    }
+    return KEDGE_OK;
 }
 
 int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret, struct kedge_diag *reterr)

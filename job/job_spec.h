@@ -60,6 +60,7 @@ enum kedge_spec_standardize {
 };
 
 struct kedge_job_spec {
+    bool in_world;         /* of a simulation: what its world says by itself may be missing, see below */
     struct kedge_id name;  /* required */
     uint32_t tenant_count; /* required, 1…128, ascending, no duplicates */
     struct kedge_id tenants[KEDGE_SPEC_TENANTS_MAX];
@@ -130,9 +131,23 @@ KEDGE_NODISCARD int kedge_precision_parse(const char *word, enum kedge_precision
  * _TOO_LONG. */
 KEDGE_NODISCARD int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret,
                                          struct kedge_diag *reterr);
+/* The job of a simulation, whose keys are a job's beside its "world". Strategies that are there to be
+ * compared with are taken, too; "control_sites" (all), "root_site" (one more) are the world's to say and stay
+ * empty, as does "sites_min" (0: all) where it is not said. Else as kedge_job_spec_parse. */
+struct json_t;
+KEDGE_NODISCARD int kedge_job_spec_read_in_world(const struct json_t *keys, struct kedge_job_spec *ret,
+                                                 struct kedge_diag *reterr);
+/* Deletes from keys what a simulated job of their strategy, server, rule and batch does not read, but for
+ * what `own` has: settings that several jobs share are each job's own only as far as it has a use for them.
+ * KEDGE_E_FORMAT: one of those four is none. */
+KEDGE_NODISCARD int kedge_job_spec_drop_unread(struct json_t *keys, const struct json_t *own,
+                                               struct kedge_diag *reterr);
 /* Of a text that parses: KEDGE_E_FORMAT names a key that the job does not read, with another value than the
  * usual one. To be asked where a job begins; specs of records are what they are. */
 KEDGE_NODISCARD int kedge_job_spec_check_read(struct kedge_view text, const struct kedge_job_spec *spec,
+                                              struct kedge_diag *reterr);
+/* The same of an object; what is no key of a job is passed over. */
+KEDGE_NODISCARD int kedge_job_spec_check_keys(const struct json_t *keys, const struct kedge_job_spec *spec,
                                               struct kedge_diag *reterr);
 /* The F32 layout of the job's model, of layers or external; the caller deinits it. KEDGE_E_SHAPE,
  * KEDGE_E_TOO_LONG, KEDGE_E_NOMEM. */

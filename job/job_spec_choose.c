@@ -22,7 +22,7 @@ int kedgei_spec_read_choose(const json_t *root, struct kedge_job_spec *s, struct
     if (!v) {
         return KEDGE_OK;
     }
-    if (s->grouping != KEDGE_GROUPING_FLEXCFL || is_oneshot(s)) {
+    if (!kedgei_spec_lives(s)) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,
                               "job spec: \"choose\": strategy \"%s\" leaves no number of groups to choose; "
                               "leave it out",
@@ -71,7 +71,7 @@ uint32_t kedge_job_spec_groups_most(const struct kedge_job_spec *spec)
 
 bool kedgei_spec_lives(const struct kedge_job_spec *s)
 {
-    return s->grouping == KEDGE_GROUPING_FLEXCFL && !is_oneshot(s);
+    return s->strategy->grouping == KEDGE_GROUPING_KIND_FLEXCFL;
 }
 
 bool kedge_job_spec_refreshes(const struct kedge_job_spec *spec, uint32_t round)

@@ -67,7 +67,14 @@ static int read_sites(const json_t *v, struct kedge_job_spec *s, struct kedge_di
             KEDGE_SITES_MAX);
     }
     s->control_sites = (uint32_t)n;
-    uint32_t most = s->control_sites < KEDGE_RULE_VECTORS_MAX ? s->control_sites : KEDGE_RULE_VECTORS_MAX;
+    return KEDGE_OK;
+}
+
+static int check_draw(const struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    uint32_t most = s->control_sites > 0 && s->control_sites < KEDGE_RULE_VECTORS_MAX
+                        ? s->control_sites
+                        : KEDGE_RULE_VECTORS_MAX;
     if (s->sites_per_round < 1 || s->sites_per_round > most) {
         return kedge_diag_set(
             d, KEDGE_E_FORMAT,
@@ -103,5 +110,9 @@ int kedgei_spec_read_control(const json_t *root, struct kedge_job_spec *s, struc
     if (s->tenant_share_max < KEDGE_SHARE_ONE) {
         return refuse(d, "tenant_share_max", "control variates count alike, whatever the weights");
     }
-    return read_sites(v, s, d);
+    if (s->in_world && v) {
+        return refuse(d, "control_sites", "of a world they are all sites; leave it out");
+    }
+    int err = s->in_world ? KEDGE_OK : read_sites(v, s, d);
+    return err ? err : check_draw(s, d);
 }

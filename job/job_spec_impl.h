@@ -30,6 +30,10 @@ KEDGE_NODISCARD int kedgei_spec_read_data(const struct json_t *root, struct kedg
                                           struct kedge_diag *d);
 /* What "standardize": "federated" means together with all other keys. */
 KEDGE_NODISCARD int kedgei_spec_check_data(const struct kedge_job_spec *s, struct kedge_diag *d);
+/* What decides which other keys are read: "strategy" and what goes with it, "server", "rule", and whether
+ * sites choose their batches; once "grouping" is read. */
+KEDGE_NODISCARD int kedgei_spec_read_kind(const struct json_t *root, struct kedge_job_spec *s,
+                                          struct kedge_diag *d);
 /* Keys "strategy", "options", "server", "rule", "rule_fraction", "rule_bound", once "grouping" is read. */
 KEDGE_NODISCARD int kedgei_spec_read_strategy(const struct json_t *root, struct kedge_job_spec *s,
                                               struct kedge_diag *d);

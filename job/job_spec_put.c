@@ -281,7 +281,7 @@ static void put_value(const struct kedge_job_spec *s, const struct kedge_job_key
     }
 }
 
-void kedge_job_spec_put(const struct kedge_job_spec *spec, struct kedge_buf *out)
+void kedge_job_spec_put_keys(const struct kedge_job_spec *spec, struct kedge_buf *out)
 {
     const char *between = "{\n";
     for (size_t i = 0; i < kedge_job_key_count; i++) {
@@ -291,5 +291,10 @@ void kedge_job_spec_put(const struct kedge_job_spec *spec, struct kedge_buf *out
             between = ",\n";
         }
     }
+}
+
+void kedge_job_spec_put(const struct kedge_job_spec *spec, struct kedge_buf *out)
+{
+    kedge_job_spec_put_keys(spec, out);
     kedge_buf_put_str(out, "\n}\n");
 }

@@ -47,7 +47,11 @@ int kedgei_spec_read_root(const json_t *root, struct kedge_job_spec *s, struct k
                                   s->rule->name)
                  : KEDGE_OK;
     }
-    int err = read_site(json_string_value(v), s, d);
+    if (s->in_world && v) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"root_site\": a world has one more site for it; leave it out");
+    }
+    int err = s->in_world ? KEDGE_OK : read_site(json_string_value(v), s, d);
     if (!err && s->grouping != KEDGE_GROUPING_NONE) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,
                               "job spec: \"root_site\": with groups each group's updates begin at a model of "
@@ -61,9 +65,9 @@ int kedgei_spec_read_root(const json_t *root, struct kedge_job_spec *s, struct k
             "the root or not; take another \"rule\"",
             s->strategy->name);
     }
-    err = err ? err : read_least(root, "sites_min", &s->sites_min, d);
+    err = err || s->in_world ? err : read_least(root, "sites_min", &s->sites_min, d);
     err = err ? err : read_least(root, "quorum", &s->quorum, d);
-    if (!err && s->sites_per_round == 1) {
+    if (!err && s->sites_per_round == 1 && !s->in_world) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,
                               "job spec: \"sites_per_round\": expected 2 to %d with \"root_site\", which is "
                               "one of them",

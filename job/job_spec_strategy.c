@@ -40,11 +40,12 @@ const char *kedgei_spec_not_run(const struct kedge_strategy *row)
     return NULL;
 }
 
-static int refuse_strategy(const char *name, const struct kedge_strategy *row, struct kedge_diag *d)
+static int refuse_strategy(const char *name, const struct kedge_strategy *row, bool in_world,
+                           struct kedge_diag *d)
 {
-    char list[400] = "";
+    char list[500] = "";
     for (size_t i = 0; i < kedge_strategy_count(); i++) {
-        if (!kedgei_spec_not_run(kedge_strategy_at(i))) {
+        if (in_world || !kedgei_spec_not_run(kedge_strategy_at(i))) {
             put_word(list, sizeof list, kedge_strategy_at(i)->name);
         }
     }
@@ -63,8 +64,8 @@ static int read_name(const json_t *root, struct kedge_job_spec *s, struct kedge_
     const json_t *v = json_object_get(root, "strategy"), *grouping = json_object_get(root, "grouping");
     const char *name = v ? json_string_value(v) : s->grouping == KEDGE_GROUPING_NONE ? "fedavg" : "flexcfl";
     const struct kedge_strategy *row = name ? kedge_strategy_find(name) : NULL;
-    if (!row || kedgei_spec_not_run(row)) {
-        return refuse_strategy(name ? name : "", row, d);
+    if (!row || (kedgei_spec_not_run(row) && !s->in_world)) {
+        return refuse_strategy(name ? name : "", row, s->in_world, d);
     }
     if (kedge_grouping_pretrains(row->grouping)) {
         if (grouping && s->grouping == KEDGE_GROUPING_NONE) {
@@ -310,6 +311,19 @@ int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag
             s->strategy->name);
     }
     return KEDGE_OK;
+}
+
+int kedgei_spec_read_kind(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    const char *batch = json_string_value(json_object_get(root, "batch"));
+    s->batch_auto = batch && strcmp(batch, "auto") == 0;
+    int err = read_name(root, s, d);
+    if (err) {
+        return err;
+    }
+    s->choose = s->strategy->choose;
+    err = read_server(root, s, d);
+    return err ? err : read_rule_name(root, s, d);
 }
 
 int kedgei_spec_read_strategy(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)

@@ -105,7 +105,7 @@ static bool makes_groups(const struct kedge_job_spec *s)
 
 static bool has_groups(const struct kedge_job_spec *s)
 {
-    return s->groups > 1;
+    return s->groups > 1 && (makes_groups(s) || kedge_job_spec_models(s) > 1);
 }
 
 static bool has_models(const struct kedge_job_spec *s)
@@ -143,9 +143,20 @@ static bool is_compressed(const struct kedge_job_spec *s)
     return s->compression.kind != KEDGE_COMPACT_NONE;
 }
 
-static bool needs_root(const struct kedge_job_spec *s)
+/* Of a world the sites are all there are, and the root is one more. */
+static bool names_root(const struct kedge_job_spec *s)
 {
-    return s->rule->needs_root;
+    return s->rule->needs_root && !s->in_world;
+}
+
+static bool counts_control(const struct kedge_job_spec *s)
+{
+    return kedge_job_spec_has_control(s) && !s->in_world;
+}
+
+static bool says_least(const struct kedge_job_spec *s)
+{
+    return s->sites_min > 0;
 }
 
 /* All other keys are read by every job. */
@@ -177,8 +188,9 @@ static const struct {
     {"rule_fraction", has_fraction},
     {"rule_bound", has_bound},
     {"compression", is_compressed},
-    {"control_sites", kedge_job_spec_has_control},
-    {"root_site", needs_root},
+    {"control_sites", counts_control},
+    {"root_site", names_root},
+    {"sites_min", says_least},
 };
 
 bool kedge_job_key_is_read(const struct kedge_job_spec *spec, const struct kedge_job_key *key)

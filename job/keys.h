@@ -41,6 +41,8 @@ bool kedge_job_key_is_read(const struct kedge_job_spec *spec, const struct kedge
 /* Appends the whole spec as a JSON object of one key a line: every key that the job reads, defaults written
  * out. kedge_job_spec_parse gives the same spec of it. out->err: KEDGE_E_TOO_LONG, KEDGE_E_NOMEM. */
 void kedge_job_spec_put(const struct kedge_job_spec *spec, struct kedge_buf *out);
+/* The same without the end of the object, for what goes on behind it: the spec of a simulation. */
+void kedge_job_spec_put_keys(const struct kedge_job_spec *spec, struct kedge_buf *out);
 /* Appends the JSON Schema (draft 2020-12) of a job spec: what a spec of these keys can be, each by itself.
  * Rules between keys are kedge_job_spec_parse's. */
 void kedge_job_spec_put_schema(struct kedge_buf *out);

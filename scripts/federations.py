@@ -118,4 +118,5 @@ def spec(seed, number, what, path):
                   {"type": "dense", "in": 32, "out": what["classes"]}]
     return {"name": f"federation-{seed}-{number}", "seed": str(1000 * seed + number), "model": {"layers": layers},
             "rounds": what["rounds"], "sites_per_round": what["sites_per_round"], "local_epochs": what["local_epochs"], "batch": 10,
-            "learning_rate": what["learning_rate"], "groups": what["groups"], "world": {"data": found}}
+            "learning_rate": what["learning_rate"], "l2": 0.001, "bound": 2047, "weight_max": 100000, "groups": what["groups"],
+            "world": {"data": found}}

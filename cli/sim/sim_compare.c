@@ -66,7 +66,7 @@ static bool on_round(void *arg, const struct kedge_learn_round *r, bool again)
     if (!again) {
         char text[96];
         snprintf(text, sizeof text, "%s, seed %u of %u: round %u of %u", k->names[k->done % k->variants],
-                 k->done / k->variants + 1, k->seeds, r->round + 1, k->spec.rounds);
+                 k->done / k->variants + 1, k->seeds, r->round + 1, k->spec.job.rounds);
         kedge_cli_progress(k->l->c, "runs", k->done, (uint64_t)k->variants * k->seeds, text);
     }
     return !kedge_cli_interrupted();
@@ -81,7 +81,7 @@ static int folder_of(const struct compare *k, uint32_t v, char out[KEDGE_PATH_MA
     kedge_hash_hex(&digest, hex);
     int n = err ? 0
                 : snprintf(out, KEDGE_PATH_MAX, "%s/runs/%s-s%llu-%.12s", k->l->out, k->names[v],
-                           (unsigned long long)k->spec.seed, hex);
+                           (unsigned long long)k->spec.job.seed, hex);
     if (err || n >= KEDGE_PATH_MAX) {
         return kedge_diag_set(d, err ? err : KEDGE_E_TOO_LONG, "--out: the path is too long");
     }
@@ -96,7 +96,7 @@ static int run_one(struct compare *k, uint32_t v, uint32_t seed, struct kedge_di
     err = err || !k->l->out ? err : folder_of(k, v, out, d);
     err = err ? err : kedge_cli_learn_run(k->l, &k->spec, k->l->out ? out : NULL, true, on_round, k, r, d);
     if (err) {
-        return kedge_diag_wrap(d, err, "%s, seed %llu", k->names[v], (unsigned long long)k->spec.seed);
+        return kedge_diag_wrap(d, err, "%s, seed %llu", k->names[v], (unsigned long long)k->spec.job.seed);
     }
     k->summaries[v * k->seeds + seed] = r->summary;
     k->ran += !r->was_complete;
@@ -168,8 +168,8 @@ static void put_json(const struct compare *k, struct kedge_buf *out)
     kedge_buf_printf(out,
                      "{\"kind\":\"comparison\",\"name\":\"%s\",\"seeds\":%u,\"first_seed\":\"%llu\","
                      "\"rounds\":%u,\"seconds\":%llu,\"variants\":[",
-                     k->spec.name, k->seeds, (unsigned long long)(k->spec.seed - (k->seeds - 1)),
-                     k->spec.rounds, (unsigned long long)(spent / 1000));
+                     k->spec.job.name.s, k->seeds, (unsigned long long)(k->spec.job.seed - (k->seeds - 1)),
+                     k->spec.job.rounds, (unsigned long long)(spent / 1000));
     for (uint32_t v = 0; v < k->variants; v++) {
         kedge_buf_put_str(out, v ? "," : "");
         kedge_learn_put_comparison(&c, v, out);
@@ -195,7 +195,7 @@ static int draw(const struct compare *k, struct kedge_diag *d)
     }
     kedge_buf_init(&script, SCRIPT_MAX);
     if (!err) {
-        kedge_learn_plot_compare(k->spec.name[0] ? k->spec.name : "comparison", curves, k->variants, &script);
+        kedge_learn_plot_compare(k->spec.job.name.s, curves, k->variants, &script);
         err = kedge_cli_learn_draw(k->l, k->l->out, KEDGE_LEARN_PLOT_COMPARE, &script, d);
     }
     kedge_buf_deinit(&script);

@@ -13,7 +13,7 @@ static int read_spec(const struct kedge_cli_learn *l, struct kedge_learn_spec *r
 {
     char images[KEDGE_PATH_MAX];
     int err = kedge_cli_learn_spec(l, NULL, 0, ret, d);
-    if (err || ret->synthetic_updates || ret->partition == KEDGE_LEARN_SYNTHETIC) {
+    if (err || ret->planted > 0 || ret->partition == KEDGE_LEARN_SYNTHETIC) {
         return err;
     }
     err = kedge_learn_find_images(ret, images, d);

@@ -78,7 +78,7 @@ int kedge_cli_learn_spec(const struct kedge_cli_learn *l, const char *variant, u
     if (err) {
         return kedge_diag_wrap(d, err == KEDGE_E_NOT_FOUND ? KEDGE_E_USAGE : err, "%s", l->path);
     }
-    ret->seed += seed;
+    ret->job.seed += seed;
     err = kedge_learn_spec_check(ret, d);
     return err ? kedge_diag_wrap(d, err, "%s%s%s", l->path, variant ? ", " : "", variant ? variant : "")
                : KEDGE_OK;
@@ -159,7 +159,7 @@ static bool on_round(void *arg, const struct kedge_learn_round *r, bool again)
         if (isfinite(v->accuracy)) {
             snprintf(text, sizeof text, "accuracy %s %%", kedge_cli_learn_percent(v->accuracy).s);
         }
-        kedge_cli_progress(v->l->c, "rounds", r->round + 1, v->spec->rounds, text);
+        kedge_cli_progress(v->l->c, "rounds", r->round + 1, v->spec->job.rounds, text);
     }
     return !kedge_cli_interrupted();
 }
@@ -167,12 +167,15 @@ static bool on_round(void *arg, const struct kedge_learn_round *r, bool again)
 /* Where the data say how many sites there are, only their reading tells. */
 static void say_head(const struct kedge_cli_learn *l, const struct kedge_learn_spec *s)
 {
-    char sites[32] = "the data's";
+    char sites[32] = "the data's", each[32] = "all";
+    if (s->job.sites_per_round > 0) {
+        snprintf(each, sizeof each, "%u", s->job.sites_per_round);
+    }
     if (!kedge_learn_spec_is_natural(s)) {
         snprintf(sites, sizeof sites, "%u", s->sites);
     }
-    kedge_cli_say(l->c, "%s: %s, %s sites, %u rounds of %u, seed %llu.\n", s->name[0] ? s->name : "Learning",
-                  s->strategy->title, sites, s->rounds, s->sites_per_round, (unsigned long long)s->seed);
+    kedge_cli_say(l->c, "%s: %s, %s sites, %u rounds of %s, seed %llu.\n", s->job.name.s,
+                  s->job.strategy->title, sites, s->job.rounds, each, (unsigned long long)s->job.seed);
 }
 
 /* About a dozen of the evaluated rounds, the last one among them. */
@@ -245,7 +248,7 @@ static void say_summary(const struct kedge_cli_learn *l, const struct kedge_lear
 static int draw(const struct kedge_cli_learn *l, const struct kedge_learn_spec *spec,
                 const struct kedge_learn_result *r, struct kedge_diag *d)
 {
-    const char *title = spec->name[0] ? spec->name : spec->strategy->name;
+    const char *title = spec->job.name.s;
     struct kedge_buf script;
     kedge_buf_init(&script, SCRIPT_MAX);
     kedge_learn_plot_accuracy(title, r->rounds, r->count, &script);

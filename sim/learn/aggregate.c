@@ -73,7 +73,7 @@ static bool goes_before(const struct kedgei_learn *l, uint32_t a, uint32_t b)
 /* The group's updates that came. A strategy that takes the first one means the first one asked. */
 static void collect(const struct kedgei_learn *l, uint32_t group, struct members *m)
 {
-    bool sorted = l->spec->strategy->weigh != kedge_weigh_first;
+    bool sorted = l->spec->job.strategy->weigh != kedge_weigh_first;
     m->count = 0;
     for (uint32_t i = 0; i < l->items_count; i++) {
         if (l->sites[l->items[i].site].group != group || kedgei_learn_result(l, i)->err) {
@@ -138,19 +138,19 @@ static int weigh(const struct kedgei_learn *l, struct members *m, const float *m
                  const struct kedge_rule **rule, uint64_t *divisor)
 {
     const struct kedge_learn_spec *spec = l->spec;
-    struct kedge_rule_params params = {.fraction = spec->rule_fraction};
+    const struct kedge_rule_params params = spec->job.rule_params;
     bool is_mean = (*rule)->kind == KEDGE_RULE_MEAN;
-    int err = l->spec->strategy->weigh(&spec->options, m->input, m->count, spec->lr, m->weight, divisor);
+    int err = l->spec->job.strategy->weigh(&spec->job.options, m->input, m->count, spec->job.learning_rate,
+                                           m->weight, divisor);
     if (!err && !is_mean) {
         kedge_rule_base(*rule, m->weight, m->count, m->base);
         memcpy(m->weight, m->base, m->count * sizeof *m->weight);
     }
-    if (!err && spec->tenant_share_max < 1) {
-        uint32_t share = (uint32_t)(spec->tenant_share_max * KEDGE_SHARE_ONE);
+    if (!err && spec->job.tenant_share_max < KEDGE_SHARE_ONE) {
         uint64_t other = 1; /* where each has a vote the divisor plays no part */
         bool samples = is_mean || (*rule)->samples;
-        err =
-            kedge_strategy_cap(m->weight, m->tenant, m->count, share ? share : 1, samples ? divisor : &other);
+        err = kedge_strategy_cap(m->weight, m->tenant, m->count, spec->job.tenant_share_max,
+                                 samples ? divisor : &other);
     }
     if (err || is_mean) {
         return err;
@@ -162,7 +162,7 @@ static int weigh(const struct kedgei_learn *l, struct members *m, const float *m
                                        .count = m->count,
                                        .weight = m->base,
                                        .divisor = *divisor,
-                                       .scale_bits = KEDGEI_LEARN_SCALE_BITS,
+                                       .scale_bits = l->spec->job.scale,
                                        .norm_sq = m->norm_sq,
                                        .gram = m->gram,
                                        .maxima = m->maxima};
@@ -173,7 +173,7 @@ static int weigh(const struct kedgei_learn *l, struct members *m, const float *m
 static int aggregate(struct kedgei_learn *l, struct members *m, const float *model)
 {
     const struct kedge_rule *rule = l->rule;
-    struct kedge_rule_params params = {.fraction = l->spec->rule_fraction};
+    const struct kedge_rule_params params = l->spec->job.rule_params;
     uint64_t divisor = 1, sum;
     int32_t limit = 0;
     bool any = false;
@@ -183,7 +183,7 @@ static int aggregate(struct kedgei_learn *l, struct members *m, const float *mod
     }
     if (rule->kind == KEDGE_RULE_COORDINATE) {
         return kedge_rule_tile(rule, &params, model, m->vector, m->weight, m->count, 0, l->d,
-                               KEDGEI_LEARN_SCALE_BITS, l->next);
+                               l->spec->job.scale, l->next);
     }
     for (uint32_t k = 0; k < m->count; k++) {
         m->source[k] = (struct kedge_mean_source){.values = m->vector[k], .weight = m->weight[k]};
@@ -193,11 +193,10 @@ static int aggregate(struct kedgei_learn *l, struct members *m, const float *mod
         memcpy(l->next, model, l->d * sizeof *model);
         return KEDGE_OK;
     }
-    err = kedge_scale_limit(KEDGEI_LEARN_BOUND, KEDGEI_LEARN_SCALE_BITS, &limit);
+    err = kedge_scale_limit(l->spec->job.bound, l->spec->job.scale, &limit);
     err = err ? err : kedge_mean_weight_sum(m->source, m->count, limit, &sum);
     return err ? err
-               : kedge_mean_tile(model, m->source, m->count, 0, l->d, KEDGEI_LEARN_SCALE_BITS, divisor,
-                                 l->next);
+               : kedge_mean_tile(model, m->source, m->count, 0, l->d, l->spec->job.scale, divisor, l->next);
 }
 
 /* SCAFFOLD: the server's control and those of the sites that took part. */
@@ -208,11 +207,11 @@ static int move_controls(struct kedgei_learn *l, struct members *m)
         const int32_t *change = kedgei_learn_vector(l, m->item[k], 1);
         float *own = l->sites[l->items[m->item[k]].site].own;
         for (uint64_t i = 0; i < l->d; i++) {
-            own[i] += (float)change[i] * (1.0f / (1 << KEDGEI_LEARN_SCALE_BITS));
+            own[i] += (float)change[i] * (1.0f / (float)(UINT32_C(1) << l->spec->job.scale));
         }
         m->vector[k] = change;
     }
-    return kedge_server_control_tile(control, m->vector, m->count, l->n, KEDGEI_LEARN_SCALE_BITS, 0, l->d,
+    return kedge_server_control_tile(control, m->vector, m->count, l->n, l->spec->job.scale, 0, l->d,
                                      control);
 }
 
@@ -220,20 +219,20 @@ static int step_group(struct kedgei_learn *l, uint32_t group, struct members *m)
 {
     const struct kedge_learn_spec *spec = l->spec;
     float *model = kedgei_learn_model(l, group), *states[KEDGE_SERVER_STATES_MAX] = {0};
-    for (size_t k = 0; k < kedge_server_states(spec->strategy->server); k++) {
+    for (size_t k = 0; k < kedge_server_states(spec->job.server); k++) {
         states[k] = l->states[k] + (size_t)group * l->d;
     }
     int err = aggregate(l, m, model);
     /* this loop counts rounds from 0, jobs count theirs of training from 1 */
-    const struct kedge_strategy_options now = kedge_server_options(&spec->options, l->line.round + 1);
-    err = err ? err : kedge_server_step(spec->strategy->server, &now, model, l->next, states, l->d, model);
-    return err || !spec->strategy->local->variate ? err : move_controls(l, m);
+    const struct kedge_strategy_options now = kedge_server_options(&spec->job.options, l->line.round + 1);
+    err = err ? err : kedge_server_step(spec->job.server, &now, model, l->next, states, l->d, model);
+    return err || !spec->job.strategy->local->variate ? err : move_controls(l, m);
 }
 
 /* What a site keeps for itself of its training: Ditto's and a lone site's model, FeSEM's last one. */
 int kedgei_learn_keep_own(struct kedgei_learn *l, uint32_t item)
 {
-    const struct kedge_strategy *s = l->spec->strategy;
+    const struct kedge_strategy *s = l->spec->job.strategy;
     bool last = s->grouping == KEDGE_GROUPING_KIND_NEAREST;
     bool personal = s->local->has_own_model;
     if (!last && !personal) {
@@ -251,7 +250,7 @@ int kedgei_learn_keep_own(struct kedgei_learn *l, uint32_t item)
     }
     const int32_t *q = kedgei_learn_vector(l, item, 0);
     for (uint64_t i = 0; i < l->d; i++) {
-        own[i] = l->items[item].base[i] + (float)q[i] * (1.0f / (1 << KEDGEI_LEARN_SCALE_BITS));
+        own[i] = l->items[item].base[i] + (float)q[i] * (1.0f / (float)(UINT32_C(1) << l->spec->job.scale));
     }
     return KEDGE_OK;
 }
@@ -282,9 +281,9 @@ static int mix(struct kedgei_learn *l)
     if (!any) {
         return KEDGE_OK;
     }
-    if (l->spec->mixing > 0) {
+    if (l->spec->job.mixing > 0) {
         struct kedge_mixing mixing;
-        int err = kedge_mixing_init(&mixing, norms, l->trained, l->groups, l->spec->mixing);
+        int err = kedge_mixing_init(&mixing, norms, l->trained, l->groups, l->spec->job.mixing);
         if (err) {
             return err;
         }
@@ -309,8 +308,8 @@ int kedgei_learn_met(struct kedgei_learn *l, float *ret)
 /* The edges meet: their models become one. */
 static int meet(struct kedgei_learn *l, uint32_t round)
 {
-    if (l->spec->strategy->grouping != KEDGE_GROUPING_KIND_EDGE
-        || (round + 1) % (uint32_t)l->spec->options.edge_rounds != 0) {
+    if (l->spec->job.strategy->grouping != KEDGE_GROUPING_KIND_EDGE
+        || (round + 1) % (uint32_t)l->spec->job.options.edge_rounds != 0) {
         return KEDGE_OK;
     }
     int err = kedgei_learn_met(l, l->next);
@@ -328,7 +327,7 @@ static int step_groups(struct kedgei_learn *l, struct members *m, uint32_t round
         collect(l, j, m);
         l->trained[j] = m->count > 0;
         err = m->count > 0 ? step_group(l, j, m) : KEDGE_OK;
-        if (!err && l->spec->strategy->grouping == KEDGE_GROUPING_KIND_SPLIT && m->count > 2) {
+        if (!err && l->spec->job.strategy->grouping == KEDGE_GROUPING_KIND_SPLIT && m->count > 2) {
             err = kedgei_learn_split(l, round, j, m->item, m->count);
         }
     }
@@ -346,7 +345,7 @@ int kedgei_learn_aggregate(struct kedgei_learn *l, uint32_t round)
     for (uint32_t i = 0; i < l->items_count && !err; i++) {
         err = kedgei_learn_result(l, i)->err ? KEDGE_OK : kedgei_learn_keep_own(l, i);
     }
-    if (!l->spec->strategy->local->sends_nothing) {
+    if (!l->spec->job.strategy->local->sends_nothing) {
         err = err ? err : step_groups(l, &m, round);
         err = err ? err : meet(l, round);
         err = err ? err : mix(l);

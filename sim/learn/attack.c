@@ -41,7 +41,7 @@ void kedgei_learn_poison(const struct kedgei_learn *l, uint32_t row, float *x, i
 static int count_hits(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t site, void *out)
 {
     const struct kedgei_learn_site *s = &l->sites[site];
-    uint32_t *hits = out, classes = kedge_model_outputs(&l->spec->model);
+    uint32_t *hits = out, classes = kedge_model_outputs(&l->spec->job.model);
     hits[0] = hits[1] = 0;
     if (s->attacker || s->group == KEDGE_GROUP_NONE) {
         return KEDGE_OK;
@@ -117,9 +117,9 @@ static bool learn_honest(const struct kedgei_learn *l, uint32_t group, struct ho
     return count > 0;
 }
 
-static int32_t clip(double v)
+static int32_t clip(const struct kedge_learn_spec *spec, double v)
 {
-    const double limit = (double)KEDGEI_LEARN_BOUND * (1 << KEDGEI_LEARN_SCALE_BITS);
+    const double limit = spec->job.bound * (double)(UINT32_C(1) << spec->job.scale);
     v = v > limit ? limit : v < -limit ? -limit : v;
     return (int32_t)(v < 0 ? v - 0.5 : v + 0.5);
 }
@@ -130,13 +130,13 @@ static int32_t bad_value(const struct kedge_learn_spec *spec, int32_t q, double 
     switch (spec->attack) {
     case KEDGE_LEARN_ATTACK_SIGN_FLIP:
     case KEDGE_LEARN_ATTACK_SYBIL: /* once in the group that they want */
-        return clip(-(double)q * spec->attack_scale);
+        return clip(spec, -(double)q * spec->attack_scale);
     case KEDGE_LEARN_ATTACK_SCALE:
-        return clip((double)q * spec->attack_scale);
+        return clip(spec, (double)q * spec->attack_scale);
     case KEDGE_LEARN_ATTACK_ALIE: /* Baruch et al. 2019: within the spread of the honest */
-        return clip(mean - spec->attack_scale * deviation);
+        return clip(spec, mean - spec->attack_scale * deviation);
     case KEDGE_LEARN_ATTACK_INNER_PRODUCT: /* Xie et al. 2020 */
-        return clip(-spec->attack_scale * mean);
+        return clip(spec, -spec->attack_scale * mean);
     case KEDGE_LEARN_ATTACK_NONE:
     case KEDGE_LEARN_ATTACK_LABEL_FLIP:
     case KEDGE_LEARN_ATTACK_BACKDOOR:

@@ -117,7 +117,7 @@ int kedgei_learn_clients_load(struct kedgei_learn_pool *pool, const struct kedge
     if (err) {
         return err;
     }
-    err = kedge_clients_deal(c, 0, spec->seed, &partition, reterr);
+    err = kedge_clients_deal(c, 0, spec->job.seed, &partition, reterr);
     if (err) {
         return err;
     }
@@ -145,7 +145,7 @@ int kedgei_learn_steps_init(struct kedgei_learn *l)
         return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u steps", count);
     }
     for (uint32_t k = 0; k < count; k++) {
-        int err = kedge_clients_deal(&l->pool.clients, k + 1, l->spec->seed, &l->steps[k], l->reterr);
+        int err = kedge_clients_deal(&l->pool.clients, k + 1, l->spec->job.seed, &l->steps[k], l->reterr);
         if (err) {
             return err;
         }

@@ -1,22 +1,13 @@
 /* What sites send of their updates when these are compressed, and what they keep of it for the next ones. */
-#include <math.h>
 #include <string.h>
 
 #include "aggregation/quantise.h"
 #include "common/base/mem.h"
 #include "sim/learn/engine.h"
 
-static struct kedge_compact compact_of(const struct kedge_learn_spec *spec)
-{
-    return (struct kedge_compact){spec->compression,
-                                  (uint32_t)lround(spec->compression_share * KEDGE_COMPACT_SHARE_ONE),
-                                  (uint32_t)lround(spec->compression_carry * KEDGE_COMPACT_SHARE_ONE)};
-}
-
 uint64_t kedgei_learn_update_bytes(const struct kedgei_learn *l)
 {
-    const struct kedge_compact c = compact_of(l->spec);
-    return kedge_compact_len_most(&c, l->d);
+    return kedge_compact_len_most(&l->spec->job.compression, l->d);
 }
 
 static int site_memory(struct kedgei_learn *l, struct kedgei_learn_site *s)
@@ -62,18 +53,18 @@ static int send(struct kedgei_learn *l, const struct kedge_compact *c, int32_t l
 
 int kedgei_learn_compress(struct kedgei_learn *l)
 {
-    const struct kedge_compact c = compact_of(l->spec);
+    const struct kedge_compact *c = &l->spec->job.compression;
     int32_t limit = 0;
-    if (c.kind == KEDGE_COMPACT_NONE) {
+    if (c->kind == KEDGE_COMPACT_NONE) {
         return KEDGE_OK;
     }
-    int err = kedge_scale_limit(KEDGEI_LEARN_BOUND, KEDGEI_LEARN_SCALE_BITS, &limit);
+    int err = kedge_scale_limit(l->spec->job.bound, l->spec->job.scale, &limit);
     for (uint32_t i = 0; i < l->items_count && !err; i++) {
         uint64_t len = 0;
         if (kedgei_learn_result(l, i)->err) {
             continue; /* no update: what is left stays left */
         }
-        err = send(l, &c, limit, i, &len);
+        err = send(l, c, limit, i, &len);
         if (l->items[i].site != l->n) { /* the root's bytes are not counted */
             l->line.bytes_up = l->line.bytes_up - l->d * 4 + len;
         }

@@ -17,8 +17,6 @@
 #include "strategy/server.h"
 
 enum {
-    KEDGEI_LEARN_SCALE_BITS = 20, /* updates in units of 2^-20 … */
-    KEDGEI_LEARN_BOUND = 2047,    /* … up to 2047: just below 2^31 */
     KEDGEI_LEARN_CLASSES_MAX = 1024,
     KEDGEI_LEARN_CHUNK = 256, /* samples of an evaluation in one pass */
     KEDGEI_LEARN_THREADS_MAX = 64,

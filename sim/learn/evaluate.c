@@ -28,7 +28,7 @@ struct pass {
 
 static void flush(struct pass *p)
 {
-    uint32_t classes = kedge_model_outputs(&p->l->spec->model);
+    uint32_t classes = kedge_model_outputs(&p->l->spec->job.model);
     if (p->held == 0) {
         return;
     }
@@ -171,7 +171,7 @@ static double compare_newcomers(const struct kedgei_learn *l, uint32_t count, ui
 static uint32_t plan_groups(struct kedgei_learn *l)
 {
     uint32_t count = 0;
-    bool grouped = l->spec->strategy->grouping != KEDGE_GROUPING_KIND_NONE;
+    bool grouped = l->spec->job.strategy->grouping != KEDGE_GROUPING_KIND_NONE;
     for (uint32_t i = 0; i < l->n; i++) {
         uint32_t group = grouped ? l->sites[i].group : 0;
         if (group != KEDGE_GROUP_NONE && l->sites[i].test_count > 0 && !l->sites[i].attacker) {
@@ -196,7 +196,7 @@ static uint32_t plan_one(struct kedgei_learn *l, const float *model, bool own)
 /* Without training: how near the models are to what the sites look for. */
 static void evaluate_planted(struct kedgei_learn *l)
 {
-    bool grouped = l->spec->strategy->grouping != KEDGE_GROUPING_KIND_NONE;
+    bool grouped = l->spec->job.strategy->grouping != KEDGE_GROUPING_KIND_NONE;
     double near[KEDGE_LEARN_GROUPS_MAX][KEDGE_LEARN_GROUPS_MAX], mean = 0, worst = 0;
     uint32_t count = 0;
     for (uint32_t j = 0; j < KEDGE_LEARN_GROUPS_MAX; j++) {
@@ -226,22 +226,23 @@ static void evaluate_planted(struct kedgei_learn *l)
 
 int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
 {
-    const struct kedge_strategy *strategy = l->spec->strategy;
+    const struct kedge_strategy *strategy = l->spec->job.strategy;
     struct kedge_learn_round *line = &l->line;
     bool grouped = strategy->grouping != KEDGE_GROUPING_KIND_NONE;
     double mean, worst;
     line->accuracy = line->accuracy_sites = line->accuracy_worst = (double)NAN;
     line->accuracy_auxiliary = line->accuracy_personal = line->backdoor = (double)NAN;
     line->newcomers = line->accuracy_personal_worst = (double)NAN;
-    uint32_t last = l->spec->rounds - 1;
+    uint32_t last = l->spec->job.rounds - 1;
     kedgei_learn_view_forget(l);
     if (round < kedgei_learn_first_rounds(l) && round != last) {
         return KEDGE_OK; /* partial: sites without a group */
     }
-    if (round % l->spec->evaluate_every != 0 && round + 10 < l->spec->rounds) {
+    const uint32_t every = l->spec->job.evaluate_every;
+    if (every == 0 || (round % every != 0 && round + 10 < l->spec->job.rounds)) {
         return KEDGE_OK;
     }
-    if (l->spec->synthetic_updates) {
+    if (l->spec->planted) {
         evaluate_planted(l);
         return KEDGE_OK;
     }

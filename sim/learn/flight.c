@@ -24,7 +24,7 @@ static void begin(struct kedgei_learn *l, uint32_t i, uint32_t round, double now
 {
     struct kedgei_learn_flight *f = &l->flight[i];
     struct kedge_rng rng;
-    kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_SELECT, l->started, 1);
+    kedge_rng_init(&rng, l->spec->job.seed, KEDGE_RNG_SELECT, l->started, 1);
     f->busy = 0;
     uint32_t site = (uint32_t)kedge_rng_below(&rng, l->n);
     for (uint32_t k = 0; k < l->n && (is_at_work(l, site) || !kedgei_learn_is_there(l, site)); k++) {
@@ -47,11 +47,11 @@ static void begin(struct kedgei_learn *l, uint32_t i, uint32_t round, double now
 
 int kedgei_learn_flight_init(struct kedgei_learn *l)
 {
-    if (!l->spec->strategy->asynchronous) {
+    if (!l->spec->job.strategy->asynchronous) {
         return KEDGE_OK;
     }
-    uint32_t buffer = (uint32_t)l->spec->options.buffer;
-    l->flight_count = l->spec->sites_per_round;
+    uint32_t buffer = (uint32_t)l->spec->job.options.buffer;
+    l->flight_count = kedge_learn_spec_each_round(l->spec, l->n);
     l->flight = kedge_mem_new(l->flight_count, sizeof *l->flight);
     l->bases = kedge_mem_new((size_t)l->flight_count + buffer, l->d * sizeof *l->bases);
     if (!l->flight || !l->bases) {
@@ -77,7 +77,7 @@ static uint32_t find_first(const struct kedgei_learn *l)
 
 int kedgei_learn_fly(struct kedgei_learn *l, uint32_t round)
 {
-    uint32_t buffer = (uint32_t)l->spec->options.buffer, tries = 0;
+    uint32_t buffer = (uint32_t)l->spec->job.options.buffer, tries = 0;
     int err = kedgei_learn_items_reserve(l, buffer);
     l->items_count = 0;
     for (uint32_t i = 0; i < l->flight_count && l->started < l->flight_count && !err; i++) {
@@ -103,7 +103,7 @@ int kedgei_learn_fly(struct kedgei_learn *l, uint32_t round)
                 (struct kedgei_learn_item){.site = f.site,
                                            .base = base,
                                            .stream = f.stream,
-                                           .loss_wanted = l->spec->strategy->needs_loss,
+                                           .loss_wanted = l->spec->job.strategy->needs_loss,
                                            .staleness = round - f.round};
             kedgei_learn_tell_bytes(l, 0, 1);
         }

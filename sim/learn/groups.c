@@ -49,7 +49,7 @@ static int keep_pretraining(struct kedgei_learn *l, uint32_t site, const int32_t
 
 static bool wants_updates(const struct kedgei_learn *l)
 {
-    return l->spec->detector == KEDGE_LEARN_DETECT_UPDATE || l->keeps_updates;
+    return l->spec->job.shift == KEDGE_SHIFT_TEST_UPDATE || l->keeps_updates;
 }
 
 /* ---- directions ---- */
@@ -66,7 +66,7 @@ static int start_model(struct kedgei_learn *l, uint32_t group, const struct kedg
         }
     }
     err = err ? err
-              : kedge_mean_tile(l->w0, sources, count, 0, l->d, KEDGEI_LEARN_SCALE_BITS, count,
+              : kedge_mean_tile(l->w0, sources, count, 0, l->d, l->spec->job.scale, count,
                                 kedgei_learn_model(l, group));
     kedge_mem_free(sources);
     return err;
@@ -98,7 +98,7 @@ static int pretrain_sample(struct kedgei_learn *l, uint32_t round, uint32_t coun
     }
     l->items_count = 0;
     if (!err) {
-        kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN,
+        kedge_rng_init(&rng, l->spec->job.seed, KEDGE_RNG_LEARN,
                        kedgei_learn_stream(KEDGEI_LEARN_STREAM_COLD, round), 0);
         kedge_rng_sample(&rng, ids, l->n, count);
         qsort(ids, count, sizeof *ids, compare_ids);
@@ -113,7 +113,7 @@ static int pretrain_sample(struct kedgei_learn *l, uint32_t round, uint32_t coun
 /* From the updates that came to directions, models and members. */
 static int cold_start(struct kedgei_learn *l, uint32_t round, struct kedgei_learn_signs *signs)
 {
-    bool centres = l->spec->strategy->grouping == KEDGE_GROUPING_KIND_CENTRES;
+    bool centres = l->spec->job.strategy->grouping == KEDGE_GROUPING_KIND_CENTRES;
     for (uint32_t i = 0; i < l->items_count; i++) {
         if (!kedgei_learn_result(l, i)->err) {
             kedgei_learn_signs_add(l, signs, l->items[i].site, kedgei_learn_vector(l, i, 0));
@@ -147,8 +147,8 @@ static int cold_start(struct kedgei_learn *l, uint32_t round, struct kedgei_lear
 
 static int flexcfl_start(struct kedgei_learn *l, uint32_t round)
 {
-    bool centres = l->spec->strategy->grouping == KEDGE_GROUPING_KIND_CENTRES;
-    uint32_t wanted = centres ? l->spec->groups : kedge_learn_pretrain_sites(l->spec);
+    bool centres = l->spec->job.strategy->grouping == KEDGE_GROUPING_KIND_CENTRES;
+    uint32_t wanted = centres ? l->spec->job.groups : l->spec->job.pretrain_sites;
     uint32_t count = wanted > 0 && wanted < l->n ? wanted : l->n;
     struct kedgei_learn_signs signs = {0};
     count = count < KEDGE_GRAM_VECTORS_MAX ? count : KEDGE_GRAM_VECTORS_MAX;
@@ -170,10 +170,10 @@ uint32_t kedgei_learn_find_group(const struct kedgei_learn *l, uint32_t site, co
 {
     const int32_t *directions[KEDGE_LEARN_GROUPS_MAX];
     uint32_t group;
-    if (l->spec->strategy->grouping == KEDGE_GROUPING_KIND_RANDOM) {
+    if (l->spec->job.strategy->grouping == KEDGE_GROUPING_KIND_RANDOM) {
         struct kedge_rng rng;
-        kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_JOIN, 0),
-                       site);
+        kedge_rng_init(&rng, l->spec->job.seed, KEDGE_RNG_LEARN,
+                       kedgei_learn_stream(KEDGEI_LEARN_STREAM_JOIN, 0), site);
         return (uint32_t)kedge_rng_below(&rng, l->groups);
     }
     for (uint32_t j = 0; j < l->groups; j++) {
@@ -283,22 +283,19 @@ static int go_nearest(struct kedgei_learn *l)
 int kedgei_learn_groups_init(struct kedgei_learn *l)
 {
     const struct kedge_learn_spec *spec = l->spec;
-    enum kedge_grouping_kind kind = spec->strategy->grouping;
-    const struct kedge_strategy_options *o = &spec->options;
+    enum kedge_grouping_kind kind = spec->job.strategy->grouping;
     l->keeps_updates =
-        kind == KEDGE_GROUPING_KIND_FLEXCFL && (o->regroup > 0 || o->refresh > 0 || spec->regroup_every > 0);
+        kind == KEDGE_GROUPING_KIND_FLEXCFL && (spec->job.options.refresh > 0 || spec->job.regroup_every > 0);
     if (kind == KEDGE_GROUPING_KIND_ONESHOT) { /* the last layer's kernel and biases */
-        const struct kedge_layer *last = &spec->model.layers[spec->model.count - 1];
+        const struct kedge_layer *last = &spec->job.model.layers[spec->job.model.count - 1];
         l->sign_first = l->d - ((uint64_t)last->in + 1) * last->out;
     }
-    size_t least, most;
-    kedgei_learn_group_bounds(spec, &least, &most);
+    const uint32_t most = kedge_job_spec_groups_most(&spec->job);
     l->slots = kind == KEDGE_GROUPING_KIND_NONE   ? 1
-               : kind == KEDGE_GROUPING_KIND_EDGE ? spec->tenants
-               : kind == KEDGE_GROUPING_KIND_SPLIT || kind == KEDGE_GROUPING_KIND_ONESHOT
-                       || spec->through == KEDGE_LEARN_THROUGH_PROTOCOL
+               : kind == KEDGE_GROUPING_KIND_EDGE ? spec->job.groups
+               : kind == KEDGE_GROUPING_KIND_SPLIT || spec->through == KEDGE_LEARN_THROUGH_PROTOCOL
                    ? KEDGE_LEARN_GROUPS_MAX
-                   : (uint32_t)most;
+                   : most;
     l->models = kedge_mem_new((size_t)l->slots * l->d, sizeof *l->models);
     l->w0 = kedge_mem_new(l->d, sizeof *l->w0);
     l->aux = kedge_mem_new(l->d, sizeof *l->aux);
@@ -306,25 +303,26 @@ int kedgei_learn_groups_init(struct kedgei_learn *l)
     l->directions_count = is_flexcfl(kind) ? l->slots * l->d : 0;
     l->directions = kedge_mem_new(l->directions_count + 1, sizeof *l->directions);
     bool has_states = true;
-    for (size_t k = 0; k < kedge_server_states(spec->strategy->server); k++) {
+    for (size_t k = 0; k < kedge_server_states(spec->job.server); k++) {
         l->states[k] = kedge_mem_new((size_t)l->slots * l->d, sizeof(float));
         has_states = has_states && l->states[k];
     }
     if (!l->models || !l->w0 || !l->aux || !l->next || !l->directions || !has_states) {
         return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u models", l->slots);
     }
-    kedge_model_init(&spec->model, spec->seed, l->w0);
+    kedge_model_init(&spec->job.model, spec->job.seed, l->w0);
     memcpy(l->aux, l->w0, l->d * sizeof *l->aux);
     l->groups = is_flexcfl(kind) ? 0 : kind == KEDGE_GROUPING_KIND_SPLIT ? 1 : l->slots;
     bool several = kind == KEDGE_GROUPING_KIND_CHOICE || kind == KEDGE_GROUPING_KIND_NEAREST;
     for (uint32_t j = 0; j < l->slots; j++) { /* independent beginnings where models are chosen by sites */
-        kedge_model_init(&spec->model, several ? spec->seed + j * UINT64_C(0x9e3779b97f4a7c15) : spec->seed,
+        kedge_model_init(&spec->job.model,
+                         several ? spec->job.seed + j * UINT64_C(0x9e3779b97f4a7c15) : spec->job.seed,
                          kedgei_learn_model(l, j));
     }
     for (uint32_t i = 0; i < l->n; i++) {
         bool fixed = kind == KEDGE_GROUPING_KIND_NONE || kind == KEDGE_GROUPING_KIND_SPLIT;
         l->sites[i].group = fixed                              ? 0
-                            : kind == KEDGE_GROUPING_KIND_EDGE ? l->sites[i].tenant
+                            : kind == KEDGE_GROUPING_KIND_EDGE ? kedge_job_spec_edge(l->sites[i].tenant)
                                                                : KEDGE_GROUP_NONE;
     }
     return KEDGE_OK;
@@ -332,12 +330,12 @@ int kedgei_learn_groups_init(struct kedgei_learn *l)
 
 int kedgei_learn_groups_start(struct kedgei_learn *l)
 {
-    return is_flexcfl(l->spec->strategy->grouping) && !l->cold_started ? flexcfl_start(l, 0) : KEDGE_OK;
+    return is_flexcfl(l->spec->job.strategy->grouping) && !l->cold_started ? flexcfl_start(l, 0) : KEDGE_OK;
 }
 
 int kedgei_learn_groups_before(struct kedgei_learn *l, uint32_t round)
 {
-    enum kedge_grouping_kind kind = l->spec->strategy->grouping;
+    enum kedge_grouping_kind kind = l->spec->job.strategy->grouping;
     if (is_flexcfl(kind)) {
         int err = kedgei_learn_regroup(l, round);
         err = err ? err : kedgei_learn_migrate(l);

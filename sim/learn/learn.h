@@ -10,13 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "aggregation/compact.h"
 #include "common/base/diag.h"
 #include "common/tensor/csv.h"
-#include "common/tensor/model.h"
-#include "strategy/strategy.h"
+#include "job/job_spec.h"
 
-enum { KEDGE_LEARN_PATH_MAX = 1024, KEDGE_LEARN_GROUPS_MAX = 16, KEDGE_LEARN_SITES_MAX = 100000 };
+enum {
+    KEDGE_LEARN_PATH_MAX = 1024,
+    KEDGE_LEARN_GROUPS_MAX = KEDGE_GROUPS_MAX,
+    KEDGE_LEARN_SITES_MAX = 100000
+};
 
 enum kedge_learn_partition {
     KEDGE_LEARN_IID,
@@ -36,12 +38,6 @@ enum kedge_learn_shift {
     KEDGE_LEARN_SHIFT_SWAP_PART,
     KEDGE_LEARN_SHIFT_INCREMENTAL,
     KEDGE_LEARN_SHIFT_ROTATE, /* images turn by 90°: label shares stay */
-};
-enum kedge_learn_detector {
-    KEDGE_LEARN_DETECT_NONE,   /* no migration */
-    KEDGE_LEARN_DETECT_LABELS, /* total variation of label shares */
-    KEDGE_LEARN_DETECT_COUNTS, /* as published (clustering.md §3, item 3) */
-    KEDGE_LEARN_DETECT_UPDATE, /* cosine of a fresh pre-training update with the stored one */
 };
 enum kedge_learn_attack {
     KEDGE_LEARN_ATTACK_NONE,
@@ -89,14 +85,14 @@ struct kedge_learn_rounds {
     uint32_t count, at[KEDGE_LEARN_STEPS_MAX];
 };
 
+/* A simulation: a job, and the world that it meets. */
 struct kedge_learn_spec {
-    char name[64];
-    uint64_t seed;
+    struct kedge_job_spec job; /* in_world; its number of tenants is that of the world's */
     /* data */
     char images[KEDGE_LEARN_PATH_MAX]; /* folder with the four IDX files, unpacked, or X-images.idx beside
                                           X-labels.idx, or a CSV; unused for Synthetic */
     enum kedge_learn_partition partition;
-    uint32_t sites;
+    uint32_t sites;     /* 0 where the data say which there are */
     double alpha, beta; /* Dirichlet, Synthetic */
     uint32_t per_site;  /* shards, classes */
     bool leak;          /* letters: as released */
@@ -106,32 +102,10 @@ struct kedge_learn_spec {
     enum kedge_csv_missing missing; /* values that CSV files do not have */
     enum kedge_learn_standardize standardize;
     struct kedge_learn_rounds steps; /* in which the data's steps 1, 2, … begin */
-    bool synthetic_updates; /* no training: planted directions and noise, for the control of grouping and
-                               rules */
-    /* model and local training */
-    struct kedge_model_spec model;
-    uint32_t rounds, sites_per_round, epochs, batch;
-    double lr, l2;
-    /* strategy */
-    const struct kedge_strategy *strategy;
-    struct kedge_strategy_options options;
-    uint32_t groups;         /* m, or the least when the number is chosen */
-    uint32_t choose_groups;  /* 1: from `groups` to the option `most`, by silhouette */
-    uint32_t pretrain_steps; /* 50 */
-    uint32_t pretrain_sites; /* of the cold start, 0: all; KEDGE_LEARN_UNSAID: 20 for each group */
-    double mixing;           /* inter-group rate */
-    uint32_t regroup_every;  /* rounds, 0: never */
-    enum kedge_learn_detector detector;
-    char rule[32];           /* robust rule, "mean" */
-    double rule_fraction;    /* of bad sites that the rule allows for, [0, 0.5) */
-    double tenant_share_max; /* (0, 1], 1: no cap */
-    uint32_t tenants;        /* sites are dealt out to them at random, in equal numbers */
-    /* updates of training on the wire (aggregation/compact.h); kind NONE: whole */
-    enum kedge_compact_kind compression;
-    double compression_share, compression_carry; /* (0, 1], [0, 1] */
-    /* world */
+    uint32_t planted; /* no training: planted directions and noise, for the control of grouping and rules, of
+                         so many kinds of sites; 0: sites train */
     enum kedge_learn_shift shift;
-    double shift_rate; /* 0.05 */
+    double shift_rate;
     enum kedge_learn_attack attack;
     double attackers; /* share of the sites */
     double attack_scale;
@@ -140,13 +114,10 @@ struct kedge_learn_spec {
     struct kedge_learn_device devices[KEDGE_LEARN_DEVICES_MAX];
     char trace[KEDGE_LEARN_PATH_MAX]; /* CSV file of who can be asked when (trace.h); empty: none */
     double trace_period_s;            /* after which the trace begins again, 0: it does not */
-    double deadline_s;                /* of a round in virtual time, 0: none */
-    uint32_t evaluate_every;          /* rounds; the last ten are always evaluated */
     enum kedge_learn_through through;
     enum kedge_learn_train_on train_on; /* not through the protocol */
-    /* through the protocol only */
-    bool faults;     /* messages lost, disks that fail, crashes of either side, drawn from the seed */
-    uint32_t quorum; /* updates with which a round may close at its deadline, 0: 1 */
+    bool faults; /* through the protocol: messages lost, disks that fail, crashes of either side, drawn from
+                    the seed */
 };
 
 /* One line of the results. Accuracies are shares in [0, 1], NAN where not evaluated. */
@@ -226,20 +197,25 @@ struct kedge_learn_host {
     uint64_t resume_len;
 };
 
-#define KEDGE_LEARN_UNSAID UINT32_MAX
-/* Sites of the cold start, 0: all. 20 for each group are FlexCFL's released setting (alpha). */
-static inline uint32_t kedge_learn_pretrain_sites(const struct kedge_learn_spec *spec)
-{
-    return spec->pretrain_sites == KEDGE_LEARN_UNSAID ? 20 * spec->groups : spec->pretrain_sites;
-}
 /* Whether the data say which sites there are, so that spec->sites is not read. */
 static inline bool kedge_learn_spec_is_natural(const struct kedge_learn_spec *spec)
 {
     return spec->partition == KEDGE_LEARN_WRITERS || spec->partition == KEDGE_LEARN_CLIENTS;
 }
 
-/* Fills the defaults: FedAvg, MNIST-1000, mclr, clustering.md §2.11. */
+/* Sites that are selected for a round, of so many. */
+static inline uint32_t kedge_learn_spec_each_round(const struct kedge_learn_spec *spec, uint32_t sites)
+{
+    return spec->job.strategy->everybody || spec->job.sites_per_round == 0 ? sites
+                                                                           : spec->job.sites_per_round;
+}
+
+/* Fills a spec for programs that change some of it: FedAvg, MNIST-1000, mclr, clustering.md §2.11. */
 void kedge_learn_spec_default(struct kedge_learn_spec *ret);
+/* Another strategy with its own options, as a spec that names it has it. */
+void kedge_learn_spec_set_strategy(struct kedge_learn_spec *spec, const struct kedge_strategy *strategy);
+/* So many tenants, called as those of "world": "org-a" and so on, from 27 on "org-0000". */
+void kedge_learn_spec_set_tenants(struct kedge_learn_spec *spec, uint32_t count);
 /* KEDGE_E_FORMAT names the field that is out of range or does not go with another. */
 KEDGE_NODISCARD int kedge_learn_spec_check(const struct kedge_learn_spec *spec, struct kedge_diag *reterr);
 /* Runs it. KEDGE_E_NOT_FOUND and the file's name when the data are absent; KEDGE_E_ARG for a spec that goes

@@ -11,15 +11,15 @@ static bool labels_shifted(const struct kedgei_learn *l, uint32_t site, uint64_t
 {
     const struct kedgei_learn_site *s = &l->sites[site];
     bool shifted = false;
-    if (s->group == KEDGE_GROUP_NONE || l->spec->detector == KEDGE_LEARN_DETECT_UPDATE) {
+    if (s->group == KEDGE_GROUP_NONE || l->spec->job.shift == KEDGE_SHIFT_TEST_UPDATE) {
         return false;
     }
     kedgei_learn_count_labels(l, site, now);
-    if (l->spec->detector == KEDGE_LEARN_DETECT_COUNTS) {
+    if (l->spec->job.shift == KEDGE_SHIFT_TEST_COUNTS) {
         int err = kedge_shift_counts(s->counts, now, l->pool.classes, s->first_count, &shifted);
         return !err && shifted;
     }
-    return kedge_shift_labels(s->counts, now, l->pool.classes) > l->spec->options.shift;
+    return kedge_shift_labels(s->counts, now, l->pool.classes) > l->spec->job.options.shift;
 }
 
 /* l->asked = the sites whose labels shifted. */
@@ -58,7 +58,7 @@ double kedgei_learn_cosine(const struct kedgei_learn *l, const int32_t *a, const
 
 int kedgei_learn_repeat(struct kedgei_learn *l)
 {
-    if (l->spec->detector != KEDGE_LEARN_DETECT_UPDATE) {
+    if (l->spec->job.shift != KEDGE_SHIFT_TEST_UPDATE) {
         return KEDGE_OK;
     }
     int err = pretrain_asked(l);
@@ -99,8 +99,8 @@ static int look_at_updates(struct kedgei_learn *l)
 
 int kedgei_learn_migrate(struct kedgei_learn *l)
 {
-    enum kedge_learn_detector d = l->spec->detector;
-    if (d == KEDGE_LEARN_DETECT_NONE) {
+    enum kedge_shift_test d = l->spec->job.shift;
+    if (d == KEDGE_SHIFT_TEST_NONE) {
         return KEDGE_OK;
     }
     ask_shifted(l);
@@ -112,7 +112,7 @@ int kedgei_learn_migrate(struct kedgei_learn *l)
         }
     }
     err = err || !l->asked_count ? err : kedgei_learn_repeat(l);
-    return err || d != KEDGE_LEARN_DETECT_UPDATE ? err : look_at_updates(l);
+    return err || d != KEDGE_SHIFT_TEST_UPDATE ? err : look_at_updates(l);
 }
 
 int kedgei_learn_ask_again(struct kedgei_learn *l, uint32_t round)
@@ -120,12 +120,12 @@ int kedgei_learn_ask_again(struct kedgei_learn *l, uint32_t round)
     uint32_t from = 0;
     l->asked_count = 0;
     l->items_count = 0;
-    if (l->spec->detector != KEDGE_LEARN_DETECT_NONE) {
+    if (l->spec->job.shift != KEDGE_SHIFT_TEST_NONE) {
         ask_shifted(l);
         l->line.detections += l->asked_count;
     }
     int err = KEDGE_OK;
-    if (l->spec->strategy->grouping == KEDGE_GROUPING_KIND_NEAREST && l->asked_count > 0) {
+    if (l->spec->job.strategy->grouping == KEDGE_GROUPING_KIND_NEAREST && l->asked_count > 0) {
         err = kedgei_learn_items_reserve(l, l->asked_count);
         for (uint32_t i = 0; i < l->asked_count && !err;
              i++) { /* a site's last model must know its new data */

@@ -386,21 +386,21 @@ static int make_partition(struct kedgei_learn_pool *pool, const struct kedge_lea
     struct kedge_pool_labels labels = {pool->labels, pool->n, pool->train_n, pool->classes};
     switch (spec->partition) {
     case KEDGE_LEARN_IID:
-        return kedge_recipe_iid(&labels, spec->sites, spec->seed, ret, reterr);
+        return kedge_recipe_iid(&labels, spec->sites, spec->job.seed, ret, reterr);
     case KEDGE_LEARN_DIRICHLET:
-        return kedge_recipe_dirichlet(&labels, spec->sites, spec->alpha, spec->seed, ret, reterr);
+        return kedge_recipe_dirichlet(&labels, spec->sites, spec->alpha, spec->job.seed, ret, reterr);
     case KEDGE_LEARN_SHARDS:
-        return kedge_recipe_shards(&labels, spec->sites, spec->per_site, spec->seed, ret, reterr);
+        return kedge_recipe_shards(&labels, spec->sites, spec->per_site, spec->job.seed, ret, reterr);
     case KEDGE_LEARN_MNIST:
-        return kedge_recipe_mnist(&labels, spec->sites, spec->seed, ret, reterr);
+        return kedge_recipe_mnist(&labels, spec->sites, spec->job.seed, ret, reterr);
     case KEDGE_LEARN_LETTERS:
-        return kedge_recipe_letters(&labels, spec->sites, spec->leak, spec->seed, ret, reterr);
+        return kedge_recipe_letters(&labels, spec->sites, spec->leak, spec->job.seed, ret, reterr);
     case KEDGE_LEARN_FASHION:
-        return kedge_recipe_fashion(&labels, spec->seed, ret, reterr);
+        return kedge_recipe_fashion(&labels, spec->job.seed, ret, reterr);
     case KEDGE_LEARN_ROTATED:
-        return kedge_recipe_rotated(&labels, spec->sites, spec->seed, ret, reterr);
+        return kedge_recipe_rotated(&labels, spec->sites, spec->job.seed, ret, reterr);
     case KEDGE_LEARN_WRITERS:
-        return kedge_recipe_writers(&labels, pool->writers, spec->seed, ret, reterr);
+        return kedge_recipe_writers(&labels, pool->writers, spec->job.seed, ret, reterr);
     case KEDGE_LEARN_CLIENTS:
     case KEDGE_LEARN_SYNTHETIC:
         break; /* came with its samples */
@@ -412,7 +412,7 @@ static int load_synthetic(struct kedgei_learn_pool *pool, const struct kedge_lea
                           struct kedge_partition *ret, struct kedge_diag *reterr)
 {
     struct kedge_synthetic s;
-    int err = kedge_recipe_synthetic(spec->sites, spec->alpha, spec->beta, spec->seed, &s, reterr);
+    int err = kedge_recipe_synthetic(spec->sites, spec->alpha, spec->beta, spec->job.seed, &s, reterr);
     if (!err) {
         *pool = (struct kedgei_learn_pool){.n = s.n,
                                            .train_n = s.n,

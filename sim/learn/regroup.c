@@ -74,28 +74,27 @@ void kedgei_learn_signs_add(const struct kedgei_learn *l, struct kedgei_learn_si
 int kedgei_learn_cluster(struct kedgei_learn *l, struct kedgei_learn_signs *s, uint32_t round,
                          uint32_t *ret_groups)
 {
-    const struct kedge_strategy *strategy = l->spec->strategy;
+    const struct kedge_strategy *strategy = l->spec->job.strategy;
     int err = kedge_gram(s->sign, s->count, l->d - l->sign_first, s->maxima, s->gram);
     size_t groups = 0;
     if (strategy->grouping == KEDGE_GROUPING_KIND_ONESHOT) {
         err = err ? err
-                  : kedge_oneshot(s->gram, s->maxima, s->count, l->spec->options.link, l->slots, s->group,
+                  : kedge_oneshot(s->gram, s->maxima, s->count, l->spec->job.options.link, l->slots, s->group,
                                   &groups);
         *ret_groups = (uint32_t)groups;
         return err;
     }
     double *values = kedge_mem_new(s->count, sizeof *values);
-    size_t least, most;
-    kedgei_learn_group_bounds(l->spec, &least, &most);
+    uint32_t least, most;
+    kedge_job_spec_groups(&l->spec->job, &least, &most);
     double *embedding = kedge_mem_new((size_t)s->count * most, sizeof *embedding);
-    bool weighted = l->spec->strategy->edc == KEDGE_EDC_UNIT && l->spec->tenants > 1;
-    struct kedge_flexcfl_params params = {.edc = l->spec->strategy->edc,
+    bool weighted = l->spec->job.strategy->edc == KEDGE_EDC_UNIT && l->spec->job.tenant_count > 1;
+    struct kedge_flexcfl_params params = {.edc = l->spec->job.strategy->edc,
                                           .groups = most,
                                           .size_min = strategy->judge ? 3 : 1,
-                                          .seed = l->spec->seed,
+                                          .seed = l->spec->job.seed,
                                           .round = round,
-                                          .choose = l->spec->choose_groups ? KEDGE_CHOOSE_SILHOUETTE
-                                                                           : strategy->choose,
+                                          .choose = l->spec->job.choose,
                                           .groups_min = least,
                                           .judge = strategy->judge,
                                           .margin = strategy->margin,
@@ -111,16 +110,6 @@ int kedgei_learn_cluster(struct kedgei_learn *l, struct kedgei_learn_signs *s, u
     kedge_mem_free(values);
     kedge_mem_free(embedding);
     return err;
-}
-
-void kedgei_learn_group_bounds(const struct kedge_learn_spec *spec, size_t *ret_least, size_t *ret_most)
-{
-    kedge_strategy_groups(spec->strategy, &spec->options, spec->groups, ret_least, ret_most);
-    if (spec->choose_groups) {
-        size_t most = (size_t)spec->options.most;
-        *ret_least = spec->groups;
-        *ret_most = most > spec->groups ? most : spec->groups;
-    }
 }
 
 int kedgei_learn_direct(struct kedgei_learn *l, const struct kedgei_learn_signs *s, uint32_t of,
@@ -141,7 +130,7 @@ int kedgei_learn_direct(struct kedgei_learn *l, const struct kedgei_learn_signs 
             square[n++] = s->gram[(size_t)i * s->count + i];
         }
     }
-    bool unit = l->spec->strategy->edc == KEDGE_EDC_UNIT && l->sign_first == 0;
+    bool unit = l->spec->job.strategy->edc == KEDGE_EDC_UNIT && l->sign_first == 0;
     if (!err && n == 0) {
         memset(out, 0, l->d * sizeof *out);
     } else if (!err && unit) {
@@ -177,7 +166,7 @@ static int gather_signs(struct kedgei_learn *l, struct kedgei_learn_signs *s)
     uint32_t take = count < KEDGE_GRAM_VECTORS_MAX ? count : KEDGE_GRAM_VECTORS_MAX;
     int err = kedgei_learn_signs_init(s, take);
     if (!err && take < count) {
-        kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN,
+        kedge_rng_init(&rng, l->spec->job.seed, KEDGE_RNG_LEARN,
                        kedgei_learn_stream(KEDGEI_LEARN_STREAM_COLD, REGROUPINGS), 1);
         kedge_rng_sample(&rng, l->order, count, take);
     }
@@ -315,7 +304,7 @@ static int merge(struct kedgei_learn *l)
     int err = kedge_gram(directions, l->groups, l->d, maxima, gram);
     if (!err) {
         kedge_gram_cosine(gram, l->groups, cosine);
-        err = kedge_merge(cosine, l->groups, l->spec->options.merge, into, &left);
+        err = kedge_merge(cosine, l->groups, l->spec->job.options.merge, into, &left);
     }
     for (uint32_t j = 0; j < l->groups && !err; j++) {
         uint64_t weight[KEDGE_LEARN_GROUPS_MAX] = {0};
@@ -349,9 +338,8 @@ static bool is_due(double every, uint32_t round)
 
 int kedgei_learn_regroup(struct kedgei_learn *l, uint32_t round)
 {
-    const struct kedge_strategy_options *o = &l->spec->options;
-    double every = o->regroup > 0 ? o->regroup : (double)l->spec->regroup_every;
-    bool again = is_due(every, round), estimate = is_due(o->refresh, round);
+    const struct kedge_strategy_options *o = &l->spec->job.options;
+    bool again = is_due(l->spec->job.regroup_every, round), estimate = is_due(o->refresh, round);
     struct kedgei_learn_signs s = {0};
     if (!again && !estimate) {
         return KEDGE_OK;

@@ -23,7 +23,6 @@ void kedgei_learn_signs_add(const struct kedgei_learn *l, struct kedgei_learn_si
                             const int32_t *update);
 
 /* Between which numbers of groups the strategy chooses; both the same where that is the number. */
-void kedgei_learn_group_bounds(const struct kedge_learn_spec *spec, size_t *ret_least, size_t *ret_most);
 /* Clusters of the signs, s->group[], by the strategy's kind. */
 KEDGE_NODISCARD int kedgei_learn_cluster(struct kedgei_learn *l, struct kedgei_learn_signs *s, uint32_t round,
                                          uint32_t *ret_groups);

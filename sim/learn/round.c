@@ -9,10 +9,10 @@
 
 uint32_t kedgei_learn_first_rounds(const struct kedgei_learn *l)
 {
-    enum kedge_grouping_kind kind = l->spec->strategy->grouping;
+    enum kedge_grouping_kind kind = l->spec->job.strategy->grouping;
     bool grouped = kind != KEDGE_GROUPING_KIND_NONE && kind != KEDGE_GROUPING_KIND_SPLIT
                    && kind != KEDGE_GROUPING_KIND_EDGE;
-    uint32_t k = l->spec->sites_per_round;
+    uint32_t k = kedge_learn_spec_each_round(l->spec, l->n);
     return grouped ? (l->n + k - 1) / k : 0;
 }
 
@@ -53,7 +53,7 @@ static bool is_available(const struct kedgei_learn *l, uint32_t round, uint32_t 
     if (share >= 1) {
         return true;
     }
-    kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN,
+    kedge_rng_init(&rng, l->spec->job.seed, KEDGE_RNG_LEARN,
                    kedgei_learn_stream(KEDGEI_LEARN_STREAM_AVAILABLE, round), site);
     return kedge_rng_unit(&rng) < share;
 }
@@ -62,7 +62,7 @@ static bool is_available(const struct kedgei_learn *l, uint32_t round, uint32_t 
  * strategy. */
 static int select_sites(struct kedgei_learn *l, uint32_t round)
 {
-    uint32_t wanted = l->spec->strategy->everybody ? l->n : l->spec->sites_per_round, count = 0;
+    uint32_t wanted = kedge_learn_spec_each_round(l->spec, l->n), count = 0;
     uint32_t *ids = l->order;
     const struct kedge_learn_draws *draws = l->host->draws;
     for (uint32_t i = 0; i < l->n; i++) {
@@ -74,9 +74,9 @@ static int select_sites(struct kedgei_learn *l, uint32_t round)
         }
     } else {
         struct kedge_rng rng;
-        kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_SELECT, draws ? kedgei_learn_job_round(round) : round,
-                       0);
-        kedge_rng_sample(&rng, ids, l->n, l->spec->strategy->everybody ? 0 : l->n);
+        kedge_rng_init(&rng, l->spec->job.seed, KEDGE_RNG_SELECT,
+                       draws ? kedgei_learn_job_round(round) : round, 0);
+        kedge_rng_sample(&rng, ids, l->n, l->spec->job.strategy->everybody ? 0 : l->n);
         count = l->n;
     }
     l->selected_count = 0;
@@ -95,13 +95,13 @@ static int select_sites(struct kedgei_learn *l, uint32_t round)
 double kedgei_learn_seconds(const struct kedgei_learn *l, uint32_t site)
 {
     const struct kedge_learn_device *d = &l->spec->devices[l->sites[site].device];
-    double samples = (double)l->sites[site].train_count * l->spec->epochs, speed = d->samples_per_s;
+    double samples = (double)l->sites[site].train_count * l->spec->job.local_epochs, speed = d->samples_per_s;
     if (l->has_trace) {
         double own = kedgei_trace_at(&l->trace, site, l->sites[site].device, l->line.virtual_s).samples_per_s;
         speed = own > 0 ? own : speed;
     }
-    double models = l->spec->strategy->local->variate ? 4 : 2;
-    if (l->spec->compression != KEDGE_COMPACT_NONE) {
+    double models = l->spec->job.strategy->local->variate ? 4 : 2;
+    if (l->spec->job.compression.kind != KEDGE_COMPACT_NONE) {
         return samples / speed + ((double)l->d * 4 + (double)kedgei_learn_update_bytes(l)) / d->bytes_per_s;
     }
     return samples / speed + models * (double)l->d * 4 / d->bytes_per_s;
@@ -110,7 +110,7 @@ double kedgei_learn_seconds(const struct kedgei_learn *l, uint32_t site)
 double kedgei_learn_joules(const struct kedgei_learn *l, uint32_t site)
 {
     const struct kedge_learn_device *d = &l->spec->devices[l->sites[site].device];
-    double samples = (double)l->sites[site].train_count * l->spec->epochs;
+    double samples = (double)l->sites[site].train_count * l->spec->job.local_epochs;
     return samples * d->joules_per_sample + kedgei_learn_seconds(l, site) * d->joules_per_s;
 }
 
@@ -120,7 +120,7 @@ bool kedgei_learn_fails(const struct kedgei_learn *l, uint64_t round, uint32_t s
     if (l->spec->fail <= 0) {
         return false;
     }
-    kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN,
+    kedge_rng_init(&rng, l->spec->job.seed, KEDGE_RNG_LEARN,
                    kedgei_learn_stream(KEDGEI_LEARN_STREAM_FAIL, (uint32_t)round), site);
     return kedge_rng_unit(&rng) < l->spec->fail;
 }
@@ -138,7 +138,7 @@ static int plan_root(struct kedgei_learn *l)
                 .site = l->n, .base = kedgei_learn_model(l, j), .stream = l->line.round};
         }
     }
-    bool twice = l->spec->strategy->local->variate && l->rule->needs_root;
+    bool twice = l->spec->job.strategy->local->variate && l->rule->needs_root;
     return twice ? kedgei_learn_own(l, l->n, NULL) : KEDGE_OK;
 }
 
@@ -149,14 +149,14 @@ static int plan_training(struct kedgei_learn *l, uint32_t round)
     double longest = 0;
     int err = kedgei_learn_items_reserve(l, l->selected_count + l->groups);
     l->items_count = 0;
-    bool alone = spec->strategy->local->sends_nothing, twice = spec->strategy->local->variate != NULL;
+    bool alone = spec->job.strategy->local->sends_nothing, twice = spec->job.strategy->local->variate != NULL;
     for (uint32_t i = 0; i < l->selected_count && !err; i++) {
         uint32_t site = l->selected[i], group = l->sites[site].group;
         if (group == KEDGE_GROUP_NONE) {
             continue; /* its pre-training failed */
         }
         double seconds = kedgei_learn_seconds(l, site);
-        bool late = spec->deadline_s > 0 && seconds > spec->deadline_s,
+        bool late = seconds > spec->job.round_timeout_s,
              lost = kedgei_learn_fails(l, round, site) || !kedgei_learn_stays(l, site, seconds);
         if (twice) {
             err = kedgei_learn_own(l, site, NULL);
@@ -164,12 +164,12 @@ static int plan_training(struct kedgei_learn *l, uint32_t round)
         l->items[l->items_count++] =
             (struct kedgei_learn_item){.site = site,
                                        .base = kedgei_learn_model(l, group),
-                                       .towards = spec->options.pull > 0 ? l->aux : NULL,
+                                       .towards = spec->job.options.pull > 0 ? l->aux : NULL,
                                        .stream = round,
-                                       .loss_wanted = spec->strategy->needs_loss,
+                                       .loss_wanted = spec->job.strategy->needs_loss,
                                        .failed = late || lost};
         /* A lost site is waited for as long as a round may last. */
-        seconds = late || (lost && spec->deadline_s > 0) ? spec->deadline_s : seconds;
+        seconds = late || lost ? spec->job.round_timeout_s : seconds;
         longest = seconds > longest ? seconds : longest;
         l->line.joules += kedgei_learn_joules(l, site);
         if (!alone) {
@@ -237,7 +237,7 @@ int kedgei_learn_round(struct kedgei_learn *l, uint32_t round)
 {
     l->line.round = round;
     int err = kedgei_learn_shift(l, round);
-    if (l->spec->strategy->asynchronous) {
+    if (l->spec->job.strategy->asynchronous) {
         err = err ? err : kedgei_learn_fly(l, round);
     } else {
         err = err ? err : select_sites(l, round);

@@ -33,21 +33,22 @@ static int check_sites(struct kedgei_learn *l)
 {
     const struct kedge_learn_spec *spec = l->spec;
     uint32_t n = l->partition.sites_count;
-    if (spec->sites_per_round > n && !spec->strategy->everybody) {
+    if (spec->job.sites_per_round > n && !spec->job.strategy->everybody) {
         return kedge_diag_set(l->reterr, KEDGE_E_FORMAT,
-                              "\"sites_per_round\": %u, but the data have %u sites", spec->sites_per_round,
-                              n);
+                              "\"sites_per_round\": %u, but the data have %u sites",
+                              spec->job.sites_per_round, n);
     }
-    if (spec->tenants > n) {
+    if (spec->job.tenant_count > n) {
         return kedge_diag_set(l->reterr, KEDGE_E_FORMAT, "\"tenants\": %u, but the data have %u sites",
-                              spec->tenants, n);
+                              spec->job.tenant_count, n);
     }
     return KEDGE_OK;
 }
 
 static int check_model(struct kedgei_learn *l)
 {
-    uint32_t inputs = kedge_model_inputs(&l->spec->model), outputs = kedge_model_outputs(&l->spec->model);
+    uint32_t inputs = kedge_model_inputs(&l->spec->job.model),
+             outputs = kedge_model_outputs(&l->spec->job.model);
     if (inputs != l->pool.features || outputs < l->pool.classes) {
         return kedge_diag_set(
             l->reterr, KEDGE_E_SHAPE,
@@ -80,12 +81,11 @@ static int learn_init(struct kedgei_learn *l)
     if (err) {
         return err;
     }
-    l->d = kedge_model_values_count(&spec->model);
-    l->chunk = chunk_of(&spec->model);
-    l->rule = kedge_rule_find(spec->rule);
-    l->has_truth =
-        spec->partition == KEDGE_LEARN_ROTATED || spec->synthetic_updates || l->pool.clients.truth != NULL;
-    const struct kedge_local *local = spec->strategy->local;
+    l->d = kedge_model_values_count(&spec->job.model);
+    l->chunk = chunk_of(&spec->job.model);
+    l->rule = spec->job.rule;
+    l->has_truth = spec->partition == KEDGE_LEARN_ROTATED || spec->planted || l->pool.clients.truth != NULL;
+    const struct kedge_local *local = spec->job.strategy->local;
     bool two = local->variate || (local->has_own_model && !local->sends_nothing);
     l->result_size = (sizeof(struct kedgei_learn_result) + (two ? 2 : 1) * l->d * 4 + 7) / 8 * 8;
     kedge_train_set_threads(1);
@@ -118,7 +118,7 @@ int kedgei_learn_rounds(struct kedgei_learn *l)
         kedgei_learn_release(l, 0);
         err = kedgei_learn_groups_start(l);
     }
-    for (uint32_t round = first; round < l->spec->rounds && !err; round++) {
+    for (uint32_t round = first; round < l->spec->job.rounds && !err; round++) {
         err = kedgei_learn_round(l, round);
         err = err ? err : kedgei_learn_look(l);
         if (err || (host->on_round && !host->on_round(host->arg, &l->line))) {

@@ -144,7 +144,7 @@ int kedgei_learn_shift(struct kedgei_learn *l, uint32_t round)
     struct kedge_rng rng;
     int err = KEDGE_OK;
     kedgei_learn_step(l, round);
-    kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN,
+    kedge_rng_init(&rng, l->spec->job.seed, KEDGE_RNG_LEARN,
                    kedgei_learn_stream(KEDGEI_LEARN_STREAM_SHIFT, round), 0);
     switch (l->spec->shift) {
     case KEDGE_LEARN_SHIFT_NONE:

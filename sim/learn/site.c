@@ -16,8 +16,8 @@ static void draw_attackers(struct kedgei_learn *l)
     for (uint32_t i = 0; i < l->n; i++) {
         l->selected[i] = i;
     }
-    kedge_rng_init(&rng, spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_ATTACKERS, 0),
-                   0);
+    kedge_rng_init(&rng, spec->job.seed, KEDGE_RNG_LEARN,
+                   kedgei_learn_stream(KEDGEI_LEARN_STREAM_ATTACKERS, 0), 0);
     kedge_rng_sample(&rng, l->selected, l->n, count);
     for (uint32_t i = 0; i < count && i < l->n; i++) {
         l->sites[l->selected[i]].attacker = true;
@@ -32,11 +32,11 @@ static void draw_tenants(struct kedgei_learn *l)
     for (uint32_t i = 0; i < l->n; i++) {
         l->selected[i] = i;
     }
-    kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_TENANTS, 0),
-                   0);
+    kedge_rng_init(&rng, l->spec->job.seed, KEDGE_RNG_LEARN,
+                   kedgei_learn_stream(KEDGEI_LEARN_STREAM_TENANTS, 0), 0);
     kedge_rng_sample(&rng, l->selected, l->n, l->n);
     for (uint32_t i = 0; i < l->n; i++) {
-        l->sites[l->selected[i]].tenant = i % l->spec->tenants;
+        l->sites[l->selected[i]].tenant = i % l->spec->job.tenant_count;
     }
 }
 
@@ -45,7 +45,8 @@ static void draw_devices(struct kedgei_learn *l)
     const struct kedge_learn_spec *spec = l->spec;
     struct kedge_rng rng;
     double all = 0;
-    kedge_rng_init(&rng, spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_DEVICES, 0), 0);
+    kedge_rng_init(&rng, spec->job.seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_DEVICES, 0),
+                   0);
     for (uint32_t k = 0; k < spec->device_count; k++) {
         all += spec->devices[k].share;
     }
@@ -95,7 +96,8 @@ static int draw_root(struct kedgei_learn *l)
     uint32_t count = find_untested(l, tested, root->rows);
     kedge_mem_free(tested);
     root->train_count = root->train_all = count < ROOT_SAMPLES ? count : ROOT_SAMPLES;
-    kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_ROOT, 0), 0);
+    kedge_rng_init(&rng, l->spec->job.seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_ROOT, 0),
+                   0);
     kedge_rng_sample(&rng, root->rows, count, root->train_count);
     return KEDGE_OK;
 }
@@ -103,8 +105,7 @@ static int draw_root(struct kedgei_learn *l)
 /* How many kinds of sites there are where the seed plants them. */
 static uint32_t planted_groups(const struct kedge_learn_spec *spec)
 {
-    uint32_t groups = spec->choose_groups ? (uint32_t)spec->options.most : spec->groups;
-    return spec->synthetic_updates ? groups : TURNS;
+    return spec->planted ? spec->planted : TURNS;
 }
 
 int kedgei_learn_sites_init(struct kedgei_learn *l)

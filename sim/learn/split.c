@@ -59,7 +59,7 @@ static void cut(struct kedgei_learn *l, uint32_t group, const uint32_t *items, u
 int kedgei_learn_split(struct kedgei_learn *l, uint32_t round, uint32_t group, const uint32_t *items,
                        uint32_t count)
 {
-    const struct kedge_strategy_options *o = &l->spec->options;
+    const struct kedge_strategy_options *o = &l->spec->job.options;
     uint32_t known = count < KEDGE_GRAM_VECTORS_MAX ? count : KEDGE_GRAM_VECTORS_MAX;
     double mean = 0, most = 0;
     if (l->groups == l->slots || (double)round < o->split_after) {
@@ -73,7 +73,7 @@ int kedgei_learn_split(struct kedgei_learn *l, uint32_t round, uint32_t group, c
         vector[k] = kedgei_learn_vector(l, items[k], 0);
     }
     err = err ? err : kedge_gram(vector, known, l->d, maxima, gram);
-    err = err ? err : kedge_split_norms(gram, maxima, known, KEDGEI_LEARN_SCALE_BITS, &mean, &most);
+    err = err ? err : kedge_split_norms(gram, maxima, known, l->spec->job.scale, &mean, &most);
     if (!err && kedge_split_due(mean, most, o->split_mean, o->split_max, count)) {
         err = kedge_split(gram, maxima, known, part, NULL);
         err = err || known == count ? err : place_rest(l, items, count, known, vector, part);

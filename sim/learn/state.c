@@ -57,7 +57,7 @@ static void visit_site(struct pass *p, struct kedgei_learn *l, struct kedgei_lea
     visit(p, s->counts, l->pool.classes * sizeof *s->counts);
     visit_vector(p, &own, l->d);
     visit_vector(p, &pretraining, l->d);
-    if (l->spec->compression != KEDGE_COMPACT_NONE) {
+    if (l->spec->job.compression.kind != KEDGE_COMPACT_NONE) {
         void *left = s->left;
         visit(p, &s->left_group, sizeof s->left_group);
         visit_vector(p, &left, l->d);
@@ -73,7 +73,7 @@ static void visit_site(struct pass *p, struct kedgei_learn *l, struct kedgei_lea
 static void visit_all(struct pass *p, struct kedgei_learn *l, uint32_t *next_round)
 {
     char head[sizeof magic];
-    uint64_t shape[5] = {l->d, l->n, l->slots, l->pool.classes, l->spec->seed}, seen[5];
+    uint64_t shape[5] = {l->d, l->n, l->slots, l->pool.classes, l->spec->job.seed}, seen[5];
     memcpy(head, magic, sizeof magic);
     memcpy(seen, shape, sizeof shape);
     visit(p, head, sizeof head);
@@ -88,7 +88,7 @@ static void visit_all(struct pass *p, struct kedgei_learn *l, uint32_t *next_rou
     visit(p, l->trained, sizeof l->trained);
     visit(p, l->models, (size_t)l->slots * l->d * sizeof(float));
     visit(p, l->aux, l->d * sizeof(float));
-    for (size_t k = 0; k < kedge_server_states(l->spec->strategy->server); k++) {
+    for (size_t k = 0; k < kedge_server_states(l->spec->job.server); k++) {
         visit(p, l->states[k], (size_t)l->slots * l->d * sizeof(float));
     }
     visit(p, l->directions, l->directions_count * sizeof *l->directions);
@@ -100,7 +100,7 @@ static void visit_all(struct pass *p, struct kedgei_learn *l, uint32_t *next_rou
         visit(p, l->flight, l->flight_count * sizeof *l->flight);
         visit(p, l->bases, l->flight_count * l->d * sizeof *l->bases);
     }
-    if (!p->err && (l->groups > l->slots || *next_round > l->spec->rounds)) {
+    if (!p->err && (l->groups > l->slots || *next_round > l->spec->job.rounds)) {
         p->err = KEDGE_E_FORMAT;
     }
 }

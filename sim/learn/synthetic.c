@@ -17,8 +17,8 @@ static float draw(struct kedge_rng *rng)
 /* The goal of a planted group is w0 and this direction, value after value. */
 static void open_direction(const struct kedgei_learn *l, uint32_t truth, struct kedge_rng *rng)
 {
-    kedge_rng_init(rng, l->spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_UPDATES, 0),
-                   truth);
+    kedge_rng_init(rng, l->spec->job.seed, KEDGE_RNG_LEARN,
+                   kedgei_learn_stream(KEDGEI_LEARN_STREAM_UPDATES, 0), truth);
 }
 
 int kedgei_learn_synthesise(struct kedgei_learn *l, struct kedgei_learn_lane *lane,
@@ -29,7 +29,7 @@ int kedgei_learn_synthesise(struct kedgei_learn *l, struct kedgei_learn_lane *la
     uint32_t which = item->pretrain ? 1 : 2;
     double sum = 0;
     open_direction(l, l->sites[item->site].truth, &goal);
-    kedge_rng_init(&noise, l->spec->seed, KEDGE_RNG_LEARN,
+    kedge_rng_init(&noise, l->spec->job.seed, KEDGE_RNG_LEARN,
                    kedgei_learn_stream(KEDGEI_LEARN_STREAM_UPDATES, which) ^ item->stream << 8, item->site);
     for (uint64_t i = 0; i < l->d; i++) {
         float step =
@@ -41,8 +41,7 @@ int kedgei_learn_synthesise(struct kedgei_learn *l, struct kedgei_learn_lane *la
     r->moved = sqrt(sum);
     r->steps = 1;
     r->loss = r->loss_before = sum / (double)l->d;
-    return kedge_quantise(item->base, lane->start, l->d, KEDGEI_LEARN_SCALE_BITS, KEDGEI_LEARN_BOUND, out,
-                          NULL);
+    return kedge_quantise(item->base, lane->start, l->d, l->spec->job.scale, l->spec->job.bound, out, NULL);
 }
 
 double kedgei_learn_closeness(const struct kedgei_learn *l, uint32_t site, const float *model)

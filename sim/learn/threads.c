@@ -114,7 +114,7 @@ static uint32_t count_processors(void)
 
 static int init_lane(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t rows, uint32_t samples)
 {
-    int err = kedge_net_new(&l->spec->model, rows, &lane->net, l->reterr);
+    int err = kedge_net_new(&l->spec->job.model, rows, &lane->net, l->reterr);
     if (err) {
         return err;
     }
@@ -142,7 +142,7 @@ int kedgei_learn_lanes_init(struct kedgei_learn *l)
     for (uint32_t i = 0; i <= l->n; i++) { /* the root's, too */
         samples = l->sites[i].train_all > samples ? l->sites[i].train_all : samples;
     }
-    uint32_t rows = l->spec->batch > KEDGEI_LEARN_CHUNK ? l->spec->batch : KEDGEI_LEARN_CHUNK;
+    uint32_t rows = l->spec->job.batch > KEDGEI_LEARN_CHUNK ? l->spec->job.batch : KEDGEI_LEARN_CHUNK;
     /* swapping parts of the data makes a site larger than any was */
     samples = l->spec->shift == KEDGE_LEARN_SHIFT_SWAP_PART ? l->pool.n : samples;
     int err = KEDGE_OK;

@@ -71,11 +71,11 @@ static int open_for(struct kedgei_learn_together *t, uint32_t sites, char *text,
 void kedgei_learn_together_init(struct kedgei_learn *l)
 {
     char text[256] = "";
-    if (l->spec->train_on != KEDGE_LEARN_ON_CUDA || l->spec->synthetic_updates) {
+    if (l->spec->train_on != KEDGE_LEARN_ON_CUDA || l->spec->planted) {
         return;
     }
-    if (l->host->draws && l->spec->strategy->local->has_own_model
-        && !l->spec->strategy->local->sends_nothing) {
+    if (l->host->draws && l->spec->job.strategy->local->has_own_model
+        && !l->spec->job.strategy->local->sends_nothing) {
         say(l, "a site's own model draws on from its shared one's shuffles, as jobs do");
         return;
     }
@@ -184,7 +184,7 @@ static double fill(struct party *p)
                                             .reals = values};
         memcpy(w, kedgei_learn_begin(l, item, p->own), l->d * sizeof *w);
         p->work[i] = (struct kedge_site_work){.data = &p->data[i], .weights = w, .towards = bend.towards};
-        const bool goes_on = p->own && !l->spec->strategy->local->sends_nothing;
+        const bool goes_on = p->own && !l->spec->job.strategy->local->sends_nothing;
         if (goes_on) {
             done->rng = t->trained[0][index].rng;
         }
@@ -206,13 +206,13 @@ static int train_party(struct party *p, char *text, size_t text_len)
     int err = party_begin(p) ? KEDGE_OK : KEDGE_E_NOMEM;
     err = err ? err : open_for(t, p->count, text, text_len);
     if (!err) {
-        const struct kedge_train_params params = {.steps = pretrain ? l->spec->pretrain_steps : 0,
-                                                  .epochs = l->spec->epochs,
-                                                  .batch = l->spec->batch,
-                                                  .lr = l->spec->lr,
-                                                  .l2 = l->spec->l2,
+        const struct kedge_train_params params = {.steps = pretrain ? l->spec->job.pretrain_steps : 0,
+                                                  .epochs = l->spec->job.local_epochs,
+                                                  .batch = l->spec->job.batch,
+                                                  .lr = l->spec->job.learning_rate,
+                                                  .l2 = l->spec->job.l2,
                                                   .bend = {.pull = fill(p)}};
-        err = kedge_sites_train(&l->spec->model, t->ops, t->dev, p->work, p->count, &params, &d);
+        err = kedge_sites_train(&l->spec->job.model, t->ops, t->dev, p->work, p->count, &params, &d);
         (void)snprintf(text, text_len, "%.200s", d.text);
     }
     for (uint32_t i = 0; i < p->count && !err; i++) {
@@ -261,7 +261,7 @@ static uint32_t make_list(const struct kedgei_learn *l, uint32_t kind, bool own)
     for (uint32_t at = rank; at < l->items_count; at += ranks) {
         const uint32_t index = l->item_order[at];
         const struct kedgei_learn_item *item = &l->items[index];
-        const struct kedge_local *local = item->pretrain ? &kedge_local_sgd : l->spec->strategy->local;
+        const struct kedge_local *local = item->pretrain ? &kedge_local_sgd : l->spec->job.strategy->local;
         const bool wanted = own ? local->sends_nothing
                                       || (local->has_own_model && t->trained[0][index].done
                                           && t->trained[0][index].err == KEDGE_OK)
@@ -292,7 +292,7 @@ static int train_list(struct kedgei_learn *l, uint32_t count, bool own, char *te
 
 void kedgei_learn_train_together(struct kedgei_learn *l)
 {
-    const bool two = l->spec->strategy->local->has_own_model;
+    const bool two = l->spec->job.strategy->local->has_own_model;
     char text[256] = "no memory";
     if (!l->together || l->items_count == 0) {
         return;

@@ -57,11 +57,12 @@ static int run_steps(const struct kedgei_learn *l, struct kedgei_learn_lane *lan
         }
         kedge_rng_sample(rng, lane->order, s->train_count, s->train_count);
         for (uint32_t at = 0; at < s->train_count && (p->steps == 0 || steps < p->steps); steps++) {
-            uint32_t n = s->train_count - at < spec->batch ? s->train_count - at : spec->batch;
+            uint32_t n = s->train_count - at < spec->job.batch ? s->train_count - at : spec->job.batch;
             kedgei_learn_gather(l, s, lane->order + at, n, lane->x, lane->labels);
             uint32_t left = s->train_count - at - n;
-            prefetch(l, lane->order + at + n, left < spec->batch ? left : spec->batch);
-            sum += kedge_net_step_proximal(lane->net, lane->x, lane->labels, n, spec->lr, spec->l2, &p->bend);
+            prefetch(l, lane->order + at + n, left < spec->job.batch ? left : spec->job.batch);
+            sum += kedge_net_step_proximal(lane->net, lane->x, lane->labels, n, spec->job.learning_rate,
+                                           spec->job.l2, &p->bend);
             used += n;
             at += n;
         }
@@ -79,9 +80,9 @@ int kedgei_learn_loss(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
                       const float *model, double *ret)
 {
     const struct kedgei_learn_site *s = &l->sites[site];
-    uint32_t classes = kedge_model_outputs(&l->spec->model);
+    uint32_t classes = kedge_model_outputs(&l->spec->job.model);
     double loss = 0;
-    if (l->spec->synthetic_updates) {
+    if (l->spec->planted) {
         *ret = 1 - kedgei_learn_closeness(l, site, model);
         return KEDGE_OK;
     }
@@ -110,7 +111,7 @@ int kedgei_learn_loss(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
 static struct kedge_proximal_term bend_own(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
                                            float *towards)
 {
-    float pull = (float)kedge_local_plan(l->spec->strategy->local, &l->spec->options).personal_pull;
+    float pull = (float)kedge_local_plan(l->spec->job.strategy->local, &l->spec->job.options).personal_pull;
     if (!(pull > 0)) {
         return (struct kedge_proximal_term){0};
     }
@@ -123,8 +124,8 @@ static struct kedge_proximal_term bend_own(const struct kedgei_learn *l, const s
 struct kedge_proximal_term kedgei_learn_bend(const struct kedgei_learn *l,
                                              const struct kedgei_learn_item *item, bool own, float *towards)
 {
-    const struct kedge_local *local = l->spec->strategy->local;
-    const struct kedge_local_plan plan = kedge_local_plan(local, &l->spec->options);
+    const struct kedge_local *local = l->spec->job.strategy->local;
+    const struct kedge_local_plan plan = kedge_local_plan(local, &l->spec->job.options);
     struct kedge_proximal_term bend = {0};
     if (own) {
         return bend_own(l, item, towards);
@@ -158,9 +159,9 @@ const float *kedgei_learn_begin(const struct kedgei_learn *l, const struct kedge
 bool kedgei_learn_shuffles(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
                            struct kedge_rng *ret, uint64_t *ret_seed)
 {
-    kedge_rng_init(ret, l->spec->seed, item->pretrain ? KEDGE_RNG_PRETRAIN : KEDGE_RNG_TRAIN, item->stream,
-                   item->site);
-    if (!l->host->draws || item->pretrain || l->spec->strategy->local->sends_nothing) {
+    kedge_rng_init(ret, l->spec->job.seed, item->pretrain ? KEDGE_RNG_PRETRAIN : KEDGE_RNG_TRAIN,
+                   item->stream, item->site);
+    if (!l->host->draws || item->pretrain || l->spec->job.strategy->local->sends_nothing) {
         return false;
     }
     *ret_seed = l->host->draws->task_seed(l->host->draws->arg, kedgei_learn_job_round((uint32_t)item->stream),
@@ -194,12 +195,12 @@ static int put_control(const struct kedgei_learn *l, struct kedgei_learn_lane *l
                        const struct kedgei_learn_item *item, uint64_t steps, int32_t *out)
 {
     const float *y = kedge_net_weights(lane->net), *c = l->states[0];
-    float by = (float)(1.0 / ((double)steps * l->spec->lr));
+    float by = (float)(1.0 / ((double)steps * l->spec->job.learning_rate));
     for (uint64_t i = 0; i < l->d; i++) {
         lane->towards[i] = (item->base[i] - y[i]) * by - c[i];
         lane->start[i] = 0.0f;
     }
-    return kedge_quantise(lane->start, lane->towards, l->d, KEDGEI_LEARN_SCALE_BITS, KEDGEI_LEARN_BOUND, out,
+    return kedge_quantise(lane->start, lane->towards, l->d, l->spec->job.scale, l->spec->job.bound, out,
                           NULL);
 }
 
@@ -223,12 +224,12 @@ static int train_model(struct kedgei_learn *l, struct kedgei_learn_lane *lane, s
 static int train_own(struct kedgei_learn *l, struct kedgei_learn_lane *lane, struct kedge_rng *rng,
                      uint32_t index, float *out, struct kedgei_learn_result *result)
 {
-    struct pass_params p = {.site = l->items[index].site, .epochs = l->spec->epochs};
+    struct pass_params p = {.site = l->items[index].site, .epochs = l->spec->job.local_epochs};
     uint64_t steps = 0;
     double loss = 0;
     int err = train_model(l, lane, rng, index, true, &p, &steps, &loss);
     memcpy(out, kedge_net_weights(lane->net), l->d * sizeof *out);
-    if (l->spec->strategy->local->sends_nothing) {
+    if (l->spec->job.strategy->local->sends_nothing) {
         result->steps = steps;
         result->loss = loss;
     }
@@ -239,7 +240,7 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
 {
     const struct kedgei_learn_item *item = &l->items[index];
     const struct kedge_learn_spec *spec = l->spec;
-    const struct kedge_local *local = item->pretrain ? &kedge_local_sgd : spec->strategy->local;
+    const struct kedge_local *local = item->pretrain ? &kedge_local_sgd : spec->job.strategy->local;
     struct kedgei_learn_result *r = out;
     struct kedge_rng rng;
     *r =
@@ -248,10 +249,11 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
         r->err = KEDGE_E_TIMEOUT;
         return KEDGE_OK;
     }
-    struct pass_params p = {
-        .site = item->site, .epochs = spec->epochs, .steps = item->pretrain ? spec->pretrain_steps : 0};
+    struct pass_params p = {.site = item->site,
+                            .epochs = spec->job.local_epochs,
+                            .steps = item->pretrain ? spec->job.pretrain_steps : 0};
     p.as_job = kedgei_learn_shuffles(l, item, &rng, &p.seed);
-    if (spec->synthetic_updates) {
+    if (spec->planted) {
         r->err = kedgei_learn_synthesise(l, lane, item, kedgei_learn_vector(l, index, 0), r);
         return KEDGE_OK;
     }
@@ -270,7 +272,7 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
     if (!r->err) {
         r->norm_sq = distance_squared(w, item->base, l->d);
         r->moved = sqrt(r->norm_sq);
-        r->err = kedge_quantise(item->base, w, l->d, KEDGEI_LEARN_SCALE_BITS, KEDGEI_LEARN_BOUND,
+        r->err = kedge_quantise(item->base, w, l->d, l->spec->job.scale, l->spec->job.bound,
                                 kedgei_learn_vector(l, index, 0), NULL);
     }
     if (!r->err && local->variate) {
@@ -318,12 +320,12 @@ int kedgei_learn_train(struct kedgei_learn *l)
 int kedgei_learn_finetune(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t site,
                           const float *model)
 {
-    struct pass_params p = {.site = site, .epochs = l->spec->epochs};
+    struct pass_params p = {.site = site, .epochs = l->spec->job.local_epochs};
     struct kedge_rng rng;
     uint64_t steps;
     double loss;
-    kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_FINETUNE, 0),
-                   site);
+    kedge_rng_init(&rng, l->spec->job.seed, KEDGE_RNG_LEARN,
+                   kedgei_learn_stream(KEDGEI_LEARN_STREAM_FINETUNE, 0), site);
     memcpy(kedge_net_weights(lane->net), model, l->d * sizeof *model);
     return run_steps(l, lane, &rng, &p, &steps, &loss);
 }

@@ -85,9 +85,9 @@ static int put_list(const struct kedgei_protocol *p, const char *root)
 int kedgei_protocol_put_files(struct kedgei_protocol *p, const char *dir)
 {
     char root[PATH_MAX], path[KEDGE_PATH_MAX];
-    if (p->spec->synthetic_updates) {
+    if (p->spec->planted) {
         return kedge_diag_set(p->d, KEDGE_E_FORMAT,
-                              "synthetic_updates: there are no samples to export; sites of a real job train");
+                              "\"planted\": there are no samples to export; sites of a real job train");
     }
     int err = kedge_dir_make(dir, DIR_MODE, p->d);
     if (err) {

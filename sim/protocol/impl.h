@@ -14,8 +14,6 @@
 #include "sim/learn/engine.h"
 #include "sim/world.h"
 
-#define KEDGEI_PROTOCOL_DATA "simulated" /* the name that the job's data are bound by */
-
 /* ---- files (files.c) ---- */
 
 struct kedgei_files {
@@ -47,6 +45,7 @@ KEDGE_NODISCARD int kedgei_file_end(struct kedgei_file *f, int err, struct kedge
 /* ---- names (names.c) ---- */
 
 struct kedgei_names {
+    const struct kedge_job_spec *job; /* which names the tenants */
     uint32_t tenants, sites;
     uint32_t *tenant, *number; /* of each site: whose, and which of these, from 1 */
     uint32_t *order;           /* the sites by (tenant, name) */
@@ -151,7 +150,7 @@ struct kedgei_protocol {
     int record;    /* record.jsonl, -1: none */
 };
 
-/* job.c: what no job does is refused by name; the spec's text as a job. */
+/* job.c: what no job does is refused by name; the job, once sites and names are known. */
 KEDGE_NODISCARD int kedgei_protocol_refuse(const struct kedge_learn_spec *spec, struct kedge_diag *d);
 KEDGE_NODISCARD int kedgei_protocol_job(struct kedgei_protocol *p);
 

@@ -7,8 +7,6 @@
 #include "common/base/mem.h"
 #include "sim/protocol/impl.h"
 
-enum { LETTERS = 26 };
-
 static const struct kedgei_names *sorting; /* qsort has no argument of its own; one thread sorts */
 
 static int compare(const void *a, const void *b)
@@ -30,7 +28,8 @@ static uint32_t fewest(const uint32_t *counts, uint32_t tenants)
 int kedgei_names_init(struct kedgei_names *n, const struct kedgei_learn *l, uint32_t sites)
 {
     uint32_t counts[KEDGE_TENANTS_MAX] = {0}, most = 0;
-    *n = (struct kedgei_names){.tenants = l->spec->tenants,
+    *n = (struct kedgei_names){.job = &l->spec->job,
+                               .tenants = l->spec->job.tenant_count,
                                .sites = sites,
                                .tenant = kedge_mem_new(sites, sizeof *n->tenant),
                                .number = kedge_mem_new(sites, sizeof *n->number),
@@ -63,12 +62,7 @@ void kedgei_names_deinit(struct kedgei_names *n)
 
 void kedgei_names_tenant(const struct kedgei_names *n, uint32_t tenant, struct kedge_id *ret)
 {
-    memset(ret, 0, sizeof *ret);
-    if (n->tenants <= LETTERS) {
-        (void)snprintf(ret->s, sizeof ret->s, "org-%c", (char)('a' + tenant));
-    } else {
-        (void)snprintf(ret->s, sizeof ret->s, "org-%04u", tenant);
-    }
+    *ret = n->job->tenants[tenant];
 }
 
 void kedgei_names_site(const struct kedgei_names *n, uint32_t site, struct kedge_id *ret)

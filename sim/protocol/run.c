@@ -126,7 +126,7 @@ static void push_some(struct sim *w, enum sim_event_type type, uint32_t count, u
 void kedgei_protocol_trouble(struct kedgei_protocol *p)
 {
     struct sim *w = p->w;
-    uint32_t rounds = p->spec->rounds;
+    uint32_t rounds = p->spec->job.rounds;
     uint64_t within_ns = ns_of((slowest_s(p->l) + ROUND_EXTRA_S) * rounds);
     set_rates(&w->config);
     w->config.chaos_ns = w->now_ns + within_ns;
@@ -139,7 +139,7 @@ void kedgei_protocol_trouble(struct kedgei_protocol *p)
 
 static struct sim *make_world(struct kedgei_protocol *p, const struct sim_payload *payload)
 {
-    struct sim *w = sim_blank(p->spec->seed, STREAM, false);
+    struct sim *w = sim_blank(p->spec->job.seed, STREAM, false);
     struct sim_config *g = &w->config;
     struct sim_job *j = &w->jobs[0];
     uint32_t tenants[KEDGE_SPEC_TENANTS_MAX];
@@ -147,7 +147,7 @@ static struct sim *make_world(struct kedgei_protocol *p, const struct sim_payloa
         tenants[i] = i;
     }
     w->payload = payload;
-    g->tenants = p->spec->tenants;
+    g->tenants = p->spec->job.tenant_count;
     g->sites = p->sites;
     g->jobs = g->slots = 1;
     g->delay_ms = DELAY_MS;
@@ -320,12 +320,11 @@ static int init(struct kedgei_protocol *p)
         return kedge_diag_set(p->d, KEDGE_E_CORRUPT, "the state of another kind of run");
     }
     p->told = host->resume ? (uint32_t)kedge_load_be64(host->resume) : 0;
-    int err = kedgei_protocol_refuse(p->spec, p->d);
-    err = err ? err : kedgei_learn_new(p->spec, host, p->d, &p->l);
+    int err = kedgei_learn_new(p->spec, host, p->d, &p->l);
     if (err) {
         return err;
     }
-    p->sites = p->l->n + (kedge_rule_find(p->spec->rule)->needs_root ? 1 : 0);
+    p->sites = p->l->n + (p->spec->job.rule->needs_root ? 1 : 0);
     p->l->owner = p;
     kedgei_learn_release(p->l, 0);
     err = kedgei_names_init(&p->names, p->l, p->sites);
@@ -361,16 +360,16 @@ static int run_as_jobs(const struct kedge_learn_spec *spec, const struct kedge_l
                        struct kedge_diag *reterr)
 {
     struct kedge_learn_host with = *host;
-    struct drawer drawer = {.seed = spec->seed};
+    struct drawer drawer = {.seed = spec->job.seed};
     struct kedge_learn_draws draws = {.task_seed = draw_seed, .arg = &drawer};
     struct kedgei_learn *l;
-    enum kedge_grouping_kind kind = spec->strategy->grouping;
+    enum kedge_grouping_kind kind = spec->job.strategy->grouping;
     bool alike = kind == KEDGE_GROUPING_KIND_NONE || kind == KEDGE_GROUPING_KIND_EDGE
                  || kind == KEDGE_GROUPING_KIND_CHOICE;
-    if (!alike || spec->strategy->asynchronous) {
+    if (!alike || spec->job.strategy->asynchronous) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
                               "through: \"job-rounds\" is for rounds without pre-training, not for \"%s\"",
-                              spec->strategy->name);
+                              spec->job.strategy->name);
     }
     with.draws = &draws;
     int err = kedgei_learn_new(spec, &with, reterr, &l);
@@ -398,9 +397,18 @@ static int run_or_export(const struct kedge_learn_spec *spec, const struct kedge
     p->spec = spec;
     p->host = host;
     p->d = reterr ? reterr : &own;
-    int err = init(p);
+    /* Who the sites are matters where the data say how many there are, and for the name of the root. */
+    bool is_known = !kedge_learn_spec_is_natural(spec) && !spec->job.rule->needs_root;
+    p->record = -1;
+    int err = kedgei_protocol_refuse(spec, p->d);
+    if (!err && ret_job && is_known) {
+        p->sites = spec->sites;
+        err = kedgei_protocol_job(p);
+    } else if (!err) {
+        err = init(p);
+    }
     if (!err && ret_job) {
-        kedge_job_spec_put(&p->job, ret_job);
+        kedge_buf_put(ret_job, p->job_text.ptr, p->job_text.len);
         err = ret_job->err;
     } else if (!err) {
         err = dir ? kedgei_protocol_put_files(p, dir) : run(p);

@@ -285,7 +285,7 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
         t->err = kedge_weights_read(path, &p->layout, base, NULL);
     }
     if (!t->err) {
-        t->err = p->spec->synthetic_updates ? plant(p, lane, work, base, t) : work_on(p, work, base, t);
+        t->err = p->spec->planted ? plant(p, lane, work, base, t) : work_on(p, work, base, t);
     }
     kedge_mem_free(base);
     return KEDGE_OK; /* a site that fails is a site that fails */

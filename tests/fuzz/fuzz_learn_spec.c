@@ -28,9 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         }
         put(&spec, &one);
         if (one.len <= KEDGE_LEARN_SPEC_TEXT_MAX) {
-            /* what a comparison made may have keys of groups that its strategy does not read */
-            const char *as = variants[i] ? spec.strategy->name : NULL;
-            KEDGE_ASSERT(kedge_learn_spec_parse(kedge_buf_view(&one), as, &again, &d) == KEDGE_OK);
+            KEDGE_ASSERT(kedge_learn_spec_parse(kedge_buf_view(&one), NULL, &again, &d) == KEDGE_OK);
             put(&again, &two);
             KEDGE_ASSERT(kedge_view_eq(kedge_buf_view(&one), kedge_buf_view(&two)));
             kedge_buf_deinit(&two);

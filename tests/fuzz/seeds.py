@@ -42,13 +42,13 @@ TASKS = [{"id": "7", "op": op, "model": model, "base": "/a", "out": "/b", "data"
                        {"preset": "char-lstm"})]
 SIMULATIONS = [{"seed": "1", "seeds": 20, "tenants": 3, "sites": 4, "rounds": 10, "groups": 3, "sites_per_round": 0,
                 "faults": "all", "signatures": "keyed"}, {"faults": "none", "signatures": "real"}]
-LEARNING = [{"preset": "mnist-1000-mclr", "name": "a", "seed": "7", "strategy": "flexcfl", "options": {"pull": 0.5}, "shift": "both",
+LEARNING = [{"preset": "mnist-1000-mclr", "name": "a", "seed": "7", "strategy": "flexcfl", "options": {"refresh": 5}, "shift": "update",
              "rule": "krum", "rule_fraction": 0.2,
-             "world": {"data": {"images": "mnist", "partition": "dirichlet", "sites": 20, "alpha": 0.5}, "embedding": "unit",
+             "world": {"data": {"images": "mnist", "partition": "dirichlet", "sites": 20, "alpha": 0.5},
                        "shift": {"kind": "swap-all"}, "attack": {"kind": "alie", "share": 0.1}}},
-            {"variants": {"a": {"strategy": "ifca", "mixing": "0.1", "world": {"tenants": 3}}},
+            {"rounds": 5, "groups": 2, "variants": {"a": {"strategy": "ifca", "mixing": "0.1", "world": {"tenants": 3}}},
              "model": {"preset": "mlp", "inputs": 4, "hidden": 3, "classes": 2},
-             "world": {"data": {}, "planted": True, "devices": [{"share": 1, "available": 0.5}]}}]
+             "world": {"data": {}, "planted": 2, "devices": [{"share": 1, "available": 0.5}]}}]
 CONFIG = {"deployment": "seed.test", "listen": ["tls+tcp://127.0.0.1:7443", "tcp://[::1]:0"], "operators": ["11" * 32],
           "workers": 2, "lease_ms": 600000, "offline_grace_ms": 1000, "settle_ms": 0, "insecure": True,
           "https_listen": "https://0.0.0.0:8443", "https_certificate": "/c", "https_key": "/k", "https_connections": 8}

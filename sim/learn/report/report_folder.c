@@ -172,14 +172,14 @@ static int put_models(const struct kedgei_folder *f, const struct kedge_learn_sp
                       const struct kedge_learn_view *view, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX], name[64];
-    uint64_t values = kedge_model_values_count(&spec->model);
+    uint64_t values = kedge_model_values_count(&spec->job.model);
     int err = at_path(f, "models", path, d);
     err = err ? err : kedge_dir_make(path, FOLDER_MODE, d);
     for (uint32_t g = 0; g < view->groups && !err; g++) {
         struct kedge_buf bytes;
         kedge_buf_init(&bytes, STATE_MAX);
         (void)snprintf(name, sizeof name, "models/group-%u.safetensors", g);
-        err = kedge_learn_put_model(&spec->model, view->models + (size_t)g * values, &bytes, d);
+        err = kedge_learn_put_model(&spec->job.model, view->models + (size_t)g * values, &bytes, d);
         err = err ? err : kedgei_folder_put(f, name, kedge_buf_view(&bytes), d);
         kedge_buf_deinit(&bytes);
     }
@@ -200,7 +200,7 @@ int kedgei_folder_look(struct kedgei_folder *f, const struct kedge_learn_spec *s
     kedge_learn_put_sites_line(view, &text);
     err = err ? err : put_bytes(f->sites, &text, d);
     kedge_buf_deinit(&text);
-    return err || view->round + 1 < spec->rounds ? err : put_models(f, spec, view, d);
+    return err || view->round + 1 < spec->job.rounds ? err : put_models(f, spec, view, d);
 }
 
 int kedgei_folder_save(const struct kedgei_folder *f, const struct kedge_learn_saved *s, struct kedge_diag *d)

@@ -286,7 +286,7 @@ static int put_summary(struct run *r)
     kedge_hash_hex(&r->result.spec, hex);
     kedge_buf_printf(&text,
                      "{\"schema_version\":1,\"name\":\"%s\",\"strategy\":\"%s\",\"spec_sha256\":\"%s\",",
-                     r->task->spec->name, r->task->spec->strategy->name, hex);
+                     r->task->spec->job.name.s, r->task->spec->job.strategy->name, hex);
     kedge_learn_put_summary(&r->result.summary, &text);
     kedge_buf_printf(&text, ",\"seconds\":");
     kedge_learn_put_real(&text, (double)r->result.spent_ms / 1000);

@@ -39,7 +39,8 @@ static const struct {
     int code;
     const char *says;
 } wrong[] = {
-    {"{\"world\":{\"data\":{\"site\":3}}}", "", 2, "unknown key \"site\" in \"world.data\""},
+    {"{\"preset\":\"digits\",\"world\":{\"data\":{\"site\":3}}}", "", 2,
+     "unknown key \"site\" in \"world.data\""},
     {"{\"preset\":\"mnist\"}", "", 2, "expected one of mnist-1000-mclr"},
     {"{\"preset\":\"synthetic-1-1\",\"sites_per_round\":101}", "", 2, "sites_per_round"},
     {"{\"preset\":\"mnist-1000-mclr\",\"world\":{\"data\":{\"images\":\"none-such\"}}}", "", 3,
@@ -48,8 +49,8 @@ static const struct {
      "/nonexistent/x"},
     {"{\"preset\":\"mnist-1000-mclr\",\"world\":{\"data\":{\"images\":\"data/digits\"}}}", "", 3,
      "did you mean \"data/digits/digits-images.idx\"?"},
-    {"{\"world\":{\"data\":{\"partition\":\"clients\",\"images\":\"none.csv\"}}}", "", 3,
-     "meant from the current folder"},
+    {"{\"preset\":\"digits\",\"world\":{\"data\":{\"partition\":\"clients\",\"images\":\"none.csv\"}}}", "",
+     3, "meant from the current folder"},
     {"{\"preset\":\"synthetic-1-1\"}", "--resume", 2, "--resume: expected --out DIR"},
     {"{\"preset\":\"synthetic-1-1\"}", "--seeds 3", 2, "--seeds: expected --compare"},
     {"{\"preset\":\"synthetic-1-1\"}", "--compare fedavg,fedavg", 2, "fedavg stands twice"},
@@ -268,7 +269,7 @@ static void put_clients(const char *data, const char *world, const char *rest)
     snprintf(text, sizeof text,
              "{\"world\": {\"data\": {\"partition\": \"clients\", %s}%s}, \"model\": {\"preset\": \"mclr\", "
              "\"inputs\": 2, "
-             "\"classes\": 2}, \"sites_per_round\": 6, \"learning_rate\": 0.1, %s}",
+             "\"classes\": 2}, \"local_epochs\": 10, \"sites_per_round\": 6, \"learning_rate\": 0.1, %s}",
              data, world, rest);
     put_file(at("clients.json"), text);
 }
@@ -352,7 +353,7 @@ START_TEST(test_data_that_change)
     snprintf(data, sizeof data, "\"images\": \"%s\", \"steps\": [12]", at("folders"));
     put_clients(data, "", "\"rounds\": 12");
     ck_assert_int_eq(kedge("sim %s", at("clients.json")), 2);
-    ck_assert_ptr_nonnull(strstr(err_out, "steps: one begins in round 12, but there are 12 rounds"));
+    ck_assert_ptr_nonnull(strstr(err_out, "\"steps\": one begins in round 12, but there are 12 rounds"));
 }
 END_TEST
 

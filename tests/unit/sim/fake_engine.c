@@ -12,41 +12,6 @@ enum { SITES_MOST = 64 };
 
 uint32_t fake_runs, fake_began, fake_die_at;
 
-void kedge_learn_spec_default(struct kedge_learn_spec *ret)
-{
-    struct kedge_diag d;
-    memset(ret, 0, sizeof *ret);
-    ret->seed = 1;
-    ret->partition = KEDGE_LEARN_MNIST;
-    ret->sites = 20;
-    ret->alpha = ret->beta = 1;
-    ret->per_site = 2;
-    ret->shift_rate = 0.05;
-    ret->attack_scale = 10;
-    ret->detector = KEDGE_LEARN_DETECT_LABELS;
-    memcpy(ret->images, "mnist", sizeof "mnist");
-    KEDGE_ASSERT(kedge_model_mclr(784, 10, &ret->model, &d) == KEDGE_OK);
-    ret->rounds = 30;
-    ret->sites_per_round = 5;
-    ret->epochs = ret->batch = 10;
-    ret->lr = 0.03;
-    ret->strategy = kedge_strategy_find("fedavg");
-    ret->options = ret->strategy->defaults;
-    ret->groups = 3;
-    ret->pretrain_steps = 50;
-    ret->pretrain_sites = KEDGE_LEARN_UNSAID;
-    memcpy(ret->rule, "mean", sizeof "mean");
-    ret->tenants = 1;
-    ret->tenant_share_max = 1;
-    ret->evaluate_every = 1;
-}
-
-int kedge_learn_spec_check(const struct kedge_learn_spec *spec, struct kedge_diag *reterr)
-{
-    return spec->sites > SITES_MOST ? kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"sites\": the fake has few")
-                                    : KEDGE_OK;
-}
-
 struct fake {
     uint64_t site[SITES_MOST], digest;
     uint32_t round;
@@ -59,7 +24,7 @@ static int work(const struct kedge_learn_spec *s, const struct kedge_learn_host 
     uint64_t mine[SITES_MOST], all[64 * SITES_MOST], lens[64], n = 0;
     for (uint32_t i = rank; i < s->sites; i += size) {
         struct kedge_rng rng;
-        kedge_rng_init(&rng, s->seed, KEDGE_RNG_TEST, f->round, i);
+        kedge_rng_init(&rng, s->job.seed, KEDGE_RNG_TEST, f->round, i);
         mine[n++] = f->site[i] * 3 + kedge_rng_u64(&rng) % 1000;
     }
     if (!h->exchange) {
@@ -81,8 +46,8 @@ static struct kedge_learn_round line_of(const struct kedge_learn_spec *s, struct
         f->digest = f->digest * 1099511628211u ^ f->site[i];
     }
     double noise = (double)(f->digest >> 40) / (1 << 24) * 0.02;
-    double best = strcmp(s->strategy->name, "fedavg") == 0 ? 0.85 : 0.95;
-    bool known = f->round % s->evaluate_every == 0 || f->round + 10 >= s->rounds;
+    double best = strcmp(s->job.strategy->name, "fedavg") == 0 ? 0.85 : 0.95;
+    bool known = f->round % s->job.evaluate_every == 0 || f->round + 10 >= s->job.rounds;
     struct kedge_learn_round r = {
         .round = f->round,
         .virtual_s = 61.5 * (f->round + 1),
@@ -99,13 +64,13 @@ static struct kedge_learn_round line_of(const struct kedge_learn_spec *s, struct
         .loss = 2.3 * t,
         .discrepancy = t,
         .rand_index = (double)NAN,
-        .groups = s->groups,
+        .groups = s->job.groups,
         .detections = f->round,
         .migrations = f->round / 2,
         .digest = f->digest,
     };
     for (uint32_t i = 0; i < s->sites; i++) {
-        r.members[(f->site[i] >> 3) % s->groups]++;
+        r.members[(f->site[i] >> 3) % s->job.groups]++;
     }
     return r;
 }
@@ -113,14 +78,14 @@ static struct kedge_learn_round line_of(const struct kedge_learn_spec *s, struct
 int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
                     struct kedge_diag *reterr)
 {
-    struct fake f = {.digest = spec->seed};
+    struct fake f = {.digest = spec->job.seed};
     fake_runs++;
     if (host->resume) {
         KEDGE_ASSERT(host->resume_len == sizeof f);
         memcpy(&f, host->resume, sizeof f);
     }
     fake_began = f.round;
-    while (f.round < spec->rounds) {
+    while (f.round < spec->job.rounds) {
         if (fake_die_at && f.round == fake_die_at) {
             (void)kill(getpid(), SIGKILL);
         }

@@ -52,19 +52,17 @@ static void digits(struct kedge_learn_spec *s, const char *strategy)
     kedge_learn_spec_default(s);
     (void)snprintf(s->images, sizeof s->images, "%s", "data/digits/digits-images.idx");
     s->sites = 40;
-    s->sites_per_round = 8;
-    s->rounds = 9;
-    s->epochs = 2;
-    s->lr = 0.05;
-    s->pretrain_sites = 18;
-    s->pretrain_steps = 10;
-    s->evaluate_every = 3;
-    s->tenants = 4;
-    s->strategy = kedge_strategy_find(strategy);
-    ck_assert_ptr_nonnull(s->strategy);
-    s->options = s->strategy->defaults;
-    s->options.buffer = 5;
-    ck_assert_int_eq(kedge_model_mlp(64, 12, 10, &s->model, NULL), KEDGE_OK);
+    s->job.sites_per_round = 8;
+    s->job.rounds = 9;
+    s->job.local_epochs = 2;
+    s->job.learning_rate = 0.05;
+    s->job.pretrain_sites = 18;
+    s->job.pretrain_steps = 10;
+    s->job.evaluate_every = 3;
+    kedge_learn_spec_set_tenants(s, 4);
+    kedge_learn_spec_set_strategy(s, kedge_strategy_find(strategy));
+    s->job.options.buffer = 5;
+    ck_assert_int_eq(kedge_model_mlp(64, 12, 10, &s->job.model, NULL), KEDGE_OK);
     s->shift = KEDGE_LEARN_SHIFT_SWAP_ALL;
 }
 
@@ -74,7 +72,7 @@ static void run(const struct kedge_learn_spec *s, struct kedge_learn_host host, 
     host.on_round = on_round;
     host.arg = log;
     int err = kedge_learn_run(s, &host, &d);
-    ck_assert_msg(err == KEDGE_OK, "%s: %s", s->strategy->name, d.text);
+    ck_assert_msg(err == KEDGE_OK, "%s: %s", s->job.strategy->name, d.text);
 }
 
 /* Also NAN equals NAN. */
@@ -94,7 +92,7 @@ START_TEST(threads_change_nothing)
     digits(&s, strategies[_i]);
     run(&s, (struct kedge_learn_host){.threads = 1}, &one);
     run(&s, (struct kedge_learn_host){.threads = 3}, &three);
-    ck_assert_uint_eq(one.count, s.rounds);
+    ck_assert_uint_eq(one.count, s.job.rounds);
     ck_assert(one.lines[0].digest != one.lines[1].digest);
     check_same(&one, &three, 0, strategies[_i]);
 }
@@ -106,7 +104,7 @@ START_TEST(a_resumed_run_goes_on_as_if_it_had_not_stopped)
     struct log whole = {0}, part = {.stop_after = 5}, rest = {0};
     digits(&s, strategies[_i]);
     s.shift = _i % 2 ? KEDGE_LEARN_SHIFT_SWAP_PART : KEDGE_LEARN_SHIFT_SWAP_ALL;
-    s.detector = _i % 3 == 0 ? KEDGE_LEARN_DETECT_UPDATE : KEDGE_LEARN_DETECT_LABELS;
+    s.job.shift = _i % 3 == 0 ? KEDGE_SHIFT_TEST_UPDATE : KEDGE_SHIFT_TEST_LABELS;
     run(&s, (struct kedge_learn_host){.threads = 1}, &whole);
     run(&s, (struct kedge_learn_host){.threads = 2, .save = on_save, .save_every = 2}, &part);
     ck_assert_ptr_nonnull(part.state);
@@ -120,7 +118,7 @@ START_TEST(a_resumed_run_goes_on_as_if_it_had_not_stopped)
         .on_round = on_round, .arg = &none, .resume = part.state, .resume_len = part.state_len - 1};
     ck_assert_int_eq(kedge_learn_run(&s, &bad, &d), KEDGE_E_FORMAT);
     bad.resume_len = part.state_len;
-    s.seed++;
+    s.job.seed++;
     ck_assert_int_eq(kedge_learn_run(&s, &bad, &d), KEDGE_E_FORMAT);
     ck_assert_uint_eq(none.count, 0);
     kedge_mem_free(part.state);
@@ -135,8 +133,9 @@ START_TEST(compressed_runs_are_as_repeatable_and_send_less)
     struct log whole = {0}, one = {0}, part = {.stop_after = 5}, rest = {0}, forgetful = {0};
     digits(&s, compressed[_i]);
     run(&s, (struct kedge_learn_host){.threads = 2}, &whole);
-    s.compression = (enum kedge_compact_kind)(KEDGE_COMPACT_INT8 + _i);
-    s.compression_share = 0.05;
+    s.job.compression.kind = (enum kedge_compact_kind)(KEDGE_COMPACT_INT8 + _i);
+    s.job.compression.share = KEDGE_COMPACT_SHARE_ONE / 20;
+    s.job.compression.carry = KEDGE_COMPACT_SHARE_ONE;
     run(&s, (struct kedge_learn_host){.threads = 1}, &one);
     run(&s, (struct kedge_learn_host){.threads = 2, .save = on_save, .save_every = 2}, &part);
     run(&s, (struct kedge_learn_host){.threads = 3, .resume = part.state, .resume_len = part.state_len},
@@ -146,7 +145,7 @@ START_TEST(compressed_runs_are_as_repeatable_and_send_less)
                                    *end_whole = &whole.lines[whole.count - 1];
     ck_assert_uint_lt(end->bytes_up, end_whole->bytes_up);
     ck_assert(end->digest != end_whole->digest);
-    s.compression_carry = 0; /* what is left is used at all */
+    s.job.compression.carry = 0; /* what is left is used at all */
     run(&s, (struct kedge_learn_host){.threads = 1}, &forgetful);
     ck_assert(forgetful.lines[forgetful.count - 1].digest != end->digest);
     kedge_mem_free(part.state);
@@ -221,10 +220,9 @@ END_TEST
 static void planted(struct kedge_learn_spec *s, const char *strategy)
 {
     digits(s, strategy);
-    s->synthetic_updates = true;
-    s->groups = 5;
-    s->rounds = 30;
-    s->evaluate_every = 1;
+    s->planted = s->job.groups = 5;
+    s->job.rounds = 30;
+    s->job.evaluate_every = 1;
     s->shift = KEDGE_LEARN_SHIFT_NONE;
 }
 
@@ -235,7 +233,7 @@ START_TEST(planted_groups_are_found)
     struct log log = {0};
     planted(&s, names[_i]);
     run(&s, (struct kedge_learn_host){.threads = 1}, &log);
-    for (uint32_t r = 5; r < s.rounds; r++) { /* every site was asked once */
+    for (uint32_t r = 5; r < s.job.rounds; r++) { /* every site was asked once */
         ck_assert_double_ge(log.lines[r].rand_index, 0.95);
         ck_assert_uint_eq(log.lines[r].groups, 5);
     }
@@ -247,22 +245,22 @@ END_TEST
 
 START_TEST(shifted_sites_find_back)
 {
-    static const enum kedge_learn_detector detectors[] = {KEDGE_LEARN_DETECT_LABELS,
-                                                          KEDGE_LEARN_DETECT_UPDATE, KEDGE_LEARN_DETECT_NONE};
+    static const enum kedge_shift_test detectors[] = {KEDGE_SHIFT_TEST_LABELS, KEDGE_SHIFT_TEST_UPDATE,
+                                                      KEDGE_SHIFT_TEST_NONE};
     struct kedge_learn_spec s;
     struct log log = {0};
     double least = 1;
     planted(&s, "flexcfl");
     s.shift = KEDGE_LEARN_SHIFT_SWAP_ALL;
     s.shift_rate = 0.1;
-    s.detector = detectors[_i];
-    s.sites_per_round =
-        detectors[_i] == KEDGE_LEARN_DETECT_UPDATE ? 40 : 8; /* it sees those that are asked */
+    s.job.shift = detectors[_i];
+    s.job.sites_per_round =
+        detectors[_i] == KEDGE_SHIFT_TEST_UPDATE ? 40 : 8; /* it sees those that are asked */
     run(&s, (struct kedge_learn_host){.threads = 1}, &log);
-    for (uint32_t r = 5; r < s.rounds; r++) {
+    for (uint32_t r = 5; r < s.job.rounds; r++) {
         least = fmin(least, log.lines[r].rand_index);
     }
-    if (detectors[_i] == KEDGE_LEARN_DETECT_NONE) {
+    if (detectors[_i] == KEDGE_SHIFT_TEST_NONE) {
         ck_assert_double_le(least, 0.5); /* nobody moves */
         ck_assert_uint_eq(log.lines[29].migrations, 0);
     } else {
@@ -287,13 +285,13 @@ static void rotated(struct kedge_learn_spec *s, const char *strategy)
     digits(s, strategy);
     s->partition = KEDGE_LEARN_ROTATED;
     s->shift = KEDGE_LEARN_SHIFT_NONE;
-    s->groups = 4;
+    s->job.groups = 4;
     s->sites = 20;
-    s->sites_per_round = 10;
-    s->rounds = 20;
-    s->epochs = 5;
-    s->lr = 0.1;
-    ck_assert_int_eq(kedge_model_mclr(64, 10, &s->model, NULL), KEDGE_OK);
+    s->job.sites_per_round = 10;
+    s->job.rounds = 20;
+    s->job.local_epochs = 5;
+    s->job.learning_rate = 0.1;
+    ck_assert_int_eq(kedge_model_mclr(64, 10, &s->job.model, NULL), KEDGE_OK);
 }
 
 START_TEST(groups_help_where_images_are_turned)
@@ -317,7 +315,7 @@ START_TEST(equal_shares_are_learnt_by_all)
     struct kedge_learn_spec s;
     rotated(&s, names[_i]);
     s.partition = KEDGE_LEARN_IID;
-    s.options.proximal = s.options.proximal > 0 ? 0.1 : 0;
+    s.job.options.proximal = s.job.options.proximal > 0 ? 0.1 : 0;
     double accuracy = last_accuracy(&s);
     ck_assert_msg(accuracy >= (_i == 6 ? 0.7 : 0.8), "%s: %g", names[_i], accuracy);
 }
@@ -338,8 +336,9 @@ START_TEST(a_robust_rule_withstands_what_the_mean_does_not)
     s.attack_scale = attacks[_i].scale;
     s.attackers = 0.2;
     double mean = last_accuracy(&s);
-    (void)snprintf(s.rule, sizeof s.rule, "%s", "median");
-    s.rule_fraction = 0.3;
+    s.job.rule = kedge_rule_find("median");
+    s.job.rule_params.fraction = 0;
+    s.job.rule_params.fraction = 0.3;
     double median = last_accuracy(&s);
     ck_assert_msg(median >= 0.75 && mean <= median - 0.2, "mean %g, median %g", mean, median);
 }
@@ -351,10 +350,10 @@ START_TEST(every_rule_goes_with_groups)
                                         "geometric-median", "norm-clipping", "root-trust"};
     struct kedge_learn_spec s;
     rotated(&s, "flexcfl");
-    s.sites_per_round = 20;
-    s.rounds = 12;
-    (void)snprintf(s.rule, sizeof s.rule, "%s", names[_i]);
-    s.rule_fraction = 0.1;
+    s.job.sites_per_round = 20;
+    s.job.rounds = 12;
+    s.job.rule = kedge_rule_find(names[_i]);
+    s.job.rule_params.fraction = 0.1;
     s.attack = KEDGE_LEARN_ATTACK_SYBIL;
     s.attack_scale = 5;
     s.attackers = 0.1;
@@ -379,37 +378,15 @@ START_TEST(specs_out_of_range_are_named)
         ck_assert_msg(strstr(d.text, word) != NULL, "%s: %s", word, d.text); \
     } while (0)
     BAD(sites, 1, "sites");
-    BAD(rounds, 0, "rounds");
-    BAD(sites_per_round, 1001, "sites_per_round");
-    BAD(epochs, 0, "epochs");
-    BAD(batch, 0, "batch");
-    BAD(lr, 0, "lr");
-    BAD(lr, (double)NAN, "lr");
-    BAD(groups, 17, "groups");
+    BAD(job.sites_per_round, 1001, "sites_per_round");
     BAD(fail, 1, "fail");
-    BAD(attackers, 0.1, "attack");
-    BAD(mixing, 0.1, "mixing");
-    BAD(device_count, 0, "devices");
-    BAD(devices[0].samples_per_s, 0, "samples_per_s");
-    BAD(devices[0].available, 0, "available");
-    BAD(evaluate_every, 0, "evaluate_every");
-    BAD(options.proximal, -1, "proximal");
-    BAD(rule[0], 'x', "rule");
-    BAD(strategy, NULL, "strategy");
+    BAD(fail, (double)NAN, "fail");
+    BAD(planted, 17, "planted");
+    BAD(attack, KEDGE_LEARN_ATTACK_SCALE, "attack");
+    BAD(job.local_momentum, 0.5, "local_momentum");
+    BAD(job.batch_auto, true, "batch");
     BAD(partition, KEDGE_LEARN_FASHION, "sites");
-    BAD(compression_share, 0, "compression: share");
-    BAD(compression_carry, 1.1, "compression: carry");
 #undef BAD
-    kedge_learn_spec_default(&s);
-    s.compression = KEDGE_COMPACT_TOPK;
-    ck_assert_int_eq(kedge_learn_spec_check(&s, &d), KEDGE_OK);
-    (void)snprintf(s.rule, sizeof s.rule, "%s", "median");
-    ck_assert_int_eq(kedge_learn_spec_check(&s, &d), KEDGE_E_FORMAT);
-    ck_assert_ptr_nonnull(strstr(d.text, "no vote for zero"));
-    s.compression = KEDGE_COMPACT_INT8;
-    ck_assert_int_eq(kedge_learn_spec_check(&s, &d), KEDGE_OK);
-    s.strategy = kedge_strategy_find("scaffold");
-    ck_assert_int_eq(kedge_learn_spec_check(&s, &d), KEDGE_E_FORMAT);
     struct log log = {0};
     struct kedge_learn_host host = {.on_round = on_round, .arg = &log};
     digits(&s, "fedavg");
@@ -417,7 +394,7 @@ START_TEST(specs_out_of_range_are_named)
     ck_assert_int_eq(kedge_learn_run(&s, &host, &d), KEDGE_E_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(d.text, "no/such/folder"));
     digits(&s, "fedavg");
-    ck_assert_int_eq(kedge_model_mclr(65, 10, &s.model, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_model_mclr(65, 10, &s.job.model, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_learn_run(&s, &host, &d), KEDGE_E_SHAPE);
     ck_assert_uint_eq(log.count, 0);
 }

@@ -41,18 +41,16 @@ static void digits(struct kedge_learn_spec *s, const char *strategy)
     (void)snprintf(s->images, sizeof s->images, "%s", "data/digits/digits-images.idx");
     s->partition = KEDGE_LEARN_DIRICHLET; /* sites of unlike sizes */
     s->sites = 40;
-    s->sites_per_round = 5;
-    s->rounds = 2;
-    s->epochs = 2;
-    s->lr = 0.05;
-    s->pretrain_sites = 9;
-    s->pretrain_steps = 7;
-    s->tenants = 4;
-    s->strategy = kedge_strategy_find(strategy);
-    ck_assert_ptr_nonnull(s->strategy);
-    s->options = s->strategy->defaults;
-    s->options.buffer = 3;
-    ck_assert_int_eq(kedge_model_mclr(64, 10, &s->model, NULL), KEDGE_OK);
+    s->job.sites_per_round = 5;
+    s->job.rounds = 2;
+    s->job.local_epochs = 2;
+    s->job.learning_rate = 0.05;
+    s->job.pretrain_sites = 9;
+    s->job.pretrain_steps = 7;
+    kedge_learn_spec_set_tenants(s, 4);
+    kedge_learn_spec_set_strategy(s, kedge_strategy_find(strategy));
+    s->job.options.buffer = 3;
+    ck_assert_int_eq(kedge_model_mclr(64, 10, &s->job.model, NULL), KEDGE_OK);
 }
 
 static void run(struct kedge_learn_spec *s, struct kedge_learn_host host, const struct kedge_ops *device,
@@ -67,8 +65,8 @@ static void run(struct kedge_learn_spec *s, struct kedge_learn_host host, const 
     host.device = device;
     s->train_on = device ? KEDGE_LEARN_ON_CUDA : KEDGE_LEARN_ON_CPU;
     const int err = kedge_learn_run(s, &host, &d);
-    ck_assert_msg(err == KEDGE_OK, "%s: %s", s->strategy->name, d.text);
-    ck_assert_uint_eq(log->count, s->rounds);
+    ck_assert_msg(err == KEDGE_OK, "%s: %s", s->job.strategy->name, d.text);
+    ck_assert_uint_eq(log->count, s->job.rounds);
     ck_assert_msg(!kedge_gpu_host.failed, "%s", kedge_gpu_host.failed);
 }
 
@@ -122,7 +120,7 @@ START_TEST(together_is_as_one_by_one)
     check_alike(&three, &alone, strategies[_i]);
     ck_assert_uint_eq(all.said + three.said, 0);
     /* it was the device that trained, where there is a common model to tell by */
-    ck_assert(s.strategy->local->sends_nothing || all.lines[1].digest != alone.lines[1].digest);
+    ck_assert(s.job.strategy->local->sends_nothing || all.lines[1].digest != alone.lines[1].digest);
 }
 END_TEST
 
@@ -286,11 +284,11 @@ START_TEST(lenet_learns)
     (void)snprintf(s.images, sizeof s.images, "%s/bars-images.idx", folder);
     s.partition = KEDGE_LEARN_IID;
     s.sites = 8;
-    s.sites_per_round = 4;
-    s.rounds = LINES_MAX;
-    s.epochs = 3;
-    s.lr = 0.05;
-    ck_assert_int_eq(kedge_model_preset("lenet", CLASSES, &s.model, NULL), KEDGE_OK);
+    s.job.sites_per_round = 4;
+    s.job.rounds = LINES_MAX;
+    s.job.local_epochs = 3;
+    s.job.learning_rate = 0.05;
+    ck_assert_int_eq(kedge_model_preset("lenet", CLASSES, &s.job.model, NULL), KEDGE_OK);
     run(&s, (struct kedge_learn_host){.save_every = 0}, NULL, &log);
     ck_assert_msg(log.lines[LINES_MAX - 1].accuracy > 0.9, "accuracy %g", log.lines[LINES_MAX - 1].accuracy);
     char path[128];
@@ -316,9 +314,9 @@ START_TEST(a_net_with_convolutions_together)
     struct log alone, all;
     digits(&s, "fedavg");
     ck_assert_int_eq(kedge_json_parse(kedge_view_str(small_net), tokens, 64, &doc, NULL), KEDGE_OK);
-    ck_assert_int_eq(kedge_model_from_json(&doc, 0, &s.model, NULL), KEDGE_OK);
-    s.sites_per_round = 3;
-    s.epochs = 1;
+    ck_assert_int_eq(kedge_model_from_json(&doc, 0, &s.job.model, NULL), KEDGE_OK);
+    s.job.sites_per_round = 3;
+    s.job.local_epochs = 1;
     run(&s, (struct kedge_learn_host){.save_every = 0}, NULL, &alone);
     run(&s, (struct kedge_learn_host){.save_every = 0}, device_of(), &all);
     check_alike(&all, &alone, "convolutions");

@@ -37,17 +37,15 @@ static void digits(struct kedge_learn_spec *s, const char *strategy)
     (void)snprintf(s->images, sizeof s->images, "%s", "data/digits/digits-images.idx");
     s->partition = KEDGE_LEARN_IID;
     s->sites = 40;
-    s->sites_per_round = 8;
-    s->rounds = 8;
-    s->epochs = 1;
-    s->lr = 0.05;
-    s->pretrain_sites = 18;
-    s->pretrain_steps = 10;
-    s->strategy = kedge_strategy_find(strategy);
-    ck_assert_ptr_nonnull(s->strategy);
-    s->options = s->strategy->defaults;
-    s->options.buffer = 5;
-    ck_assert_int_eq(kedge_model_mclr(64, 10, &s->model, NULL), KEDGE_OK);
+    s->job.sites_per_round = 8;
+    s->job.rounds = 8;
+    s->job.local_epochs = 1;
+    s->job.learning_rate = 0.05;
+    s->job.pretrain_sites = 18;
+    s->job.pretrain_steps = 10;
+    kedge_learn_spec_set_strategy(s, kedge_strategy_find(strategy));
+    s->job.options.buffer = 5;
+    ck_assert_int_eq(kedge_model_mclr(64, 10, &s->job.model, NULL), KEDGE_OK);
 }
 
 static bool on_round(void *arg, const struct kedge_learn_round *round)
@@ -63,8 +61,8 @@ static void run(const struct kedge_learn_spec *s, struct log *log)
     struct kedge_diag d = {.text = ""};
     *log = (struct log){.count = 0};
     struct kedge_learn_host host = {.threads = 2, .on_round = on_round, .arg = log};
-    ck_assert_msg(kedge_learn_run(s, &host, &d) == KEDGE_OK, "%s: %s", s->strategy->name, d.text);
-    ck_assert_uint_eq(log->count, s->rounds);
+    ck_assert_msg(kedge_learn_run(s, &host, &d) == KEDGE_OK, "%s: %s", s->job.strategy->name, d.text);
+    ck_assert_uint_eq(log->count, s->job.rounds);
 }
 
 /* ---- missing values, scales ---- */
@@ -132,11 +130,11 @@ START_TEST(clients_are_filled_and_scaled)
     }
     s.through = KEDGE_LEARN_THROUGH_PROTOCOL;
     ck_assert_int_eq(load_clients(&s, &pool, &p, &d), KEDGE_E_FORMAT);
-    ck_assert_ptr_nonnull(strstr(d.text, "standardize: \"federated\" takes a job's first two rounds"));
+    ck_assert_ptr_nonnull(strstr(d.text, "\"standardize\": \"federated\" takes a job's first two rounds"));
     s.through = KEDGE_LEARN_THROUGH_ROUNDS;
     s.steps = (struct kedge_learn_rounds){1, {3}};
     ck_assert_int_eq(load_clients(&s, &pool, &p, &d), KEDGE_E_FORMAT);
-    ck_assert_ptr_nonnull(strstr(d.text, "steps: not with \"missing\": \"mean\""));
+    ck_assert_ptr_nonnull(strstr(d.text, "\"steps\": not with \"missing\": \"mean\""));
     ck_assert_int_eq(unlink(path), 0);
 }
 END_TEST
@@ -302,6 +300,7 @@ START_TEST(who_leaves_before_it_is_done_does_not_answer)
     struct kedge_learn_spec s;
     struct log log;
     digits(&s, _i ? "fedbuff" : "fedavg");
+    s.job.round_timeout_s = 1; /* so long a round waits for those who left */
     (void)snprintf(s.trace, sizeof s.trace, "%s",
                    put_file("time_s,class,available,samples_per_s\n0.02,0,0,\n1,0,1,\n"));
     run(&s, &log);
@@ -314,13 +313,11 @@ START_TEST(who_leaves_before_it_is_done_does_not_answer)
     run(&s, &log);
     ck_assert_uint_eq(log.lines[7].updates, log.lines[6].updates);
     ck_assert(log.lines[7].digest != log.lines[0].digest || _i);
-    ck_assert(log.lines[7].virtual_s < 1);
+    ck_assert(log.lines[7].virtual_s < 2);
     s.trace_period_s = 0.1; /* a line behind it */
     struct kedge_diag d = {.text = ""};
     ck_assert_int_eq(kedge_learn_run(&s, &(struct kedge_learn_host){.threads = 1}, &d), KEDGE_E_FORMAT);
     ck_assert_ptr_nonnull(strstr(d.text, "period"));
-    s.trace[0] = '\0';
-    ck_assert_int_eq(kedge_learn_spec_check(&s, &d), KEDGE_E_FORMAT);
 }
 END_TEST
 
@@ -365,11 +362,11 @@ START_TEST(writers_stand_in_a_file_beside_images)
     put_writers(folder, 1796, 7, "3");
     ck_assert_int_eq(kedgei_learn_new(&s, &host, &d, &l), KEDGE_E_FORMAT);
     ck_assert_str_eq(d.text, "\"sites_per_round\": 8, but the data have 7 sites");
-    s.sites_per_round = 5;
-    s.tenants = 8;
+    s.job.sites_per_round = 5;
+    kedge_learn_spec_set_tenants(&s, 8);
     ck_assert_int_eq(kedgei_learn_new(&s, &host, &d, &l), KEDGE_E_FORMAT);
     ck_assert_str_eq(d.text, "\"tenants\": 8, but the data have 7 sites");
-    s.tenants = 1;
+    kedge_learn_spec_set_tenants(&s, 1);
     ck_assert_msg(kedgei_learn_new(&s, &host, &d, &l) == KEDGE_OK, "%s", d.text);
     ck_assert_uint_eq(l->n, 7);
     for (uint32_t u = 0; u < 7; u++) {
@@ -412,19 +409,19 @@ START_TEST(tenants_are_drawn_and_edges_judged_together)
     struct log log;
     digits(&s, "hierarchical");
     s.partition = KEDGE_LEARN_ROTATED;
-    s.tenants = 4;
-    s.options.edge_rounds = 1000;
+    kedge_learn_spec_set_tenants(&s, 4);
+    s.job.options.edge_rounds = 1000;
     run(&s, &log);
     ck_assert(log.lines[7].rand_index < 0.2);
     for (uint32_t j = 0; j < 4; j++) {
         ck_assert_uint_eq(log.lines[7].members[j], 10);
     }
-    for (uint32_t r = 0; r < s.rounds; r++) {
+    for (uint32_t r = 0; r < s.job.rounds; r++) {
         ck_assert(log.lines[r].accuracy == log.lines[r].accuracy_auxiliary);
     }
     /* edges that meet after every round are FedAvg but for the weights: the same model for all */
     struct log together;
-    s.options.edge_rounds = 1;
+    s.job.options.edge_rounds = 1;
     run(&s, &together);
     ck_assert(together.lines[0].accuracy == log.lines[0].accuracy);
 }
@@ -437,7 +434,8 @@ START_TEST(root_data_are_in_nobodys_test)
     struct kedge_learn_host host = {.threads = 1};
     struct kedgei_learn *l;
     digits(&s, "fedavg");
-    (void)snprintf(s.rule, sizeof s.rule, "%s", "root-trust");
+    s.job.rule = kedge_rule_find("root-trust");
+    s.job.rule_params.fraction = 0;
     ck_assert_msg(kedgei_learn_new(&s, &host, &d, &l) == KEDGE_OK, "%s", d.text);
     const struct kedgei_learn_site *root = &l->sites[l->n];
     ck_assert_uint_eq(root->train_count, 100);
@@ -461,13 +459,13 @@ START_TEST(a_detector_looks_though_nothing_shifts)
     struct kedge_learn_spec s;
     struct log still, looking, labels;
     digits(&s, "flexcfl");
-    s.detector = KEDGE_LEARN_DETECT_NONE;
+    s.job.shift = KEDGE_SHIFT_TEST_NONE;
     run(&s, &still);
-    s.detector = KEDGE_LEARN_DETECT_LABELS;
+    s.job.shift = KEDGE_SHIFT_TEST_LABELS;
     run(&s, &labels);
     ck_assert_uint_eq(labels.lines[7].detections, 0);
     ck_assert(labels.lines[7].digest == still.lines[7].digest);
-    s.detector = KEDGE_LEARN_DETECT_UPDATE;
+    s.job.shift = KEDGE_SHIFT_TEST_UPDATE;
     run(&s, &looking);
     /* nobody is new any more: these are its pre-trainings */
     ck_assert_uint_ge(looking.lines[7].bytes_up - looking.lines[5].bytes_up,
@@ -482,8 +480,8 @@ START_TEST(own_models_have_a_worst_tenth_of_their_own)
     struct log log;
     digits(&s, names[_i]);
     s.partition = KEDGE_LEARN_MNIST; /* two digits a site: own models are far better */
-    s.epochs = 5;
-    s.sites_per_round = s.sites; /* all have one */
+    s.job.local_epochs = 5;
+    s.job.sites_per_round = s.sites; /* all have one */
     run(&s, &log);
     const struct kedge_learn_round *last = &log.lines[7];
     if (_i == 3) {

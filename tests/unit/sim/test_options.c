@@ -71,7 +71,7 @@ static int run(const struct kedge_learn_spec *s, struct outcome *ret, struct ked
 static void set(struct kedge_learn_spec *s, size_t i, double value)
 {
     const struct kedge_strategy_option *row = kedge_strategy_option_find(values[i].option);
-    ck_assert_msg(row && kedge_strategy_option_set(&s->options, row, value) == KEDGE_OK, "%s",
+    ck_assert_msg(row && kedge_strategy_option_set(&s->job.options, row, value) == KEDGE_OK, "%s",
                   values[i].option);
 }
 
@@ -103,20 +103,20 @@ static void make_spec(const struct kedge_strategy *strategy, size_t option, stru
     (void)snprintf(s->images, sizeof s->images, "%s", "data/digits/digits-images.idx");
     s->partition = is_about_likeness(option) ? KEDGE_LEARN_IID : KEDGE_LEARN_SHARDS;
     s->sites = 12;
-    s->sites_per_round = strategy->everybody ? s->sites : 6;
-    s->rounds = 8;
-    s->epochs = 1;
-    s->lr = 0.05;
-    s->groups = 2;
-    s->pretrain_sites = 8;
-    s->pretrain_steps = 5;
-    s->tenants = 2;
+    s->job.sites_per_round = strategy->everybody ? 0 : 6;
+    s->job.rounds = 8;
+    s->job.local_epochs = 1;
+    s->job.learning_rate = 0.05;
+    s->job.groups = 2;
+    s->job.pretrain_sites = 8;
+    s->job.pretrain_steps = 5;
+    kedge_learn_spec_set_tenants(s, 2);
     s->shift = KEDGE_LEARN_SHIFT_SWAP_ALL;
     s->shift_rate = 0.5;
-    s->evaluate_every = 8;
-    s->strategy = strategy;
-    s->options = strategy->defaults;
-    ck_assert_int_eq(kedge_model_mclr(64, 10, &s->model, NULL), KEDGE_OK);
+    s->job.evaluate_every = 8;
+    kedge_learn_spec_set_strategy(s, strategy);
+    s->job.options = strategy->defaults;
+    ck_assert_int_eq(kedge_model_mclr(64, 10, &s->job.model, NULL), KEDGE_OK);
     for (size_t i = 0; i < VALUES; i++) {
         if (i == option || needs(option, values[i].option)) {
             set(s, i, values[i].base);
@@ -127,9 +127,15 @@ static void make_spec(const struct kedge_strategy *strategy, size_t option, stru
 static int parse(const struct kedge_strategy *strategy, size_t i, struct kedge_diag *d)
 {
     static struct kedge_learn_spec spec;
-    char text[256];
-    (void)snprintf(text, sizeof text, "{\"world\":{},\"strategy\":\"%s\",\"options\":{\"%s\":%g}}",
-                   strategy->name, values[i].option, values[i].other);
+    char text[300];
+    (void)snprintf(text, sizeof text,
+                   "{\"preset\":\"digits\",\"world\":{\"tenants\":2,\"through\":\"protocol\"},\"strategy\":"
+                   "\"%s\",\"options\":{%s\"%s\":%g}}",
+                   strategy->name,
+                   strcmp(values[i].option, "merge") == 0 || strcmp(values[i].option, "silhouette") == 0
+                       ? "\"refresh\":5,"
+                       : "",
+                   values[i].option, values[i].other);
     return kedge_learn_spec_parse(kedge_view_str(text), NULL, &spec, d);
 }
 
@@ -142,7 +148,7 @@ START_TEST(an_option_works_or_is_refused)
         struct kedge_learn_spec spec;
         struct outcome base, other;
         if (!kedge_strategy_uses(strategy, row)) {
-            ck_assert_msg(parse(strategy, i, &d) == KEDGE_E_FORMAT && strstr(d.text, "does not read it"),
+            ck_assert_msg(parse(strategy, i, &d) == KEDGE_E_FORMAT && strstr(d.text, " takes "),
                           "%s: \"%s\": %s", strategy->name, values[i].option, d.text);
             continue;
         }
@@ -176,7 +182,7 @@ START_TEST(an_option_of_a_job_works_or_is_refused)
         }
         make_spec(strategy, i, &spec);
         spec.through = KEDGE_LEARN_THROUGH_PROTOCOL;
-        spec.quorum = spec.sites;
+        spec.job.quorum = strategy->asynchronous ? 3 : spec.sites;
         int err = run(&spec, &base, &d);
         ck_assert_msg(err == KEDGE_OK || (err == KEDGE_E_FORMAT && d.text[0]), "%s: %s", strategy->name,
                       d.text);

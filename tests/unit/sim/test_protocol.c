@@ -2,13 +2,16 @@
  * models whatever goes wrong on the way; groups that are found, joined, left and made anew. On the digits
  * that come with the source. */
 #include <check.h>
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "aggregation/share_cap.h"
 #include "common/base/os/file.h"
+#include "sim/learn/spec/spec_json.h"
 #include "sim/protocol/protocol.h"
 
 enum { LINES_MAX = 64, TEXT_MAX = 1 << 20 };
@@ -44,20 +47,19 @@ static void digits(struct kedge_learn_spec *s, const char *strategy)
     s->partition = KEDGE_LEARN_DIRICHLET;
     s->alpha = 0.3;
     s->sites = 12;
-    s->sites_per_round = 5;
-    s->rounds = 6;
-    s->epochs = 2;
-    s->lr = 0.05;
-    s->tenants = 2;
-    s->groups = 2;
-    s->pretrain_sites = 8;
-    s->pretrain_steps = 10;
-    s->quorum = s->sites; /* rounds wait for all that they asked */
+    s->job.sites_per_round = 5;
+    s->job.rounds = 6;
+    s->job.local_epochs = 2;
+    s->job.learning_rate = 0.05;
+    kedge_learn_spec_set_tenants(s, 2);
+    s->job.groups = 2;
+    s->job.pretrain_sites = 8;
+    s->job.pretrain_steps = 10;
+    s->job.sites_per_round = kedge_strategy_find(strategy)->everybody ? 0 : s->job.sites_per_round;
+    s->job.quorum = s->sites; /* rounds wait for all that they asked */
     s->through = KEDGE_LEARN_THROUGH_PROTOCOL;
-    s->strategy = kedge_strategy_find(strategy);
-    ck_assert_ptr_nonnull(s->strategy);
-    s->options = s->strategy->defaults;
-    ck_assert_int_eq(kedge_model_mlp(64, 12, 10, &s->model, NULL), KEDGE_OK);
+    kedge_learn_spec_set_strategy(s, kedge_strategy_find(strategy));
+    ck_assert_int_eq(kedge_model_mlp(64, 12, 10, &s->job.model, NULL), KEDGE_OK);
 }
 
 static void run(const struct kedge_learn_spec *s, struct kedge_learn_host host, struct log *log)
@@ -66,7 +68,7 @@ static void run(const struct kedge_learn_spec *s, struct kedge_learn_host host, 
     host.on_round = on_round;
     host.arg = log;
     int err = kedge_protocol_run(s, &host, &d);
-    ck_assert_msg(err == KEDGE_OK, "%s: %s", s->strategy->name, d.text);
+    ck_assert_msg(err == KEDGE_OK, "%s: %s", s->job.strategy->name, d.text);
 }
 
 /* Models, groups and what follows from them; time, bytes and joules are others when things go wrong. */
@@ -101,8 +103,9 @@ START_TEST(the_engine_that_draws_as_jobs_makes_the_same_models)
     struct kedge_learn_spec s;
     struct log engine = {.count = 0}, protocol = {.count = 0}, other = {.count = 0};
     digits(&s, alike[_i].strategy);
-    (void)snprintf(s.rule, sizeof s.rule, "%s", alike[_i].rule);
-    s.tenant_share_max = alike[_i].share;
+    s.job.rule = kedge_rule_find(alike[_i].rule);
+    s.job.rule_params.fraction = 0;
+    s.job.tenant_share_max = (uint32_t)((alike[_i].share) * KEDGE_SHARE_ONE);
     run(&s, (struct kedge_learn_host){.threads = 2}, &protocol);
     s.through = KEDGE_LEARN_THROUGH_JOB_ROUNDS;
     run(&s, (struct kedge_learn_host){.threads = 1}, &engine);
@@ -118,8 +121,8 @@ END_TEST
 static void flexcfl(struct kedge_learn_spec *s)
 {
     digits(s, "flexcfl");
-    s->mixing = 0.05;
-    s->rounds = 8;
+    s->job.mixing = 0.05;
+    s->job.rounds = 8;
 }
 
 START_TEST(faults_change_no_model)
@@ -128,67 +131,68 @@ START_TEST(faults_change_no_model)
     struct log calm = {.count = 0}, hit = {.count = 0};
     if (_i % 2) {
         flexcfl(&s);
-        s.regroup_every = _i == 3 ? 3 : 0;
+        s.job.regroup_every = _i == 3 ? 3 : 0;
     } else {
         digits(&s, _i == 0 ? "fedadam" : _i == 2 ? "ifca" : "hierarchical");
     }
-    s.seed = (uint64_t)_i + 1;
+    s.job.seed = (uint64_t)_i + 1;
     run(&s, (struct kedge_learn_host){.threads = 1}, &calm);
     s.faults = true;
     run(&s, (struct kedge_learn_host){.threads = 1}, &hit);
     check_same_models(&hit, &calm, 0, "faults");
-    ck_assert(hit.lines[s.rounds - 1].virtual_s > calm.lines[s.rounds - 1].virtual_s);
+    ck_assert(hit.lines[s.job.rounds - 1].virtual_s > calm.lines[s.job.rounds - 1].virtual_s);
 }
 END_TEST
 
 static void set_root(struct kedge_learn_spec *s)
 {
-    (void)snprintf(s->rule, sizeof s->rule, "%s", "root-trust");
+    s->job.rule = kedge_rule_find("root-trust");
+    s->job.rule_params.fraction = 0;
 }
 static void set_scaffold(struct kedge_learn_spec *s)
 {
-    s->lr = 0.02;
+    s->job.learning_rate = 0.02;
 }
 static void set_adaptive(struct kedge_learn_spec *s)
 {
-    s->options.refresh = 3;
-    s->options.regroup = 5;
-    s->options.most = 4;
-    s->rounds = 8;
+    s->job.options.refresh = 3;
+    s->job.regroup_every = 5;
+    s->job.options.most = 4;
+    s->job.rounds = 8;
 }
 static void set_choose(struct kedge_learn_spec *s)
 {
-    s->choose_groups = 1;
-    s->groups = 2;
-    s->options.most = 4;
-    s->pretrain_sites = 8;
+    s->job.choose = KEDGE_CHOOSE_SILHOUETTE;
+    s->job.groups = 2;
+    s->job.options.most = 4;
+    s->job.pretrain_sites = 8;
 }
 static void set_cut(struct kedge_learn_spec *s)
 {
-    s->options.refresh = 2;
-    s->options.silhouette = 0.01;
+    s->job.options.refresh = 2;
+    s->job.options.silhouette = 0.01;
 }
 static void set_joined(struct kedge_learn_spec *s)
 {
-    s->groups = 3;
-    s->options.refresh = 2;
-    s->options.merge = 0.1;
+    s->job.groups = 3;
+    s->job.options.refresh = 2;
+    s->job.options.merge = 0.1;
 }
 static void set_oneshot(struct kedge_learn_spec *s)
 {
-    s->options.link = 0.9;
-    s->pretrain_sites = 6;
+    s->job.options.link = 0.9;
+    s->job.pretrain_sites = 6;
 }
 static void set_parting(struct kedge_learn_spec *s)
 {
-    s->options.split_after = 2;
-    s->options.split_mean = 5;
-    s->options.split_max = 0.01;
+    s->job.options.split_after = 2;
+    s->job.options.split_mean = 5;
+    s->job.options.split_max = 0.01;
 }
 static void set_nearest(struct kedge_learn_spec *s)
 {
-    s->groups = 3;
-    s->seed = 2;
+    s->job.groups = 3;
+    s->job.seed = 2;
 }
 /* groups: in use at the end, at least and at most. */
 static const struct {
@@ -216,7 +220,7 @@ START_TEST(strategies_of_jobs_go_through_the_protocol)
     s.faults = true;
     run(&s, (struct kedge_learn_host){.threads = 3}, &hit);
     check_same_models(&hit, &calm, 0, ways[_i].strategy);
-    const struct kedge_learn_round *first = &calm.lines[0], *last = &calm.lines[s.rounds - 1];
+    const struct kedge_learn_round *first = &calm.lines[0], *last = &calm.lines[s.job.rounds - 1];
     ck_assert_msg(last->groups >= ways[_i].least && last->groups <= ways[_i].most, "%s: %u groups",
                   ways[_i].strategy, last->groups);
     ck_assert(last->digest != first->digest);
@@ -234,14 +238,14 @@ START_TEST(asynchronous_rounds_take_what_comes)
     s.device_count = 2;
     s.devices[1] = s.devices[0];
     s.devices[1].samples_per_s /= 20;
-    s.quorum = 0;
-    s.rounds = 10;
-    s.options.buffer = 2;
+    s.job.quorum = 1;
+    s.job.rounds = 10;
+    s.job.options.buffer = 2;
     run(&s, (struct kedge_learn_host){.threads = 1}, &one);
     run(&s, (struct kedge_learn_host){.threads = 3}, &three);
-    ck_assert_uint_eq(one.count, s.rounds);
+    ck_assert_uint_eq(one.count, s.job.rounds);
     check_same_models(&three, &one, 0, "threads");
-    s.options.buffer = s.sites_per_round;
+    s.job.options.buffer = s.job.sites_per_round;
     run(&s, (struct kedge_learn_host){.threads = 1}, &all);
     ck_assert(all.lines[9].digest != one.lines[9].digest);
     ck_assert(all.lines[9].virtual_s > one.lines[9].virtual_s);
@@ -255,12 +259,12 @@ START_TEST(threads_and_a_stop_change_nothing)
     struct log whole = {.count = 0}, part = {.stop_after = 4}, rest = {.count = 0};
     flexcfl(&s);
     run(&s, (struct kedge_learn_host){.threads = 3}, &whole);
-    ck_assert_uint_eq(whole.count, s.rounds);
+    ck_assert_uint_eq(whole.count, s.job.rounds);
     run(&s, (struct kedge_learn_host){.threads = 1, .save = on_save, .save_every = 2}, &part);
     ck_assert_uint_eq(part.saved, 2);
     run(&s, (struct kedge_learn_host){.threads = 1, .resume = part.state, .resume_len = sizeof part.state},
         &rest);
-    ck_assert_uint_eq(rest.count, s.rounds - 2);
+    ck_assert_uint_eq(rest.count, s.job.rounds - 2);
     for (uint32_t i = 0; i < rest.count; i++) {
         ck_assert(memcmp(&whole.lines[2 + i], &rest.lines[i], sizeof rest.lines[i]) == 0);
     }
@@ -276,12 +280,11 @@ START_TEST(groups_are_found_left_and_made_anew)
     struct kedge_learn_spec s;
     struct log log = {.count = 0};
     flexcfl(&s);
-    s.strategy = kedge_strategy_find(grouped[_i]);
-    s.options = s.strategy->defaults;
-    s.rounds = 14;
+    kedge_learn_spec_set_strategy(&s, kedge_strategy_find(grouped[_i]));
+    s.job.rounds = 14;
     s.shift = KEDGE_LEARN_SHIFT_SWAP_ALL;
     s.shift_rate = 0.5;
-    s.regroup_every = 5;
+    s.job.regroup_every = 5;
     run(&s, (struct kedge_learn_host){.threads = 2}, &log);
     const struct kedge_learn_round *last = &log.lines[log.count - 1];
     uint32_t members = 0;
@@ -303,13 +306,96 @@ START_TEST(planted_updates_go_through_the_protocol)
     struct log log = {.count = 0};
     uint32_t sites;
     flexcfl(&s);
-    s.synthetic_updates = true;
-    s.groups = 3;
+    s.planted = s.job.groups = 3;
     run(&s, (struct kedge_learn_host){.threads = 2}, &log);
-    ck_assert_double_ge(log.lines[s.rounds - 1].rand_index, 0.95);
-    ck_assert(log.lines[s.rounds - 1].digest != log.lines[0].digest);
+    ck_assert_double_ge(log.lines[s.job.rounds - 1].rand_index, 0.95);
+    ck_assert(log.lines[s.job.rounds - 1].digest != log.lines[0].digest);
     ck_assert_int_eq(kedge_protocol_export(&s, "nowhere", &sites, &d), KEDGE_E_FORMAT);
     ck_assert_msg(strstr(d.text, "no samples to export"), "%s", d.text);
+}
+END_TEST
+
+/* ---- published experiments ---- */
+
+static void read_text(const char *name, char *ret, size_t size)
+{
+    char path[600];
+    (void)snprintf(path, sizeof path, "docs/experiments/%s", name);
+    FILE *f = fopen(path, "r");
+    ck_assert_msg(f != NULL, "%s", path);
+    ret[fread(ret, 1, size - 1, f)] = '\0';
+    (void)fclose(f);
+}
+
+/* The run prints a job that a coordinator takes, or its strategy is there to be compared with; alone its own
+ * text is the same run. */
+static void check_run(const char *name, const char *text, const char *variant)
+{
+    static struct kedge_learn_spec s, again;
+    static struct kedge_job_spec job;
+    struct kedge_diag d = {.text = ""};
+    struct kedge_buf put, printed, twice;
+    ck_assert_msg(kedge_learn_spec_parse(kedge_view_str(text), variant, &s, &d) == KEDGE_OK
+                      && kedge_learn_spec_check(&s, &d) == KEDGE_OK,
+                  "%s, %s: %s", name, variant, d.text);
+    kedge_buf_init(&put, TEXT_MAX);
+    kedge_buf_init(&twice, TEXT_MAX);
+    kedge_buf_init(&printed, TEXT_MAX);
+    kedge_learn_spec_put(&s, &put);
+    ck_assert_msg(kedge_learn_spec_parse(kedge_buf_view(&put), NULL, &again, &d) == KEDGE_OK, "%s, %s: %s",
+                  name, variant, d.text);
+    kedge_learn_spec_put(&again, &twice);
+    ck_assert(kedge_view_eq(kedge_buf_view(&put), kedge_buf_view(&twice)));
+    if (kedge_learn_spec_is_natural(&s)) { /* whose data are not here */
+        s.partition = KEDGE_LEARN_SYNTHETIC;
+        s.sites = 15;
+    }
+    int err = kedge_protocol_job(&s, &printed, &d);
+    if (s.job.strategy->comparison_only) {
+        ck_assert_msg(err == KEDGE_E_FORMAT && strstr(d.text, "to be compared with"), "%s: %s", variant,
+                      d.text);
+    } else {
+        ck_assert_msg(err == KEDGE_OK, "%s, %s: %s", name, variant, d.text);
+        ck_assert_msg(kedge_job_spec_parse(kedge_buf_view(&printed), &job, &d) == KEDGE_OK, "%s, %s: %s",
+                      name, variant, d.text);
+        ck_assert_ptr_eq(job.strategy, s.job.strategy);
+    }
+    kedge_buf_deinit(&put);
+    kedge_buf_deinit(&twice);
+    kedge_buf_deinit(&printed);
+}
+
+START_TEST(experiments_print_their_jobs_or_are_comparisons)
+{
+    static const char *const variants[] = {"hierarchical", "flexcfl-mixing", "flexcfl-strong-mixing",
+                                           "flexcfl-static", "flexcfl-counts"};
+    DIR *folder = opendir("docs/experiments");
+    uint32_t files = 0, runs = 0;
+    ck_assert_ptr_nonnull(folder);
+    for (const struct dirent *one = readdir(folder); one; one = readdir(folder)) {
+        static char text[8192];
+        char word[64];
+        if (!strstr(one->d_name, ".json") || strstr(one->d_name, ".result.json")) {
+            continue;
+        }
+        read_text(one->d_name, text, sizeof text);
+        files++;
+        for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+            (void)snprintf(word, sizeof word, "\"%s\": {", variants[i]);
+            if (strstr(text, word)) {
+                check_run(one->d_name, text, variants[i]);
+                runs++;
+            }
+        }
+        for (size_t i = 0; i < kedge_strategy_count(); i++) {
+            if (strcmp(kedge_strategy_at(i)->name, "hierarchical")
+                != 0) { /* of tenants that a variant says */
+                check_run(one->d_name, text, kedge_strategy_at(i)->name);
+            }
+        }
+    }
+    (void)closedir(folder);
+    ck_assert(files >= 16 && runs >= 3 * 16 - 6);
 }
 END_TEST
 
@@ -317,7 +403,7 @@ END_TEST
 
 static void set_local(struct kedge_learn_spec *s)
 {
-    s->strategy = kedge_strategy_find("local");
+    kedge_learn_spec_set_strategy(s, kedge_strategy_find("local"));
 }
 static void set_trace(struct kedge_learn_spec *s)
 {
@@ -335,8 +421,8 @@ static void set_available(struct kedge_learn_spec *s)
 static const struct {
     void (*set)(struct kedge_learn_spec *s);
     const char *says;
-} refused[] = {{set_local, "strategy: it is there to be compared with"},
-               {set_trace, "trace: sites are there always"},
+} refused[] = {{set_local, "\"strategy\": it is there to be compared with"},
+               {set_trace, "\"trace\": sites are there always"},
                {set_attack, "attack"},
                {set_available, "available"}};
 
@@ -360,7 +446,7 @@ START_TEST(the_engine_alone_refuses_what_it_does_not_go_through)
     ck_assert_int_eq(kedge_learn_run(&s, &host, NULL), KEDGE_E_ARG);
     s.through = KEDGE_LEARN_THROUGH_JOB_ROUNDS;
     ck_assert_int_eq(kedge_learn_run(&s, &host, NULL), KEDGE_E_ARG);
-    s.strategy = kedge_strategy_find("flexcfl");
+    kedge_learn_spec_set_strategy(&s, kedge_strategy_find("flexcfl"));
     ck_assert_int_eq(kedge_protocol_run(&s, &host, NULL), KEDGE_E_FORMAT);
 }
 END_TEST
@@ -381,6 +467,7 @@ int main(void)
     tcase_add_test(t, planted_updates_go_through_the_protocol);
     tcase_add_loop_test(t, what_no_job_does_is_refused_and_named, 0,
                         (int)(sizeof refused / sizeof refused[0]));
+    tcase_add_test(t, experiments_print_their_jobs_or_are_comparisons);
     tcase_add_test(t, the_engine_alone_refuses_what_it_does_not_go_through);
     suite_add_tcase(suite, t);
     SRunner *runner = srunner_create(suite);
