@@ -34,7 +34,9 @@ double kedge_reduce_root(const struct kedge_reduce *reduce)
     return sum;
 }
 
-double kedge_sumsq_block(const float *x, size_t n)
+/* Sum of squares of one block, n <= KEDGE_REDUCE_BLOCK; missing elements count as 0. Threads may make
+ * leaves in any order; they are pushed in the order of the blocks. */
+static double sumsq_block(const float *x, size_t n)
 {
     KEDGE_ASSERT(n <= KEDGE_REDUCE_BLOCK);
     double lane[8] = {0};
@@ -54,6 +56,6 @@ void kedge_sumsq_push(struct kedge_reduce *reduce, const float *x, size_t n)
 {
     for (size_t done = 0; done < n; done += KEDGE_REDUCE_BLOCK) {
         size_t block = n - done < KEDGE_REDUCE_BLOCK ? n - done : KEDGE_REDUCE_BLOCK;
-        kedge_reduce_push(reduce, kedge_sumsq_block(x + done, block));
+        kedge_reduce_push(reduce, sumsq_block(x + done, block));
     }
 }

@@ -21,9 +21,6 @@ void kedge_reduce_push(struct kedge_reduce *reduce, double leaf);
 /* Root of the tree so far, 0 when empty. */
 double kedge_reduce_root(const struct kedge_reduce *reduce);
 
-/* Sum of squares of one block, n <= KEDGE_REDUCE_BLOCK; missing elements count as 0. Threads may make
- * leaves in any order; they are pushed in the order of the blocks. */
-double kedge_sumsq_block(const float *x, size_t n);
 /* Pushes all blocks of a tile. Every tile but the last is a multiple of KEDGE_REDUCE_BLOCK long. */
 void kedge_sumsq_push(struct kedge_reduce *reduce, const float *x, size_t n);
 

@@ -5,10 +5,6 @@
 #include "chain/anchor/evm_anchor.h"
 
 /* ---- evm_anchor_money.c ---- */
-/* 12.5 % more, rounded up: what every client accepts as a replacement (geth wants 10 %). */
-uint64_t kedgei_evm_bump(uint64_t fee);
-/* The most that the flight can cost: its dearest attempt mined. */
-uint64_t kedgei_evm_worst(const struct kedge_evm_anchor *a, const struct kedge_evm_flight *f);
 /* Wei that count against the budget now. */
 uint64_t kedgei_evm_committed(const struct kedge_evm_anchor *a);
 /* The flight's cost moves from "unmined" to this hour's. */

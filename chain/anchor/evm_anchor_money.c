@@ -19,12 +19,14 @@ static uint64_t multiply(uint64_t a, uint64_t b)
     return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
 }
 
-uint64_t kedgei_evm_bump(uint64_t fee)
+/* 12.5 % more, rounded up: what every client accepts as a replacement (geth wants 10 %). */
+static uint64_t evm_bump(uint64_t fee)
 {
     return add(fee, fee / 8 + 1);
 }
 
-uint64_t kedgei_evm_worst(const struct kedge_evm_anchor *a, const struct kedge_evm_flight *f)
+/* The most that the flight can cost: its dearest attempt mined. */
+static uint64_t evm_worst(const struct kedge_evm_anchor *a, const struct kedge_evm_flight *f)
 {
     uint64_t fee = f->attempt_count > 0 ? f->attempts[f->attempt_count - 1].max_fee : 0;
     return multiply(fee, a->config.gas);
@@ -40,7 +42,7 @@ uint64_t kedgei_evm_committed(const struct kedge_evm_anchor *a)
     }
     for (uint32_t i = 0; i < a->state.flight_count; i++) {
         if (a->state.flights[i].charged_hour == 0) {
-            sum = add(sum, kedgei_evm_worst(a, &a->state.flights[i]));
+            sum = add(sum, evm_worst(a, &a->state.flights[i]));
         }
     }
     return sum;
@@ -61,13 +63,13 @@ void kedgei_evm_charge(struct kedge_evm_anchor *a, struct kedge_evm_flight *f)
         a->state.spent[at].hour = hour;
         a->state.spent[at].wei = 0;
     }
-    a->state.spent[at].wei = add(a->state.spent[at].wei, kedgei_evm_worst(a, f));
+    a->state.spent[at].wei = add(a->state.spent[at].wei, evm_worst(a, f));
     f->charged_hour = hour;
 }
 
 void kedgei_evm_refund(struct kedge_evm_anchor *a, struct kedge_evm_flight *f)
 {
-    uint64_t cost = kedgei_evm_worst(a, f);
+    uint64_t cost = evm_worst(a, f);
     for (size_t i = 0; f->charged_hour != 0 && i < KEDGE_EVM_HOURS; i++) {
         if (a->state.spent[i].hour == f->charged_hour) {
             a->state.spent[i].wei -= cost < a->state.spent[i].wei ? cost : a->state.spent[i].wei;
@@ -88,10 +90,10 @@ bool kedgei_evm_choose_fees(struct kedge_evm_anchor *a, const struct kedge_evm_a
                             const struct kedge_evm_flight *old)
 {
     const struct kedge_evm_attempt *last = old ? &old->attempts[old->attempt_count - 1] : NULL;
-    uint64_t least = last ? kedgei_evm_bump(last->max_fee) : 1;
+    uint64_t least = last ? evm_bump(last->max_fee) : 1;
     uint64_t tip = market->priority_fee < a->config.max_fee ? market->priority_fee : a->config.max_fee;
-    if (last && tip < kedgei_evm_bump(last->priority_fee)) {
-        tip = kedgei_evm_bump(last->priority_fee);
+    if (last && tip < evm_bump(last->priority_fee)) {
+        tip = evm_bump(last->priority_fee);
     }
     uint64_t needed = add(market->base_fee, tip), fee = add(multiply(2, market->base_fee), tip);
     fee = fee < a->config.max_fee ? fee : a->config.max_fee;
@@ -101,7 +103,7 @@ bool kedgei_evm_choose_fees(struct kedge_evm_anchor *a, const struct kedge_evm_a
                         needed > fee ? needed : fee, a->config.max_fee);
     }
     uint64_t before = kedgei_evm_committed(a), cost = multiply(fee, a->config.gas);
-    uint64_t freed = old && old->charged_hour == 0 ? kedgei_evm_worst(a, old) : 0;
+    uint64_t freed = old && old->charged_hour == 0 ? evm_worst(a, old) : 0;
     if (cost == UINT64_MAX || add(before - freed, cost) > a->config.daily_budget) {
         return wait_for(a,
                         "the budget: this would commit %llu wei in 24 hours, the limit is %llu (dailyBudget)",

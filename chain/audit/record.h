@@ -297,8 +297,6 @@ struct kedgei_log *kedgei_job_tenant(const struct kedgei_audit *a, const struct 
 /* The group's model before the round; false when the record does not tell. */
 bool kedgei_model_before(const struct kedgei_job *job, const struct kedgei_round *round, uint32_t group,
                          struct kedge_hash *ret);
-/* The group's model after the last step, the first model when there was none. */
-bool kedgei_model_last(const struct kedgei_job *job, uint32_t group, struct kedge_hash *ret);
 const struct kedge_st_step_group *kedgei_step_group(const struct kedgei_fact *step, uint32_t group);
 /* round-opened, aggregate and step against the job; they join the job's rounds. */
 KEDGE_NODISCARD int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job,

@@ -12,7 +12,8 @@ static const char round_build[] = "https://kedge.dev/build/round/v1";
 static const char release_build[] = "https://kedge.dev/build/release/v1";
 static const char verifier_id[] = "https://kedge.dev/audit-verify/v1";
 
-json_t *kedgei_ex_uri(const struct kedgei_ex_log *log, uint64_t index)
+/* "tlog:ORIGIN/INDEX": where an entry stands. */
+static json_t *ex_uri(const struct kedgei_ex_log *log, uint64_t index)
 {
     return json_sprintf("tlog:%s/%llu", log->log.origin, (unsigned long long)index);
 }
@@ -38,7 +39,7 @@ static int entry_resource(struct kedgei_ex_work *w, const char *name, uint64_t i
     int err = kedgei_ex_entry(&w->r.main, index, &entry, w->reterr);
     if (!err) {
         kedge_sha256(kedge_buf_view(&entry), &digest);
-        json_array_append_new(into, resource(json_string(name), kedgei_ex_uri(&w->r.main, index), &digest));
+        json_array_append_new(into, resource(json_string(name), ex_uri(&w->r.main, index), &digest));
     }
     return err;
 }
@@ -88,7 +89,7 @@ static int inputs_of(struct kedgei_ex_work *w, struct kedgei_ex_job *job,
             continue;
         }
         json_t *o = resource(json_sprintf("update of %s/%s", tenant->name, row->site.s),
-                             kedgei_ex_uri(tenant, row->leaf), &row->update);
+                             ex_uri(tenant, row->leaf), &row->update);
         json_object_set_new(o, "annotations",
                             json_pack("{s:i,s:o,s:o}", "group", (int)row->group, "weight",
                                       number_text(row->weight), "entry", kedgei_ex_hex(&row->leaf_hash)));
@@ -157,9 +158,8 @@ static json_t *round_predicate(struct kedgei_ex_work *w, const struct kedgei_ex_
     json_t *definition =
         json_pack("{s:s,s:o,s:o,s:o}", "buildType", round_build, "externalParameters", external,
                   "internalParameters", internal, "resolvedDependencies", json_incref(p->inputs));
-    json_t *details =
-        json_pack("{s:o,s:{s:o},s:o}", "builder", builder(w), "metadata", "invocationId",
-                  kedgei_ex_uri(&w->r.main, round->opened), "byproducts", json_incref(p->byproducts));
+    json_t *details = json_pack("{s:o,s:{s:o},s:o}", "builder", builder(w), "metadata", "invocationId",
+                                ex_uri(&w->r.main, round->opened), "byproducts", json_incref(p->byproducts));
     return json_pack("{s:o,s:o}", "buildDefinition", definition, "runDetails", details);
 }
 
@@ -200,7 +200,7 @@ static int release_provenance(struct kedgei_ex_work *w, const struct kedgei_ex_j
     struct kedge_hash digest;
     kedge_sha256(kedge_buf_view(&w->r.main.note), &digest);
     json_array_append_new(byproducts, resource(json_string("main chain's checkpoint"),
-                                               kedgei_ex_uri(&w->r.main, w->r.main.size), &digest));
+                                               ex_uri(&w->r.main, w->r.main.size), &digest));
     json_t *inputs = json_array();
     json_array_append_new(
         inputs,
@@ -213,7 +213,7 @@ static int release_provenance(struct kedgei_ex_work *w, const struct kedgei_ex_j
                   json_sprintf("%s/%u", job->id.s, r->group), "round", (int)r->round, "configDigest",
                   kedgei_ex_digest(&job->spec_digest), "resolvedDependencies", inputs);
     json_t *details = json_pack("{s:o,s:{s:o},s:o}", "builder", builder(w), "metadata", "invocationId",
-                                kedgei_ex_uri(&w->r.main, index), "byproducts", byproducts);
+                                ex_uri(&w->r.main, index), "byproducts", byproducts);
     json_t *predicate = json_pack("{s:o,s:o}", "buildDefinition", definition, "runDetails", details);
     json_t *subjects = json_pack("[o]", subject(json_string(r->file), &w->a->subject));
     return kedgei_ex_attest(w, kedgei_ex_statement(subjects, slsa_type, predicate));

@@ -21,7 +21,7 @@ int kedgei_ex_entry(struct kedgei_ex_log *log, uint64_t index, struct kedge_buf 
                : KEDGE_OK;
 }
 
-int kedgei_ex_decode(struct kedge_view entry, struct kedge_statement *ret)
+static int ex_decode(struct kedge_view entry, struct kedge_statement *ret)
 {
     struct kedge_signed_statement *parts = kedge_mem_new(1, sizeof *parts);
     if (!parts) {
@@ -42,7 +42,7 @@ int kedgei_ex_read(struct kedgei_ex_log *log, uint64_t index, struct kedge_state
     if (err) {
         return err;
     }
-    err = kedgei_ex_decode(kedge_buf_view(&entry), ret);
+    err = ex_decode(kedge_buf_view(&entry), ret);
     return err ? kedge_diag_set(reterr, err, "%s[%llu]: no statement: %s", log->name,
                                 (unsigned long long)index, kedge_strerror(err))
                : KEDGE_OK;
@@ -295,7 +295,7 @@ static int visit(void *arg, uint64_t index, struct kedge_view entry)
     if (e.kind == KEDGE_MAIN_CHECKPOINT) {
         return take_checkpoint(s->r, e.body, index);
     }
-    return kedgei_ex_decode(e.body, s->st) == KEDGE_OK ? take_statement(s, index) : KEDGE_OK;
+    return ex_decode(e.body, s->st) == KEDGE_OK ? take_statement(s, index) : KEDGE_OK;
 }
 
 /* The checkpoint as the witnesses cosigned it, when they have: proofs then carry their word. Only when the

@@ -107,8 +107,6 @@ KEDGE_NODISCARD int kedgei_ex_job_sum(struct kedgei_ex_job *job, uint32_t tenant
 /* An update of that site was used. */
 KEDGE_NODISCARD int kedgei_ex_job_used(struct kedgei_ex_job *job, uint32_t tenant,
                                        const struct kedge_id *site);
-/* Where a round is among the job's points; the round of the last one there. */
-size_t kedgei_ex_point_of(const struct kedgei_ex_job *job, size_t round);
 /* Groups that the job may have, at least 1. */
 uint32_t kedgei_ex_job_groups(const struct kedgei_ex_job *job);
 void kedgei_ex_job_deinit(struct kedgei_ex_job *job);
@@ -123,7 +121,6 @@ void kedgei_ex_record_deinit(struct kedgei_ex_record *r);
 /* The bytes of an entry, appended; what they state (a statement, unverified: the record was). */
 KEDGE_NODISCARD int kedgei_ex_entry(struct kedgei_ex_log *log, uint64_t index, struct kedge_buf *ret,
                                     struct kedge_diag *reterr);
-KEDGE_NODISCARD int kedgei_ex_decode(struct kedge_view entry, struct kedge_statement *ret);
 KEDGE_NODISCARD int kedgei_ex_read(struct kedgei_ex_log *log, uint64_t index, struct kedge_statement *ret,
                                    struct kedge_diag *reterr);
 /* The tenant with that salted id, or NULL. */

@@ -121,7 +121,8 @@ int kedgei_ex_job_used(struct kedgei_ex_job *job, uint32_t tenant, const struct 
 
 /* ---- how good the models were ---- */
 
-size_t kedgei_ex_point_of(const struct kedgei_ex_job *job, size_t round)
+/* Where a round is among the job's points; the round of the last one there. */
+static size_t ex_point_of(const struct kedgei_ex_job *job, size_t round)
 {
     return job->points < job->round_count ? round * job->points / job->round_count : round;
 }
@@ -170,7 +171,7 @@ static int take_evaluation(struct kedgei_ex_job *job, const struct kedge_st_eval
         }
         job->points = points;
     }
-    add_evaluation(&job->evaluated[kedgei_ex_point_of(job, round) * groups + e->group], e);
+    add_evaluation(&job->evaluated[ex_point_of(job, round) * groups + e->group], e);
     return KEDGE_OK;
 }
 

@@ -64,8 +64,6 @@ KEDGE_NODISCARD int kedgei_ex_stamps(struct kedgei_ex_work *w, struct kedge_view
 /* ---- provenance.c: SLSA provenance per round and release, verification result ---- */
 KEDGE_NODISCARD int kedgei_ex_provenance(struct kedgei_ex_work *w);
 KEDGE_NODISCARD int kedgei_ex_result(struct kedgei_ex_work *w);
-/* "tlog:ORIGIN/INDEX": where an entry stands. */
-struct json_t *kedgei_ex_uri(const struct kedgei_ex_log *log, uint64_t index);
 /* ---- bom.c ---- */
 KEDGE_NODISCARD int kedgei_ex_bom(struct kedgei_ex_work *w);
 /* ---- export.c: what the verification has shown, as far as it may be told; deinit afterwards ---- */

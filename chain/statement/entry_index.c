@@ -189,7 +189,8 @@ static size_t step_refs(const struct kedge_st_step *step, struct kedge_hash *ret
     return count;
 }
 
-size_t kedge_statement_refs(const struct kedge_statement *st, struct kedge_hash ret[KEDGE_ENTRY_REFS_MAX])
+/* Writes the digests of the blobs that the statement references; returns how many. */
+static size_t statement_refs(const struct kedge_statement *st, struct kedge_hash ret[KEDGE_ENTRY_REFS_MAX])
 {
     const struct kedge_st_round_opened *opened = &st->u.round_opened;
     const struct kedge_st_aggregate *aggregate = &st->u.aggregate;
@@ -263,7 +264,7 @@ int kedge_entry_index(struct kedge_view entry, const char *deployment, bool in_m
     kedge_buf_deinit(&signed_by.payload);
     if (!err) {
         kedge_statement_key(st.kind, &st.u, ret_key);
-        *ret_count = kedge_statement_refs(&st, ret_refs);
+        *ret_count = statement_refs(&st, ret_refs);
     }
     return err ? err : ret_key->err;
 }

@@ -12,8 +12,6 @@ enum { KEDGE_ENTRY_REFS_MAX = 64 };
 void kedge_statement_key(enum kedge_statement_kind kind, const void *body, struct kedge_buf *out);
 /* Appends the key of a tenant's checkpoint in the main chain. */
 void kedge_checkpoint_key(const struct kedge_id *tenant, uint64_t size, struct kedge_buf *out);
-/* Writes the digests of the blobs that the statement references; returns how many. */
-size_t kedge_statement_refs(const struct kedge_statement *st, struct kedge_hash ret[KEDGE_ENTRY_REFS_MAX]);
 /* Both of an entry's bytes; signatures are not looked at. The tenants of `deployment` have the origins
  * "deployment/tenant". KEDGE_E_FORMAT and the errors of decoding for what is no entry. */
 KEDGE_NODISCARD int kedge_entry_index(struct kedge_view entry, const char *deployment, bool in_main,

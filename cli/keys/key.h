@@ -9,7 +9,5 @@
  * --out for others to sign, or sends it. Returns the exit code. */
 int kedge_cli_key_change(struct kedge_cli *c, struct kedge_statement *st, const struct kedge_key_pair *pair,
                          const struct kedge_key_pair *second);
-/* Sends an envelope about keys; the verb follows from its kind. */
-int kedge_cli_key_send(struct kedge_cli *c, struct kedge_view envelope);
 
 #endif

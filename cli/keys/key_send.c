@@ -97,7 +97,8 @@ static int read_change(struct kedge_view envelope, struct kedge_statement *st, u
     return err;
 }
 
-int kedge_cli_key_send(struct kedge_cli *c, struct kedge_view envelope)
+/* Sends an envelope about keys; the verb follows from its kind. */
+static int cli_key_send(struct kedge_cli *c, struct kedge_view envelope)
 {
     struct kedge_diag d = {.text = ""};
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
@@ -189,7 +190,7 @@ int kedge_cli_key_change(struct kedge_cli *c, struct kedge_statement *st, const 
     if (err) {
         code = kedge_cli_fail(c, err, &d);
     } else if (kedge_cli_no_more(c, c->argc)) {
-        code = out ? put_out(c, out, &envelope) : kedge_cli_key_send(c, kedge_buf_view(&envelope));
+        code = out ? put_out(c, out, &envelope) : cli_key_send(c, kedge_buf_view(&envelope));
     }
     kedge_buf_deinit(&envelope);
     return code;
@@ -245,7 +246,7 @@ int kedge_cmd_key_send(struct kedge_cli *c)
     int err = st ? read_envelope(path, &envelope, &d) : KEDGE_E_NOMEM;
     err = err ? err : in_file(read_change(kedge_buf_view(&envelope), st, &signatures, &d), path, &d);
     kedge_mem_free(st);
-    int code = err ? kedge_cli_fail(c, err, &d) : kedge_cli_key_send(c, kedge_buf_view(&envelope));
+    int code = err ? kedge_cli_fail(c, err, &d) : cli_key_send(c, kedge_buf_view(&envelope));
     kedge_buf_deinit(&envelope);
     return code;
 }

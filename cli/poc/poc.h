@@ -85,8 +85,6 @@ KEDGE_NODISCARD int kedge_poc_check_choices(const struct kedge_poc *p, struct ke
 
 /* ---- poc_run.c ---- */
 KEDGE_NODISCARD int kedge_poc_start(struct kedge_poc *p, struct kedge_poc_child *child, struct kedge_diag *d);
-/* Starts again what died and says so. */
-KEDGE_NODISCARD int kedge_poc_watch(struct kedge_poc *p, struct kedge_diag *d);
 void kedge_poc_stop(struct kedge_poc *p);
 uint64_t kedge_poc_now_ns(struct kedge_poc *p);
 /* After a request that ended with *err: true when it is worth repeating, since the coordinator is away for a

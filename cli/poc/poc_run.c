@@ -92,7 +92,8 @@ static int watch_one(struct kedge_poc *p, struct kedge_poc_child *child, struct 
     return kedge_poc_start(p, child, d);
 }
 
-int kedge_poc_watch(struct kedge_poc *p, struct kedge_diag *d)
+/* Starts again what died and says so. */
+static int poc_watch(struct kedge_poc *p, struct kedge_diag *d)
 {
     int err = kedge_cli_interrupted() ? kedge_diag_set(d, KEDGE_E_CANCELLED, "interrupted")
                                       : watch_one(p, &p->coordinator, d);
@@ -127,7 +128,7 @@ bool kedge_poc_wait(struct kedge_poc *p, uint64_t end_ns, int *err, struct kedge
         return false;
     }
     kedge_os_sleep_ms(30);
-    int dead = kedge_poc_watch(p, d);
+    int dead = poc_watch(p, d);
     *err = dead ? dead : *err;
     return !dead;
 }
@@ -150,7 +151,7 @@ int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d)
     for (int tries = 0; tries < 1000; tries++) {
         json_t *pending = NULL, *sites = NULL, *one;
         size_t i, active;
-        int err = kedge_poc_watch(p, d);
+        int err = poc_watch(p, d);
         err = err ? err : kedge_poc_ask(p, json_pack("{s:s}", "verb", "site.pending"), 10000, &pending, d);
         json_array_foreach(json_object_get(pending, "sites"), i, one)
         {
@@ -326,7 +327,7 @@ int kedge_poc_job(struct kedge_poc *p, const char *name, bool grouped, json_t **
     struct quiet quiet = {.round = 0};
     while (!err) {
         json_t *shown = NULL;
-        err = kedge_poc_watch(p, d);
+        err = poc_watch(p, d);
         err =
             err ? err
                 : kedge_poc_ask(p, json_pack("{s:s,s:s}", "verb", "job.show", "job", name), 30000, &shown, d);

@@ -43,7 +43,7 @@ bool kedge_cli_learn_speaks(const struct kedge_cli_learn *l)
     return !l->exchange || l->exchange->rank == 0;
 }
 
-struct kedge_cli_percent kedge_cli_learn_percent(double share)
+static struct kedge_cli_percent cli_learn_percent(double share)
 {
     struct kedge_cli_percent p = {.s = "-"};
     if (isfinite(share)) {
@@ -157,7 +157,7 @@ static bool on_round(void *arg, const struct kedge_learn_round *r, bool again)
     v->accuracy = isfinite(r->accuracy) ? r->accuracy : v->accuracy;
     if (!again) {
         if (isfinite(v->accuracy)) {
-            snprintf(text, sizeof text, "accuracy %s %%", kedge_cli_learn_percent(v->accuracy).s);
+            snprintf(text, sizeof text, "accuracy %s %%", cli_learn_percent(v->accuracy).s);
         }
         kedge_cli_progress(v->l->c, "rounds", r->round + 1, v->spec->job.rounds, text);
     }
@@ -202,9 +202,9 @@ static void say_rounds(const struct kedge_cli_learn *l, const struct kedge_learn
         }
         told++;
         snprintf(cell[0], CELL, "%u", r->round);
-        snprintf(cell[1], CELL, "%s", kedge_cli_learn_percent(r->accuracy).s);
-        snprintf(cell[2], CELL, "%s", kedge_cli_learn_percent(r->accuracy_sites).s);
-        snprintf(cell[3], CELL, "%s", kedge_cli_learn_percent(r->accuracy_worst).s);
+        snprintf(cell[1], CELL, "%s", cli_learn_percent(r->accuracy).s);
+        snprintf(cell[2], CELL, "%s", cli_learn_percent(r->accuracy_sites).s);
+        snprintf(cell[3], CELL, "%s", cli_learn_percent(r->accuracy_worst).s);
         snprintf(cell[4], CELL, "%u", r->groups);
         snprintf(cell[5], CELL, "%s", kedge_cli_learn_bytes((double)r->bytes_up + (double)r->bytes_down).s);
         snprintf(cell[6], CELL, "%.0f", r->virtual_s);
@@ -224,13 +224,13 @@ static void say_summary(const struct kedge_cli_learn *l, const struct kedge_lear
         l->c,
         "\nLargest accuracy %s %% (round %u); mean of the last ten rounds %s %%, of the worst tenth "
         "of the sites %s %%.\n",
-        kedge_cli_learn_percent(v[KEDGE_LEARN_MEASURE_accuracy_max]).s, r->summary.round_of_max,
-        kedge_cli_learn_percent(v[KEDGE_LEARN_MEASURE_accuracy_last]).s,
-        kedge_cli_learn_percent(v[KEDGE_LEARN_MEASURE_worst_last]).s);
+        cli_learn_percent(v[KEDGE_LEARN_MEASURE_accuracy_max]).s, r->summary.round_of_max,
+        cli_learn_percent(v[KEDGE_LEARN_MEASURE_accuracy_last]).s,
+        cli_learn_percent(v[KEDGE_LEARN_MEASURE_worst_last]).s);
     if (isfinite(v[KEDGE_LEARN_MEASURE_personal_last])) {
         kedge_cli_say(l->c, "The sites' own models: largest %s %%, last ten rounds %s %%.\n",
-                      kedge_cli_learn_percent(v[KEDGE_LEARN_MEASURE_personal_max]).s,
-                      kedge_cli_learn_percent(v[KEDGE_LEARN_MEASURE_personal_last]).s);
+                      cli_learn_percent(v[KEDGE_LEARN_MEASURE_personal_max]).s,
+                      cli_learn_percent(v[KEDGE_LEARN_MEASURE_personal_last]).s);
     }
     if (isfinite(v[KEDGE_LEARN_MEASURE_rand_last])) {
         kedge_cli_say(l->c,

@@ -45,7 +45,6 @@ KEDGE_NODISCARD int kedge_cli_learn_draw(const struct kedge_cli_learn *l, const 
 struct kedge_cli_percent {
     char s[24];
 };
-struct kedge_cli_percent kedge_cli_learn_percent(double share);
 /* "1.2 GB" */
 struct kedge_cli_percent kedge_cli_learn_bytes(double bytes);
 /* An error of the spec is usage, 2; others as elsewhere. */

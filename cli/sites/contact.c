@@ -14,7 +14,8 @@
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 
-int kedge_cli_contact_read(const char *path, struct kedge_contact *ret, struct kedge_diag *d)
+/* One file; errors name it. */
+static int cli_contact_read(const char *path, struct kedge_contact *ret, struct kedge_diag *d)
 {
     struct kedge_buf text;
     int err = kedge_cli_read_file(path, KEDGE_CONTACT_FILE_MAX, &text, d);
@@ -62,7 +63,7 @@ static int take_opening(const char *text_path, const char *path, struct kedge_co
                    ? make_opening(text_path, path, contact, d)
                    : kedge_diag_set(d, KEDGE_E_USAGE, "--text-file FILE is missing: who answers, in words");
     }
-    int err = kedge_cli_contact_read(path, &known, d);
+    int err = cli_contact_read(path, &known, d);
     if (!err
         && (!kedge_id_eq(&known.tenant, &contact->tenant) || !kedge_id_eq(&known.about, &contact->about))) {
         err = kedge_diag_set(d, KEDGE_E_EXISTS, "--opening %s: there is one already, about somebody else",
@@ -151,7 +152,7 @@ int kedge_cmd_contact_show(struct kedge_cli *c)
     if (!kedge_cli_no_more(c, 1)) {
         return 2;
     }
-    int err = kedge_cli_contact_read(path, &contact, &d);
+    int err = cli_contact_read(path, &contact, &d);
     if (err) {
         return kedge_cli_fail(c, err, &d);
     }
@@ -192,7 +193,7 @@ int kedge_cmd_contact_forget(struct kedge_cli *c)
     if (!kedge_cli_no_more(c, 1)) {
         return 2;
     }
-    int err = kedge_cli_contact_read(path, &contact, &d); /* nothing else is destroyed by a slip */
+    int err = cli_contact_read(path, &contact, &d); /* nothing else is destroyed by a slip */
     err = err ? err : overwrite(path, &d);
     if (!err && unlink(path) != 0) {
         err = kedge_diag_set(&d, KEDGE_E_IO, "%s: overwritten, but not removed: %s", path, strerror(errno));
@@ -219,7 +220,7 @@ bool kedge_cli_contacts_take(struct kedge_cli *c, struct kedge_cli_contacts *ret
             (void)kedge_cli_usage(c, "--contact: at most %d", KEDGE_CLI_CONTACTS_MAX);
             return false;
         }
-        if (kedge_cli_contact_read(path, &ret->items[ret->count++], &d) != KEDGE_OK) {
+        if (cli_contact_read(path, &ret->items[ret->count++], &d) != KEDGE_OK) {
             (void)kedge_cli_usage(c, "--contact %s", d.text);
             return false;
         }

@@ -12,8 +12,6 @@ struct kedge_cli_contacts {
     size_t count;
 };
 
-/* One file; errors name it. */
-KEDGE_NODISCARD int kedge_cli_contact_read(const char *path, struct kedge_contact *ret, struct kedge_diag *d);
 /* All --contact OPENING of the command. False after a usage error. */
 bool kedge_cli_contacts_take(struct kedge_cli *c, struct kedge_cli_contacts *ret);
 

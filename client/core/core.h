@@ -108,16 +108,13 @@ bool kedgei_site_is_transient(int err); /* may the same attempt go well later? *
 
 /* works.c: what the works of a site share */
 bool kedgei_site_is_working(const struct work *w);
-/* Results of a work in s->memory: the first, NULL when there is none, and how many. */
+/* Results of a work in s->memory: the first, NULL when there is none. */
 const struct kedge_site_result *kedgei_site_first(const struct kedge_site *s, const struct work *w);
-uint32_t kedgei_site_unfinished(const struct kedge_site *s, const struct work *w);
 /* Adds a work's results to those in s->memory; takes its first out of it. */
 void kedgei_site_results_add(struct kedge_site *s, const struct kedge_site_result *results, uint32_t count);
 void kedgei_site_results_drop_first(struct kedge_site *s);
 /* What is to be durable. */
 void kedgei_site_remember(const struct kedge_site *s, struct kedge_site_memory *ret);
-/* The job that a work has in hand, NULL: none. */
-const struct kedge_id *kedgei_site_job_of(const struct kedge_site *s, const struct work *w);
 bool kedgei_site_is_at_work(const struct kedge_site *s, const struct kedge_id *job);
 bool kedgei_site_has_room(const struct kedge_site *s); /* for another task */
 void kedgei_site_tell_at_work(const struct kedge_site *s, struct kedge_site_effect *poll);

@@ -26,7 +26,7 @@ const struct kedge_site_result *kedgei_site_first(const struct kedge_site *s, co
     return NULL;
 }
 
-uint32_t kedgei_site_unfinished(const struct kedge_site *s, const struct work *w)
+static uint32_t site_unfinished(const struct kedge_site *s, const struct work *w)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < s->memory.result_count; i++) {
@@ -38,7 +38,7 @@ uint32_t kedgei_site_unfinished(const struct kedge_site *s, const struct work *w
 void kedgei_site_results_add(struct kedge_site *s, const struct kedge_site_result *results, uint32_t count)
 {
     struct kedge_site_memory *m = &s->memory;
-    KEDGE_ASSERT(kedgei_site_unfinished(s, s->w) == 0 && count <= KEDGE_SITE_RESULTS_MAX);
+    KEDGE_ASSERT(site_unfinished(s, s->w) == 0 && count <= KEDGE_SITE_RESULTS_MAX);
     for (uint32_t i = 0; i < count; i++) {
         struct kedge_site_result *r = &m->results[m->result_count++];
         *r = results[i];
@@ -54,7 +54,7 @@ void kedgei_site_results_drop_first(struct kedge_site *s)
     size_t at = (size_t)(first - m->results);
     m->result_count--;
     memmove(m->results + at, m->results + at + 1, (m->result_count - at) * sizeof *first);
-    s->poll_is_stale = s->poll_is_stale || kedgei_site_unfinished(s, s->w) == 0;
+    s->poll_is_stale = s->poll_is_stale || site_unfinished(s, s->w) == 0;
 }
 
 void kedgei_site_remember(const struct kedge_site *s, struct kedge_site_memory *ret)
@@ -72,7 +72,8 @@ void kedgei_site_remember(const struct kedge_site *s, struct kedge_site_memory *
     }
 }
 
-const struct kedge_id *kedgei_site_job_of(const struct kedge_site *s, const struct work *w)
+/* The job that a work has in hand, NULL: none. */
+static const struct kedge_id *site_job_of(const struct kedge_site *s, const struct work *w)
 {
     const struct kedge_site_result *first = kedgei_site_first(s, w);
     bool begun =
@@ -83,7 +84,7 @@ const struct kedge_id *kedgei_site_job_of(const struct kedge_site *s, const stru
 bool kedgei_site_is_at_work(const struct kedge_site *s, const struct kedge_id *job)
 {
     for (uint32_t i = 0; i < s->params.works; i++) {
-        const struct kedge_id *at_work = kedgei_site_job_of(s, &s->works[i]);
+        const struct kedge_id *at_work = site_job_of(s, &s->works[i]);
         if (at_work && kedge_id_eq(at_work, job)) {
             return !MUTANT(MUTANT_SITE_TAKES_TWICE);
         }
@@ -94,7 +95,7 @@ bool kedgei_site_is_at_work(const struct kedge_site *s, const struct kedge_id *j
 void kedgei_site_tell_at_work(const struct kedge_site *s, struct kedge_site_effect *poll)
 {
     for (uint32_t i = 0; i < s->params.works && !MUTANT(MUTANT_SITE_TAKES_TWICE); i++) {
-        const struct kedge_id *job = kedgei_site_job_of(s, &s->works[i]);
+        const struct kedge_id *job = site_job_of(s, &s->works[i]);
         if (job) {
             KEDGE_ASSERT(poll->at_work_count < KEDGE_SITE_WORKS_MAX - 1);
             poll->at_work[poll->at_work_count++] = *job;
@@ -163,7 +164,7 @@ static bool work_is_valid(const struct kedge_site *s, const struct work *w)
     bool has_none = w->state == KEDGE_SITE_POLLING || w->state == KEDGE_SITE_FETCHING
                     || w->state == KEDGE_SITE_TRAINING || w->state == KEDGE_SITE_ENDING
                     || w->state == KEDGE_SITE_STOPPED;
-    uint32_t count = kedgei_site_unfinished(s, w);
+    uint32_t count = site_unfinished(s, w);
     const struct kedge_site_result *first = kedgei_site_first(s, w);
     bool one_job = true;
     for (uint32_t i = 0; i < s->memory.result_count && first; i++) {
@@ -182,13 +183,13 @@ bool kedgei_site_works_are_valid(const struct kedge_site *s)
     bool any = false, valid = true, stopped = s->works[0].state == KEDGE_SITE_STOPPED;
     for (uint32_t i = 0; i < s->params.works; i++) {
         const struct work *w = &s->works[i];
-        const struct kedge_id *job = kedgei_site_job_of(s, w);
+        const struct kedge_id *job = site_job_of(s, w);
         bool refuses = w->state == KEDGE_SITE_REFUSING;
         any = any || kedgei_site_is_working(w);
         valid = valid && work_is_valid(s, w) && refuses == (s->works[0].state == KEDGE_SITE_REFUSING)
                 && !(stopped && kedgei_site_is_working(w));
         for (uint32_t k = 0; k < i && job; k++) { /* one task of a job at a time */
-            const struct kedge_id *other = kedgei_site_job_of(s, &s->works[k]);
+            const struct kedge_id *other = site_job_of(s, &s->works[k]);
             valid = valid && !(other && kedge_id_eq(job, other));
         }
     }

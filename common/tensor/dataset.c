@@ -65,7 +65,8 @@ int32_t *kedgei_reals_as_labels(float *reals, uint32_t n)
     return labels;
 }
 
-void kedgei_dataset_count_classes(struct kedge_dataset *ds)
+/* What the labels of a set say: largest label + 1. */
+static void dataset_count_classes(struct kedge_dataset *ds)
 {
     int32_t most = ds->is_real ? -1 : 0;
     for (uint32_t i = 0; i < ds->n && !ds->is_real; i++) {
@@ -95,7 +96,7 @@ int kedge_dataset_pick(const struct kedge_dataset *ds, const uint32_t *indices, 
     }
     out.bytes = ds->bytes ? rows : NULL;
     out.reals = ds->bytes ? NULL : out.storage;
-    kedgei_dataset_count_classes(&out);
+    dataset_count_classes(&out);
     *ret = out;
     return KEDGE_OK;
 }
@@ -259,7 +260,7 @@ static int load_npz(const struct kedge_data_source *source, enum kedge_csv_targe
  * some. */
 static int settle_labels(const struct kedgei_load_as *as, struct kedge_dataset *ds, struct kedge_diag *reterr)
 {
-    kedgei_dataset_count_classes(ds);
+    dataset_count_classes(ds);
     if (as->classes.count > 0 && ds->classes > as->classes.count) {
         return kedge_diag_set(reterr, KEDGE_E_SHAPE, "labels up to %u, but \"classes\" names %u",
                               ds->classes - 1, as->classes.count);
@@ -278,7 +279,7 @@ static int settle_labels(const struct kedgei_load_as *as, struct kedge_dataset *
     return KEDGE_OK;
 }
 
-int kedgei_dataset_load(const struct kedge_data_source *source, const struct kedgei_load_as *as,
+static int dataset_load(const struct kedge_data_source *source, const struct kedgei_load_as *as,
                         struct kedgei_loaded *ret, struct kedge_diag *reterr)
 {
     struct kedgei_loaded l = {.csv = {.rows = 0}};
@@ -321,7 +322,7 @@ int kedge_dataset_load(const struct kedge_data_source *source, struct kedge_data
     static const struct kedgei_load_as plainly = {.target = KEDGE_CSV_TARGET_CLASS};
     struct kedge_dataset none = {.n = 0};
     struct kedgei_loaded l;
-    int err = kedgei_dataset_load(source, &plainly, &l, reterr);
+    int err = dataset_load(source, &plainly, &l, reterr);
     if (err) {
         return err;
     }
@@ -377,7 +378,7 @@ static int load_test(const struct kedge_data_binding *b, const struct kedgei_loa
         same.classes = (struct kedge_names){train->csv.classes_count, train->csv.classes};
     }
     same.target = train->ds.is_real ? KEDGE_CSV_TARGET_REAL : as->target;
-    int err = kedgei_dataset_load(&b->test, &same, test, reterr);
+    int err = dataset_load(&b->test, &same, test, reterr);
     if (err) {
         return err;
     }
@@ -416,7 +417,7 @@ int kedgei_data_binding_load(const struct kedge_data_binding *b, struct kedgei_l
     struct kedgei_load_as as = {
         .target = b->target, .classes = {b->classes_count, b->classes}, .finds_classes = b->tells_classes};
     struct kedgei_loaded train, test = {.csv = {.rows = 0}};
-    int err = kedgei_dataset_load(&b->train, &as, &train, reterr);
+    int err = dataset_load(&b->train, &as, &train, reterr);
     if (err) {
         return kedge_diag_wrap(reterr, err, "train data");
     }

@@ -99,8 +99,6 @@ struct kedge_data_binding {
     bool tells_classes;                   /* "classes":"federated" */
 };
 
-KEDGE_NODISCARD int kedge_data_source_from_json(const struct kedge_json *doc, uint32_t at,
-                                                struct kedge_data_source *ret, struct kedge_diag *reterr);
 KEDGE_NODISCARD int kedge_data_binding_from_json(const struct kedge_json *doc, uint32_t at,
                                                  struct kedge_data_binding *ret, struct kedge_diag *reterr);
 

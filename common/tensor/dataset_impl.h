@@ -14,9 +14,6 @@ struct kedgei_load_as {
     struct kedge_names classes;
     bool finds_classes;
 };
-KEDGE_NODISCARD int kedgei_dataset_load(const struct kedge_data_source *source,
-                                        const struct kedgei_load_as *as, struct kedgei_loaded *ret,
-                                        struct kedge_diag *reterr);
 void kedgei_loaded_deinit(struct kedgei_loaded *loaded);
 KEDGE_NODISCARD int kedgei_dataset_load_csv(const struct kedge_data_source *source,
                                             const struct kedgei_load_as *as, struct kedgei_loaded *ret,
@@ -31,8 +28,6 @@ KEDGE_NODISCARD int kedgei_loaded_unite(const struct kedge_data_binding *binding
                                         struct kedge_diag *reterr);
 /* The same memory, each real as the labels of a set with is_real hold it. */
 int32_t *kedgei_reals_as_labels(float *reals, uint32_t n);
-/* What the labels of a set say: largest label + 1. */
-void kedgei_dataset_count_classes(struct kedge_dataset *ds);
 
 /* LEAF's alphabet. */
 extern const char kedge_text_alphabet[];

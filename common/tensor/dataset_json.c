@@ -206,8 +206,8 @@ static int read_text(const struct kedge_json *doc, uint32_t at, struct kedge_dat
     return err;
 }
 
-int kedge_data_source_from_json(const struct kedge_json *doc, uint32_t at, struct kedge_data_source *ret,
-                                struct kedge_diag *reterr)
+static int data_source_from_json(const struct kedge_json *doc, uint32_t at, struct kedge_data_source *ret,
+                                 struct kedge_diag *reterr)
 {
     static const struct {
         const char *name;
@@ -290,13 +290,13 @@ static int read_binding(const struct kedge_json *doc, uint32_t at, struct kedge_
     if (train == KEDGE_JSON_NONE) {
         return kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "\"train\" is missing");
     }
-    int err = kedge_data_source_from_json(doc, train, &b->train, reterr);
+    int err = data_source_from_json(doc, train, &b->train, reterr);
     if (err) {
         return kedge_diag_wrap(reterr, err, "train");
     }
     b->has_test = test != KEDGE_JSON_NONE;
     if (b->has_test) {
-        err = kedge_data_source_from_json(doc, test, &b->test, reterr);
+        err = data_source_from_json(doc, test, &b->test, reterr);
         if (err) {
             return kedge_diag_wrap(reterr, err, "test");
         }

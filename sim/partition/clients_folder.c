@@ -18,7 +18,8 @@ static int compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-int kedgei_clients_list(const char *dir, const char ***ret_names, struct kedgei_words *ret,
+/* Names in a folder but hidden ones, in byte order, in ret's text. */
+static int clients_list(const char *dir, const char ***ret_names, struct kedgei_words *ret,
                         struct kedge_diag *reterr)
 {
     struct kedgei_words words = {.most = KEDGE_CLIENTS_MAX};
@@ -66,7 +67,7 @@ static int read_part(struct kedgei_clients *b, const char *dir, enum kedge_clien
     const char **names = NULL;
     char path[KEDGE_PATH_MAX];
     *ret_files = 0;
-    int err = kedgei_clients_is_folder(dir) ? kedgei_clients_list(dir, &names, &words, reterr) : KEDGE_OK;
+    int err = kedgei_clients_is_folder(dir) ? clients_list(dir, &names, &words, reterr) : KEDGE_OK;
     for (uint32_t i = 0; i < words.count && !err; i++) {
         if (!kedgei_clients_ends(names[i], ".json")) {
             continue;
@@ -150,7 +151,7 @@ static int read_client(struct kedgei_clients *b, const char *dir, const char *na
     struct kedgei_clients_file as = {0, KEDGE_CLIENTS_DEALT, 0};
     uint32_t files = 0;
     int err = kedgei_clients_name(b, name, &as.client, reterr);
-    err = err ? err : kedgei_clients_list(dir, &names, &words, reterr);
+    err = err ? err : clients_list(dir, &names, &words, reterr);
     for (uint32_t i = 0; i < words.count && !err; i++) {
         if (!is_data(names[i])) {
             continue;
@@ -196,7 +197,7 @@ int kedgei_clients_folder(struct kedgei_clients *b, const char *path, struct ked
     if (err || is_leaf) {
         return err;
     }
-    err = kedgei_clients_list(path, &names, &words, reterr);
+    err = clients_list(path, &names, &words, reterr);
     for (uint32_t i = 0; i < words.count && !err; i++) {
         err = kedge_path_join(dir, path, names[i]);
         if (err) {

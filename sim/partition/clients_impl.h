@@ -53,9 +53,6 @@ KEDGE_NODISCARD int kedgei_clients_labels(struct kedgei_clients *b, enum kedgei_
                                           struct kedge_diag *reterr);
 /* A step's number in decimal. */
 KEDGE_NODISCARD int kedgei_clients_step(const char *text, uint32_t *ret, struct kedge_diag *reterr);
-/* Names in a folder but hidden ones, in byte order, in ret's text. */
-KEDGE_NODISCARD int kedgei_clients_list(const char *dir, const char ***ret_names, struct kedgei_words *ret,
-                                        struct kedge_diag *reterr);
 bool kedgei_clients_is_folder(const char *path);
 bool kedgei_clients_ends(const char *s, const char *end);
 

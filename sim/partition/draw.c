@@ -99,7 +99,8 @@ uint32_t kedge_mt19937_u32(struct kedge_mt19937 *mt)
     return y ^ y >> 18;
 }
 
-double kedge_mt19937_unit(struct kedge_mt19937 *mt)
+/* Uniform in [0, 1), 53 bits of two outputs. */
+static double mt19937_unit(struct kedge_mt19937 *mt)
 {
     uint32_t high = kedge_mt19937_u32(mt) >> 5, low = kedge_mt19937_u32(mt) >> 6;
     return ((double)high * 67108864.0 + (double)low) / 9007199254740992.0;
@@ -113,8 +114,8 @@ double kedge_mt19937_lognormal(struct kedge_mt19937 *mt, double mean, double sig
     }
     double x, y, r;
     do {
-        x = 2.0 * kedge_mt19937_unit(mt) - 1.0;
-        y = 2.0 * kedge_mt19937_unit(mt) - 1.0;
+        x = 2.0 * mt19937_unit(mt) - 1.0;
+        y = 2.0 * mt19937_unit(mt) - 1.0;
         r = x * x + y * y;
     } while (r >= 1.0 || r == 0.0);
     double f = sqrt(-2.0 * log(r) / r);

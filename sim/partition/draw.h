@@ -36,8 +36,6 @@ struct kedge_mt19937 {
 };
 void kedge_mt19937_init(struct kedge_mt19937 *mt, uint32_t seed);
 uint32_t kedge_mt19937_u32(struct kedge_mt19937 *mt);
-/* Uniform in [0, 1), 53 bits of two outputs. */
-double kedge_mt19937_unit(struct kedge_mt19937 *mt);
 double kedge_mt19937_lognormal(struct kedge_mt19937 *mt, double mean, double sigma);
 
 #endif

@@ -20,7 +20,8 @@ static const struct kedgei_fact *statement_of(const struct kedgei_origin *origin
     return round->step ? round->step : aggregate ? aggregate : round->opened;
 }
 
-json_t *kedgei_json_time(int64_t seconds)
+/* RFC 3339; null: not told. */
+static json_t *json_time(int64_t seconds)
 {
     char text[40];
     time_t t = (time_t)seconds;
@@ -40,7 +41,7 @@ static json_t *explain_anchor(const struct kedge_audit_anchor *row, bool *nomem)
     kedgei_json_set(o, "file", json_string(name), nomem);
     kedgei_json_set(o, "entries", json_integer((json_int_t)claim->size), nomem);
     kedgei_json_set(o, "trusted", json_boolean(claim->trusted), nomem);
-    kedgei_json_set(o, "time", kedgei_json_time(claim->time_s), nomem);
+    kedgei_json_set(o, "time", json_time(claim->time_s), nomem);
     kedgei_json_set(o, "by", json_string(claim->by), nomem);
     if (row->kind->describe && o) {
         row->kind->describe(claim, o);

@@ -21,8 +21,6 @@ json_t *kedgei_json_source(const struct kedgei_log *log, const struct kedgei_fac
 /* Sets a member; a NULL value, memory that ran out, is noted. */
 void kedgei_json_set(json_t *o, const char *name, json_t *value, bool *nomem);
 
-/* RFC 3339; null: not told. */
-json_t *kedgei_json_time(int64_t seconds);
 /* Anchors outside that have the statement behind the model. */
 json_t *kedgei_explain_anchors(const struct kedgei_audit *a, const struct kedgei_origin *origin, bool *nomem);
 /* Rounds, newest first, and totals per tenant and site. */

@@ -113,7 +113,8 @@ bool kedgei_model_before(const struct kedgei_job *job, const struct kedgei_round
     return g != NULL;
 }
 
-bool kedgei_model_last(const struct kedgei_job *job, uint32_t group, struct kedge_hash *ret)
+/* The group's model after the last step, the first model when there was none. */
+static bool model_last(const struct kedgei_job *job, uint32_t group, struct kedge_hash *ret)
 {
     size_t n = job->round_count;
     while (n > 0 && !kedgei_round_at(job, n - 1)->step) {
@@ -255,7 +256,7 @@ static void check_release(struct kedgei_audit *a, struct kedgei_job *job, struct
         kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index,
                      "of round %u, the last round is %u", r->round, last);
     }
-    if (kedgei_model_last(job, r->group, &model) && !kedge_hash_eq(&model, &fact->subject)) {
+    if (model_last(job, r->group, &model) && !kedge_hash_eq(&model, &fact->subject)) {
         kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index,
                      "another model than group %u had after the last step", r->group);
     }

@@ -65,8 +65,6 @@ KEDGE_NODISCARD int kedgei_blob_open(const char *path, uint64_t *ret_begin, uint
 KEDGE_NODISCARD int kedgei_blobs_admit(struct kedge_blobs *b, uint64_t more, struct kedge_diag *reterr);
 void kedgei_blobs_leave(struct kedge_blobs *b, uint64_t promised_left);
 
-/* Fills s (path set by the caller); the file is made or found. */
-KEDGE_NODISCARD int kedgei_staged_open(struct kedgei_staged *s, bool must_be_new, struct kedge_diag *reterr);
 /* ---- sealing.c: what encryption adds ---- */
 /* Under the key of that name, which is made when there is none. */
 KEDGE_NODISCARD int kedgei_sealing_new(struct kedge_blobs *b, const struct kedge_id *key,
@@ -87,14 +85,6 @@ KEDGE_NODISCARD int kedgei_sealing_resume(struct kedgei_sealing *s, int fd, stru
 bool kedgei_sealing_shorten(const struct kedgei_sealing *s, struct kedge_view stored, uint8_t *out,
                             size_t *ret_len);
 /* ---- upload.c ---- */
-/* All of it or nothing: size and hash are as before after an error. */
-KEDGE_NODISCARD int kedgei_staged_write(struct kedgei_staged *s, struct kedge_view bytes,
-                                        struct kedge_diag *reterr);
-/* Durable move into blobs/, or into a pack. The descriptor stays open. */
-KEDGE_NODISCARD int kedgei_staged_move_in(struct kedgei_staged *s, const struct kedge_hash *digest,
-                                          struct kedge_diag *reterr);
-/* Closes, removes the file when told, gives slot and promise back. */
-void kedgei_staged_close(struct kedgei_staged *s, bool remove_file);
 /* The open uploads, under b->mutex; and what key one is encrypted under, if it is. */
 const struct kedge_upload *kedgei_upload_next(const struct kedge_upload *u);
 bool kedgei_upload_key(const struct kedge_upload *u, struct kedge_blob_key_id *ret);

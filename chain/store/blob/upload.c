@@ -34,7 +34,8 @@ static int fail(struct kedge_diag *d, const char *what, const char *path)
 
 /* ---- staged files ---- */
 
-int kedgei_staged_open(struct kedgei_staged *s, bool must_be_new, struct kedge_diag *reterr)
+/* Fills s (path set by the caller); the file is made or found. */
+static int staged_open(struct kedgei_staged *s, bool must_be_new, struct kedge_diag *reterr)
 {
     int err = kedge_hasher_new(&s->hasher);
     if (err) {
@@ -74,7 +75,8 @@ static int write_plain(const struct kedgei_staged *s, struct kedge_view bytes)
     return KEDGE_OK;
 }
 
-int kedgei_staged_write(struct kedgei_staged *s, struct kedge_view bytes, struct kedge_diag *reterr)
+/* All of it or nothing: size and hash are as before after an error. */
+static int staged_write(struct kedgei_staged *s, struct kedge_view bytes, struct kedge_diag *reterr)
 {
     int err = s->sealing ? kedgei_sealing_write(s->sealing, s->fd, bytes) : write_plain(s, bytes);
     if (err) {
@@ -156,7 +158,8 @@ static bool begins_short(const struct kedgei_staged *s)
                || kedgei_short_is(kedge_view_of(head, sizeof head)));
 }
 
-int kedgei_staged_move_in(struct kedgei_staged *s, const struct kedge_hash *digest, struct kedge_diag *reterr)
+/* Durable move into blobs/, or into a pack. The descriptor stays open. */
+static int staged_move_in(struct kedgei_staged *s, const struct kedge_hash *digest, struct kedge_diag *reterr)
 {
     char target[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX];
     if (s->b->options.pack && s->size <= KEDGEI_PACK_BLOB_MAX && !begins_short(s)) {
@@ -182,7 +185,8 @@ int kedgei_staged_move_in(struct kedgei_staged *s, const struct kedge_hash *dige
     return err ? kedge_diag_set(reterr, err, "%s: cannot sync the folder", folder) : KEDGE_OK;
 }
 
-void kedgei_staged_close(struct kedgei_staged *s, bool remove_file)
+/* Closes, removes the file when told, gives slot and promise back. */
+static void staged_close(struct kedgei_staged *s, bool remove_file)
 {
     close(s->fd);
     if (remove_file || s->is_packed) {
@@ -215,7 +219,7 @@ int kedge_blob_writer_open(struct kedge_blobs *b, uint64_t expected_bytes, struc
     w->s = (struct kedgei_staged){.b = b, .announced = expected_bytes};
     err = kedge_path_join(w->s.path, b->staging_dir, name);
     err = err ? kedge_diag_set(reterr, err, "%s: path too long", b->staging_dir)
-              : kedgei_staged_open(&w->s, true, reterr);
+              : staged_open(&w->s, true, reterr);
     if (err) {
         kedgei_blobs_leave(b, expected_bytes);
         kedge_mem_free(w);
@@ -227,7 +231,7 @@ int kedge_blob_writer_open(struct kedge_blobs *b, uint64_t expected_bytes, struc
 
 int kedge_blob_writer_write(struct kedge_blob_writer *w, struct kedge_view bytes, struct kedge_diag *reterr)
 {
-    return kedgei_staged_write(&w->s, bytes, reterr);
+    return staged_write(&w->s, bytes, reterr);
 }
 
 int kedge_blob_writer_finish(struct kedge_blob_writer *w, struct kedge_hash *ret_digest, uint64_t *ret_size,
@@ -236,8 +240,8 @@ int kedge_blob_writer_finish(struct kedge_blob_writer *w, struct kedge_hash *ret
     struct kedge_hash digest;
     uint64_t size = w->s.size;
     kedge_hasher_final(w->s.hasher, &digest);
-    int err = kedgei_staged_move_in(&w->s, &digest, reterr);
-    kedgei_staged_close(&w->s, err != KEDGE_OK);
+    int err = staged_move_in(&w->s, &digest, reterr);
+    staged_close(&w->s, err != KEDGE_OK);
     kedge_mem_free(w);
     if (err) {
         return err;
@@ -254,7 +258,7 @@ int kedge_blob_writer_finish(struct kedge_blob_writer *w, struct kedge_hash *ret
 void kedge_blob_writer_abort(struct kedge_blob_writer *w)
 {
     if (w) {
-        kedgei_staged_close(&w->s, true);
+        staged_close(&w->s, true);
         kedge_mem_free(w);
     }
 }
@@ -320,7 +324,7 @@ static int start_over(struct kedge_upload *u, struct kedge_diag *reterr)
 /* Opens the staging file and hashes what a former upload left in it. */
 static int open_staging(struct kedge_upload *u, struct kedge_diag *reterr)
 {
-    int err = kedgei_staged_open(&u->s, false, reterr);
+    int err = staged_open(&u->s, false, reterr);
     if (err) {
         return err;
     }
@@ -414,7 +418,7 @@ int kedge_upload_write(struct kedge_upload *u, uint64_t offset, struct kedge_vie
         return kedge_diag_set(reterr, KEDGE_E_BLOB_SIZE, "more bytes than the announced %llu",
                               (unsigned long long)u->total);
     }
-    return kedgei_staged_write(&u->s, bytes, reterr);
+    return staged_write(&u->s, bytes, reterr);
 }
 
 uint64_t kedge_upload_offset(const struct kedge_upload *u)
@@ -432,7 +436,7 @@ int kedge_upload_finish(struct kedge_upload *u, struct kedge_diag *reterr)
                               (unsigned long long)u->s.size, (unsigned long long)u->total);
     }
     if (u->s.sealing && u->s.sealing->chunks == 0) { /* nothing in it, but it is a file with a last chunk */
-        int err = kedgei_staged_write(&u->s, kedge_view_of(NULL, 0), reterr);
+        int err = staged_write(&u->s, kedge_view_of(NULL, 0), reterr);
         if (err) {
             return err;
         }
@@ -483,7 +487,7 @@ static void end_upload(struct kedge_upload *u, bool remove_file)
         u->release(u->attached);
     }
     unregister_upload(u);
-    kedgei_staged_close(&u->s, remove_file);
+    staged_close(&u->s, remove_file);
     kedge_mem_free(u);
 }
 
@@ -492,7 +496,7 @@ int kedge_upload_commit(struct kedge_upload *u, struct kedge_diag *reterr)
     if (!u->is_finished) {
         return kedge_diag_set(reterr, KEDGE_E_STATE, "the upload has not been finished");
     }
-    int err = kedgei_staged_move_in(&u->s, &u->digest, reterr);
+    int err = staged_move_in(&u->s, &u->digest, reterr);
     if (!err) {
         end_upload(u, false);
     }

@@ -24,7 +24,6 @@ void kedgei_find_perf(struct kedge_meters *m); /* after kedgei_find_rapl */
 void kedgei_find_hwmon(struct kedge_meters *m);
 void kedgei_find_jetson(struct kedge_meters *m);
 void kedgei_find_batteries(struct kedge_meters *m);
-void kedgei_find_gpus(struct kedge_meters *m, const char *gpu);
 /* µWh in all batteries, or power in µW; KEDGE_E_BUSY: one is being charged, or none is in use. */
 KEDGE_NODISCARD int kedgei_battery_charge(const struct kedge_meters *m, uint64_t *ret);
 KEDGE_NODISCARD int kedgei_battery_power(const struct kedge_meters *m, uint64_t *ret);

@@ -20,7 +20,7 @@ static struct kedge_meter *add_gpu(struct kedge_meters *m, unsigned i, const str
     return meter;
 }
 
-void kedgei_find_gpus(struct kedge_meters *m, const char *gpu)
+static void find_gpus(struct kedge_meters *m, const char *gpu)
 {
     for (unsigned i = 0; i < kedge_nvml_count(m->nvml); i++) {
         struct kedge_nvml_device d;
@@ -58,7 +58,7 @@ int kedge_meters_open(struct kedge_meters *m, const struct kedge_meters_options 
         }
     }
     if (m->nvml) {
-        kedgei_find_gpus(m, options->gpu);
+        find_gpus(m, options->gpu);
     }
     m->perf = options->perf;
     kedgei_find_rapl(m);

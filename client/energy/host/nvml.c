@@ -137,7 +137,7 @@ int kedge_nvml_power_mw(const struct kedge_nvml *n, unsigned i, uint64_t *ret)
     return get_u32(n, n->power, i, ret);
 }
 
-int kedge_nvml_limit_mw(const struct kedge_nvml *n, unsigned i, uint64_t *ret)
+static int nvml_limit_mw(const struct kedge_nvml *n, unsigned i, uint64_t *ret)
 {
     return get_u32(n, n->limit, i, ret);
 }
@@ -179,7 +179,7 @@ int kedge_nvml_device(const struct kedge_nvml *n, unsigned i, struct kedge_nvml_
     d.is_module = strstr(d.name, "GH200") || strstr(d.name, "GB200") || strstr(d.name, "Grace");
     d.has_energy = kedge_nvml_energy_mj(n, i, &value) == KEDGE_OK;
     d.has_power = kedge_nvml_power_mw(n, i, &value) == KEDGE_OK;
-    d.limit_w = kedge_nvml_limit_mw(n, i, &value) == KEDGE_OK ? (double)value / 1e3 : 0;
+    d.limit_w = nvml_limit_mw(n, i, &value) == KEDGE_OK ? (double)value / 1e3 : 0;
     if (n->limits && n->limits(n->devices[i], &least, &most) == NVML_OK) {
         d.limit_least_w = least / 1e3;
         d.limit_most_w = most / 1e3;

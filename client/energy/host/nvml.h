@@ -26,7 +26,6 @@ KEDGE_NODISCARD int kedge_nvml_device(const struct kedge_nvml *n, unsigned i, st
  * the device is lost. */
 KEDGE_NODISCARD int kedge_nvml_energy_mj(const struct kedge_nvml *n, unsigned i, uint64_t *ret);
 KEDGE_NODISCARD int kedge_nvml_power_mw(const struct kedge_nvml *n, unsigned i, uint64_t *ret);
-KEDGE_NODISCARD int kedge_nvml_limit_mw(const struct kedge_nvml *n, unsigned i, uint64_t *ret);
 KEDGE_NODISCARD int kedge_nvml_set_limit_mw(const struct kedge_nvml *n, unsigned i, uint64_t limit);
 KEDGE_NODISCARD int kedge_nvml_celsius(const struct kedge_nvml *n, unsigned i, uint64_t *ret);
 
