@@ -405,11 +405,13 @@ static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_
     int err = kedgei_spec_read_data(root, s, d);
     err = err ? err : kedgei_spec_read_batch(root, s, d);
     err = err ? err : kedgei_spec_read_strategy(root, s, d);
+    err = err ? err : kedgei_spec_read_share(root, s, d);
     err = err ? err : kedgei_spec_read_selection(root, s, d);
     err = err ? err : check_together(s, root, d);
     err = err ? err : kedgei_spec_check_external(s, root, d);
     err = err ? err : kedgei_spec_check_strategy(s, d);
     err = err ? err : kedgei_spec_check_data(s, d);
+    err = err ? err : kedgei_spec_check_share(s, d);
     return err ? err : kedgei_spec_check_batch(s, d);
 }
 

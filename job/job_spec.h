@@ -15,6 +15,7 @@
 #include "common/base/text.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/model.h"
+#include "common/tensor/part.h"
 #include "crypto/hash.h"
 #include "strategy/grouping.h"
 
@@ -111,6 +112,8 @@ struct kedge_job_spec {
     uint32_t staleness_max; /* asynchronous strategies: rounds for which an update waits, default 16 */
     const struct kedge_strategy
         *strategy;            /* a row of strategy/'s table; default "fedavg", grouped "flexcfl" */
+    struct kedge_part share;  /* of strategies whose sites keep a head: the tensors that travel, default all
+                                 but  the last layer's */
     enum kedge_choose choose; /* what decides the number of groups: "fixed", "silhouette", "gap"; default: the
                                  strategy's */
     struct kedge_strategy_options options; /* the strategy's defaults and what the spec says */
@@ -149,10 +152,15 @@ KEDGE_NODISCARD int kedge_job_spec_check_read(struct kedge_view text, const stru
 /* The same of an object; what is no key of a job is passed over. */
 KEDGE_NODISCARD int kedge_job_spec_check_keys(const struct json_t *keys, const struct kedge_job_spec *spec,
                                               struct kedge_diag *reterr);
-/* The F32 layout of the job's model, of layers or external; the caller deinits it. KEDGE_E_SHAPE,
- * KEDGE_E_TOO_LONG, KEDGE_E_NOMEM. */
+/* The F32 layout of the job's models, of layers or external: what travels, where sites keep a head without
+ * that; the caller deinits it. KEDGE_E_SHAPE, KEDGE_E_TOO_LONG, KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_job_spec_layout(const struct kedge_job_spec *spec, struct kedge_layout *ret,
                                           struct kedge_diag *reterr);
+/* The layout of what a site trains: the same, with the head. */
+KEDGE_NODISCARD int kedge_job_spec_whole_layout(const struct kedge_job_spec *spec, struct kedge_layout *ret,
+                                                struct kedge_diag *reterr);
+/* Each site keeps the tensors that are not shared (strategies "fedper", "fedrep"). */
+bool kedge_job_spec_has_head(const struct kedge_job_spec *spec);
 /* The built-in model has one output and the loss "mse": labels are reals, and there is no accuracy. */
 bool kedge_job_spec_predicts_number(const struct kedge_job_spec *spec);
 /* Sites and server keep control variates, and updates carry their changes (strategy "scaffold"). */

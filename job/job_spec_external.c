@@ -214,8 +214,8 @@ static int external_layout(const struct kedge_external *e, struct kedge_layout *
     return KEDGE_OK;
 }
 
-int kedge_job_spec_layout(const struct kedge_job_spec *spec, struct kedge_layout *ret,
-                          struct kedge_diag *reterr)
+int kedge_job_spec_whole_layout(const struct kedge_job_spec *spec, struct kedge_layout *ret,
+                                struct kedge_diag *reterr)
 {
     return spec->is_external ? external_layout(&spec->external, ret, reterr)
                              : kedge_model_layout(&spec->model, ret, reterr);

@@ -48,6 +48,11 @@ KEDGE_NODISCARD int kedgei_spec_read_compression(const struct json_t *root, stru
  * key. */
 KEDGE_NODISCARD int kedgei_spec_share(const struct json_t *v, const char *key, uint64_t *ret,
                                       struct kedge_diag *d);
+/* Key "share" (job_spec_share.c), once strategy and model are read; and what does not go with a head, once
+ * all keys are. */
+KEDGE_NODISCARD int kedgei_spec_read_share(const struct json_t *root, struct kedge_job_spec *s,
+                                           struct kedge_diag *d);
+KEDGE_NODISCARD int kedgei_spec_check_share(const struct kedge_job_spec *s, struct kedge_diag *d);
 /* Key "root_site" (job_spec_root.c), once the rule is read: there if and only if the rule needs one. Also the
  * least "sites_min", "quorum" and "sites_per_round" of such a job: the root's update and another. */
 KEDGE_NODISCARD int kedgei_spec_read_root(const struct json_t *root, struct kedge_job_spec *s,

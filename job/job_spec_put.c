@@ -68,7 +68,7 @@ static void put_external(const struct kedge_job_spec *s, struct kedge_buf *out)
 {
     struct kedge_layout layout;
     struct kedge_diag d;
-    if (kedge_job_spec_layout(s, &layout, &d) != KEDGE_OK) {
+    if (kedge_job_spec_whole_layout(s, &layout, &d) != KEDGE_OK) {
         out->err = out->err ? out->err : KEDGE_E_NOMEM; /* the parser made it once */
         return;
     }
@@ -131,6 +131,16 @@ static void put_batch_most(const struct kedge_job_spec *s, struct kedge_buf *out
 static void put_strategy(const struct kedge_job_spec *s, struct kedge_buf *out)
 {
     kedge_buf_printf(out, "\"%s\"", s->strategy->name);
+}
+
+static void put_shared(const struct kedge_job_spec *s, struct kedge_buf *out)
+{
+    const char *word = s->share.words;
+    for (uint32_t i = 0; i < s->share.count; i++, word += strlen(word) + 1) {
+        kedge_buf_put_str(out, i ? ", " : "[");
+        kedgei_json_put_string(out, word);
+    }
+    kedge_buf_put_str(out, "]");
 }
 
 static void put_options(const struct kedge_job_spec *s, struct kedge_buf *out)
@@ -205,6 +215,7 @@ static const struct {
     {"batch_least", put_batch_least},
     {"batch_most", put_batch_most},
     {"strategy", put_strategy},
+    {"share", put_shared},
     {"options", put_options},
     {"server", put_server},
     {"rule", put_rule},

@@ -113,6 +113,10 @@ static const struct {
     {"batch_least", "\"type\": \"integer\", \"minimum\": 1, \"maximum\": 65536", NULL},
     {"batch_most", "\"type\": \"integer\", \"minimum\": 1, \"maximum\": 65536", NULL},
     {"strategy", NULL, put_strategies},
+    {"share",
+     "\"type\": \"array\", \"minItems\": 1, \"maxItems\": 256, \"uniqueItems\": true,\n"
+     "      \"items\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 127}",
+     NULL},
     {"options", NULL, put_options},
     {"server", NULL, put_servers},
     {"rule", NULL, put_rules},

@@ -132,6 +132,7 @@ bool kedgei_spec_uses_option(const struct kedge_job_spec *s, const struct kedge_
     } uses[] = {
         {offsetof(struct kedge_strategy_options, proximal), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, personal), kedge_strategy_uses(s->strategy, option)},
+        {offsetof(struct kedge_strategy_options, head_epochs), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, fairness), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, edge_rounds), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, link), kedge_strategy_uses(s->strategy, option)},

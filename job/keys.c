@@ -183,6 +183,7 @@ static const struct {
     {"regroup_every", makes_groups},
     {"migration_pause", makes_groups},
     {"mixing", has_models},
+    {"share", kedge_job_spec_has_head},
     {"options", has_options},
     {"server", has_server},
     {"rule_fraction", has_fraction},

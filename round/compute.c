@@ -47,28 +47,53 @@ int kedgei_models_open(const struct kedge_layout *layout, enum kedge_dtype dtype
     return err;
 }
 
+/* All weights are drawn in their order; those of a head are passed over, for sites begin with them. */
+static int write_first(const struct kedge_job_spec *spec, const struct kedge_layout *whole, float *tile,
+                       struct kedge_sink sink)
+{
+    const bool has_head = kedge_job_spec_has_head(spec);
+    struct kedge_model_weights weights;
+    kedge_model_weights_init(&weights, &spec->model, spec->seed);
+    for (uint32_t i = 0; i < whole->count; i++) {
+        const bool travels = !has_head || kedge_part_has(&spec->share, whole, i);
+        uint64_t left = whole->tensors[i].count;
+        while (left > 0) {
+            size_t n = kedge_model_weights_next(&weights, tile, left < TILE ? (size_t)left : TILE);
+            int err = n == 0    ? KEDGE_E_BUG
+                      : travels ? sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile))
+                                : KEDGE_OK;
+            if (err) {
+                return err;
+            }
+            left -= n;
+        }
+    }
+    return KEDGE_OK;
+}
+
 int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink sink,
                           struct kedge_diag *reterr)
 {
-    struct kedge_layout layout;
+    struct kedge_layout layout, whole;
     if (spec->is_external) {
         return kedge_diag_set(reterr, KEDGE_E_ARG, "an external model has no first weights but those given");
     }
-    int err = kedge_job_spec_layout(spec, &layout, reterr);
+    int err = kedge_job_spec_whole_layout(spec, &whole, reterr);
     if (err) {
+        return err;
+    }
+    err = kedge_job_spec_layout(spec, &layout, reterr);
+    if (err) {
+        kedge_layout_deinit(&whole);
         return err;
     }
     float *tile = kedge_mem_new(TILE, sizeof *tile);
     err = tile ? kedgei_write_header(&layout, KEDGE_DTYPE_F32, sink)
                : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for the first model");
-    struct kedge_model_weights weights;
-    kedge_model_weights_init(&weights, &spec->model, spec->seed);
-    for (size_t n = 1; n > 0 && !err;) {
-        n = kedge_model_weights_next(&weights, tile, TILE);
-        err = n > 0 ? sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile)) : KEDGE_OK;
-    }
+    err = err ? err : write_first(spec, &whole, tile, sink);
     kedge_mem_free(tile);
     kedge_layout_deinit(&layout);
+    kedge_layout_deinit(&whole);
     return err;
 }
 

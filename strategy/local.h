@@ -5,6 +5,7 @@
 #define KEDGE_STRATEGY_LOCAL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "strategy/options.h"
 
@@ -13,15 +14,18 @@ struct kedge_local_plan {
     double pull;           /* of each step towards the model given, 0: none */
     double pull_auxiliary; /* of each step towards the mean of all groups' models, 0: none (simulations) */
     double personal_pull;  /* of the steps of the site's own model towards the model given, 0: none */
+    uint32_t head_epochs;  /* passes over the head alone, before those over what is shared; 0: none */
 };
 
 struct kedge_local {
-    const char *name;     /* "scaffold" */
-    const char *variate;  /* what travels beside model and update: down the server's, up the change of the
-                             site's,  by which each step's gradient is corrected; NULL: none */
-    const char *kept;     /* what the site keeps from one training to the next; NULL: nothing */
-    bool has_own_model;   /* the kept vector is a model of the site's own, trained and judged, too */
-    bool sends_nothing;   /* it trains that model alone */
+    const char *name;    /* "scaffold" */
+    const char *variate; /* what travels beside model and update: down the server's, up the change of the
+                            site's,  by which each step's gradient is corrected; NULL: none */
+    const char *kept;    /* what the site keeps from one training to the next; NULL: nothing */
+    bool has_own_model;  /* the kept vector is a model of the site's own, trained and judged, too */
+    bool has_head;       /* the kept vector is the part of the model that is not shared (key "share") */
+    bool is_head_first;  /* it is trained by itself, before what is shared, which is then trained by itself */
+    bool sends_nothing;  /* it trains that model alone */
     bool is_judged_tuned; /* by the model given after it trained it once more on its own data */
     void (*plan)(const struct kedge_strategy_options *options,
                  struct kedge_local_plan *ret); /* NULL: zeros */
@@ -33,6 +37,7 @@ extern const struct kedge_local kedge_local_scaffold;
 extern const struct kedge_local kedge_local_ditto;
 extern const struct kedge_local kedge_local_finetune;
 extern const struct kedge_local kedge_local_alone;
+extern const struct kedge_local kedge_local_head, kedge_local_head_first;
 
 /* A pre-training has no plan: it is plain SGD, whatever the method. */
 struct kedge_local_plan kedge_local_plan(const struct kedge_local *local,

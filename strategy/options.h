@@ -13,6 +13,7 @@
     X(proximal, 0, 1000, "pull of local steps towards the model they began with (FedProx's mu)")           \
     X(pull, 0, 1000, "pull of local steps towards the mean of all groups' models")                         \
     X(personal, 0, 1000, "pull of a site's personal model towards its group's (Ditto's lambda)")           \
+    X(head_epochs, 0, 10000, "passes over a site's head before those over what is shared (FedRep)")        \
     X(fairness, 0, 8, "exponent of the loss in an update's weight, in halves (q-FFL's q)")                 \
     X(server_lr, 0, 1000, "step of the server's optimiser (eta)")                                          \
     X(momentum, 0, 0.999999, "decay of the server's first moment (beta, beta_1)")                          \

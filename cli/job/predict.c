@@ -134,6 +134,13 @@ static int take_values(struct predict *p, const float *all, uint64_t count, stru
 static int read_model(struct predict *p, struct kedge_diag *d)
 {
     struct kedge_layout layout;
+    if (kedge_job_spec_has_head(p->spec)) {
+        (void)kedge_diag_set(d, KEDGE_E_ARG,
+                             "%s: strategy \"%s\" shares a part of the model only; each site keeps the other "
+                             "layers, without which there is nothing to predict with",
+                             p->words.model, p->spec->strategy->name);
+        return kedge_diag_hint(d, "a site's kept layers never leave it");
+    }
     struct kedge_model_spec inner = p->spec->model;
     inner.standardize = false; /* the samples are, before the net sees them */
     int err = kedge_net_new(&inner, BATCH, &p->net, d);

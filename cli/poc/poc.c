@@ -196,7 +196,7 @@ int kedge_poc_check_choices(const struct kedge_poc *p, struct kedge_diag *d)
     struct kedge_buf text;
     kedge_buf_init(&text, KEDGE_SPEC_MAX);
     kedge_buf_put_str(&text, "{\"name\":\"poc\",\"tenants\":[\"org-a\"],\"data\":\"d\","
-                             "\"model\":{\"preset\":\"mclr\",\"inputs\":1,\"classes\":2}");
+                             "\"model\":{\"preset\":\"mlp\",\"inputs\":1,\"hidden\":2,\"classes\":2}");
     kedge_buf_printf(&text, ",\"rounds\":%llu", (unsigned long long)p->rounds);
     if (p->own) {
         kedge_buf_printf(&text, ",\"standardize\":\"%s\"", kedge_cli_text(p->own, "standardize"));

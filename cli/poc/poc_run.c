@@ -222,6 +222,17 @@ void kedge_poc_put_groups(const struct kedge_poc *p, struct kedge_buf *out)
     }
 }
 
+/* The smallest model that there is; of a strategy whose sites keep a head one with a layer to share, too. */
+static void put_model(const struct kedge_poc *p, struct kedge_buf *out)
+{
+    const struct kedge_strategy *row = kedge_strategy_find(p->strategy);
+    const bool has_head = row && row->local->has_head;
+    kedge_buf_printf(out, "\"model\": {\"preset\": \"%s\", \"inputs\": %u, \"classes\": %u%s}",
+                     has_head ? "mlp" : "mclr", p->model_inputs ? (unsigned)p->model_inputs : p->inputs,
+                     p->model_classes ? (unsigned)p->model_classes : p->classes,
+                     has_head ? ", \"hidden\": 32" : "");
+}
+
 static void put_spec(const struct kedge_poc *p, const char *name, bool grouped, struct kedge_buf *out)
 {
     bool digits = strcmp(p->dataset, "digits") == 0;
@@ -230,13 +241,13 @@ static void put_spec(const struct kedge_poc *p, const char *name, bool grouped, 
     for (uint64_t i = 0; i < p->tenants; i++) {
         kedge_buf_printf(out, "%s\"%s\"", i ? ", " : "", p->tenant_ids[i].s);
     }
+    kedge_buf_printf(out, "],\n  \"seed\": \"%llu\",\n  ", (unsigned long long)p->seed);
+    put_model(p, out);
     kedge_buf_printf(
         out,
-        "],\n  \"seed\": \"%llu\",\n  \"model\": {\"preset\": \"mclr\", \"inputs\": %u, \"classes\": %u},\n"
-        "  \"data\": \"%s\",\n  \"rounds\": %llu,\n  \"sites_min\": %llu,\n  \"quorum\": %llu,\n"
+        ",\n  \"data\": \"%s\",\n  \"rounds\": %llu,\n  \"sites_min\": %llu,\n  \"quorum\": %llu,\n"
         "  \"batch\": 10,\n  \"l2\": \"0.001\"",
-        (unsigned long long)p->seed, p->model_inputs ? (unsigned)p->model_inputs : p->inputs,
-        p->model_classes ? (unsigned)p->model_classes : p->classes, p->dataset, (unsigned long long)p->rounds,
+        p->dataset, (unsigned long long)p->rounds,
         (unsigned long long)(p->model_inputs ? all
                              : all > 1       ? 2
                                              : 1),

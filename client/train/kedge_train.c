@@ -306,6 +306,36 @@ static int find_together(struct trainer *t, struct kedge_task_result *r, struct 
     return KEDGE_OK;
 }
 
+/* One phase after the other: in each a part of the model changes, the rest stays. Their shuffles differ. */
+static int train_phases(struct trainer *t, const struct kedge_task *task, struct kedge_train_params *params,
+                        struct kedge_train_result *ret, struct kedge_diag *reterr)
+{
+    struct kedge_train_range *held = kedge_mem_new(t->layout.count, sizeof *held);
+    int err = held ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for the parts of a model");
+    params->held = held;
+    *ret = (struct kedge_train_result){.steps = 0};
+    for (uint32_t k = 0; k < task->phase_count && !err; k++) {
+        const struct kedge_task_phase *phase = &task->phases[k];
+        struct kedge_train_result one = {.steps = 0};
+        params->held_count = 0;
+        for (uint32_t i = 0; i < t->layout.count; i++) {
+            const struct kedge_tensor *tensor = &t->layout.tensors[i];
+            if (!kedge_part_has(&phase->part, &t->layout, i)) {
+                held[params->held_count++] =
+                    (struct kedge_train_range){tensor->offset / sizeof(float), tensor->count};
+            }
+        }
+        params->epochs = phase->epochs;
+        params->seed = task->seed + k;
+        err = kedge_part_check(&phase->part, &t->layout, reterr);
+        err = err ? err : kedge_net_train(t->net, &t->train, params, &one, reterr);
+        ret->steps += one.steps;
+        ret->loss = one.loss;
+    }
+    kedge_mem_free(held);
+    return err;
+}
+
 static int train(struct trainer *t, const struct kedge_task *task, struct kedge_task_result *r,
                  struct kedge_diag *reterr)
 {
@@ -323,7 +353,10 @@ static int train(struct trainer *t, const struct kedge_task *task, struct kedge_
         err = read_drift(t, task->drift, &towards, reterr);
         params.bend = (struct kedge_proximal_term){0, towards};
     }
-    err = err ? err : kedge_net_train(t->net, &t->train, &params, &trained, reterr);
+    if (!err) {
+        err = task->phase_count > 0 ? train_phases(t, task, &params, &trained, reterr)
+                                    : kedge_net_train(t->net, &t->train, &params, &trained, reterr);
+    }
     kedge_mem_free(towards);
     if (!err) {
         r->samples = t->train.n;

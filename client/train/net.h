@@ -57,6 +57,9 @@ struct kedge_proximal_term {
 double kedge_net_step_proximal(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n,
                                double lr, double l2, const struct kedge_proximal_term *bend);
 
+struct kedge_train_range {
+    uint64_t first, count; /* of the weights */
+};
 struct kedge_train_params {
     uint64_t steps;  /* 0: whole epochs; else exactly so many iterations, reshuffled at each pass */
     uint32_t epochs; /* used when steps is 0 */
@@ -66,6 +69,9 @@ struct kedge_train_params {
         momentum; /* 0 to below 1: v = momentum · v + gradient, w −= lr · v; v begins at 0 with each call */
     double clip; /* > 0: the loss's gradient (without l2 and bend) has at most this Euclidean norm */
     struct kedge_proximal_term bend; /* all zero: plain SGD */
+    const struct kedge_train_range
+        *held; /* values that stay as they are; only on the CPU (else KEDGE_E_DEVICE) */
+    uint32_t held_count;
     uint64_t
         seed; /* shuffles: kedge_rng (seed, KEDGE_RNG_TRAIN or, with steps, KEDGE_RNG_PRETRAIN, pass, 0) */
 };

@@ -40,6 +40,7 @@ struct training {
     const struct kedge_train_params *params;
     struct kedge_net_rule rule;
     struct kedge_proximal_term bend;
+    float *held;                    /* the values that stay, one range after the other */
     uint32_t *order, *device_order; /* the same where memory is unified */
     struct kedge_ops_data_handle *handle;
     struct kept_step steps[2]; /* of whole batches, of a pass's last one */
@@ -107,6 +108,43 @@ static void run_kept(struct training *t, uint32_t n)
     }
 }
 
+/* Steps are of all weights, so that every kernel stays as it is; those that are held get their values back.
+ */
+static void restore_held(struct training *t)
+{
+    const struct kedge_train_params *p = t->params;
+    const float *from = t->held;
+    for (uint32_t i = 0; i < p->held_count; i++) {
+        memcpy(t->net->host + p->held[i].first, from, (size_t)p->held[i].count * sizeof *from);
+        from += p->held[i].count;
+    }
+}
+
+static int save_held(struct training *t, struct kedge_diag *reterr)
+{
+    const struct kedge_train_params *p = t->params;
+    size_t n = 0, at = 0;
+    if (p->held_count == 0) {
+        return KEDGE_OK;
+    }
+    if (!t->net->ops->unified) {
+        return kedge_diag_set(reterr, KEDGE_E_DEVICE,
+                              "%s: parts of a model are trained on the processor only", t->net->ops->name);
+    }
+    for (uint32_t i = 0; i < p->held_count; i++) {
+        n += (size_t)p->held[i].count;
+    }
+    t->held = kedge_mem_new(n, sizeof *t->held);
+    if (!t->held) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %zu values that stay", n);
+    }
+    for (uint32_t i = 0; i < p->held_count; i++) {
+        memcpy(t->held + at, t->net->host + p->held[i].first, (size_t)p->held[i].count * sizeof *t->held);
+        at += (size_t)p->held[i].count;
+    }
+    return KEDGE_OK;
+}
+
 /* One pass over a shuffled order, or as many of its batches as `left` allows. */
 static int train_pass(struct training *t, uint64_t left, struct kedge_diag *reterr)
 {
@@ -121,6 +159,7 @@ static int train_pass(struct training *t, uint64_t left, struct kedge_diag *rete
             .seeds = &t->params->seed, .step = t->result.steps, .at = at, .counts = NULL};
         ops->moment(net->dev, &moment);
         run_kept(t, n);
+        restore_held(t);
         int err = ops->unified ? take_loss(t, &loss, reterr) : KEDGE_OK;
         if (err) {
             return err;
@@ -232,6 +271,7 @@ static void training_close(struct training *t)
         (ops->free)(t->net->dev, t->device_order);
     }
     kedge_mem_free(t->order);
+    kedge_mem_free(t->held);
 }
 
 int kedge_net_train(struct kedge_net *net, const struct kedge_dataset *data,
@@ -244,7 +284,8 @@ int kedge_net_train(struct kedge_net *net, const struct kedge_dataset *data,
     if (err) {
         return err;
     }
-    err = training_open(&t, reterr);
+    err = save_held(&t, reterr);
+    err = err ? err : training_open(&t, reterr);
     enum kedge_rng_purpose purpose = params->steps ? KEDGE_RNG_PRETRAIN : KEDGE_RNG_TRAIN;
     for (uint64_t pass = 0; !err; pass++) {
         uint64_t left = params->steps ? params->steps - t.result.steps : UINT64_MAX;

@@ -173,9 +173,9 @@ static int read_model_and_data(const struct kedge_json *doc, bool engine, struct
     if (!err) {
         err = kedge_data_binding_from_json(doc, data, &t->data, reterr);
     }
-    if (!err && t->model.standardize && (t->personal[0] || t->drift[0])) {
+    if (!err && t->model.standardize && (t->personal[0] || t->drift[0] || t->phase_count > 0)) {
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                             "\"standardize\" does not go with \"personal\" and \"drift\"");
+                             "\"standardize\" does not go with \"personal\", \"drift\" and \"phases\"");
     }
     if (err) {
         return err;
@@ -195,7 +195,7 @@ int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret
                                        "data",     "epochs",    "steps",         "batch",         "lr",
                                        "l2",       "seed",      "evaluate_base", "threads",       "samples",
                                        "proximal", "base_loss", "personal",      "personal_pull", "drift",
-                                       "device",   "precision", "momentum",      "clip"};
+                                       "device",   "precision", "momentum",      "clip",          "phases"};
     struct kedge_json_token tokens[KEDGE_TASK_TOKENS_MAX];
     struct kedge_json doc;
     *ret = (struct kedge_task){0};
@@ -217,6 +217,7 @@ int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret
     }
     err = err ? err : read_personal(&doc, ret, reterr);
     err = err ? err : read_drift(&doc, ret, reterr);
+    err = err ? err : kedgei_task_read_phases(&doc, ret, reterr);
     err = err ? err : read_device(&doc, ret, reterr);
     if (!err && ret->op == KEDGE_TASK_TRAIN) {
         err = read_train(&doc, engine, ret, reterr);

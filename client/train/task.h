@@ -9,7 +9,9 @@
 #include "client/train/weights.h"
 #include "common/base/bytes.h"
 #include "common/tensor/dataset.h"
+#include "common/tensor/json.h"
 #include "common/tensor/model.h"
+#include "common/tensor/part.h"
 
 enum {
     KEDGE_TASK_LINE_MAX = 64 * 1024,
@@ -21,6 +23,13 @@ enum {
 
 enum kedge_task_device { KEDGE_TASK_CPU = 0, KEDGE_TASK_CUDA, KEDGE_TASK_AUTO };
 enum kedge_task_op { KEDGE_TASK_TRAIN = 1, KEDGE_TASK_EVALUATE, KEDGE_TASK_MEASURE };
+
+/* So many passes in which these tensors alone change. */
+enum { KEDGE_TASK_PHASES_MAX = 4 };
+struct kedge_task_phase {
+    struct kedge_part part;
+    uint32_t epochs;
+};
 
 struct kedge_task {
     char id[KEDGE_TASK_ID_MAX]; /* echoed; set as soon as it could be read, even when the rest is refused */
@@ -38,6 +47,8 @@ struct kedge_task {
     double proximal;                 /* pull of each step towards the base */
     char personal[KEDGE_DATA_PATH_MAX]; /* the site's own model, "": none; need not be there yet */
     double personal_pull;               /* of its steps towards the base (Ditto's lambda) */
+    uint32_t phase_count;               /* 0: all tensors, `epochs` or `steps` */
+    struct kedge_task_phase phases[KEDGE_TASK_PHASES_MAX];
     bool evaluate_base, base_loss;
     enum kedge_task_device device;      /* CUDA and AUTO: the processor where there is no device */
     enum kedge_ops_precision precision; /* of products on a device; the processor's are F32 */
@@ -65,6 +76,10 @@ struct kedge_task_result {
  * that only copies (identity) needs neither model nor data: `engine` says whether they are demanded. */
 KEDGE_NODISCARD int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret,
                                      struct kedge_diag *reterr);
+
+/* Of kedge_task_parse: "phases", once the other keys are read. */
+KEDGE_NODISCARD int kedgei_task_read_phases(const struct kedge_json *doc, struct kedge_task *t,
+                                            struct kedge_diag *reterr);
 
 /* A number that changes when a file of the binding is replaced or written (device, inode, size, time), for
  * caches; 0 when a file cannot be found. */

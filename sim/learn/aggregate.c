@@ -234,7 +234,7 @@ int kedgei_learn_keep_own(struct kedgei_learn *l, uint32_t item)
 {
     const struct kedge_strategy *s = l->spec->job.strategy;
     bool last = s->grouping == KEDGE_GROUPING_KIND_NEAREST;
-    bool personal = s->local->has_own_model;
+    bool personal = s->local->has_own_model || s->local->has_head;
     if (!last && !personal) {
         return KEDGE_OK;
     }

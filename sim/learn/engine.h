@@ -165,6 +165,8 @@ struct kedgei_learn {
     struct kedgei_learn_site *sites;
     uint32_t n;
     uint64_t d;
+    uint64_t
+        shared; /* of these so many travel, the first; the others are a head that each site keeps (head.c) */
     uint32_t slots;                                  /* models that there is room for */
     uint32_t groups;                                 /* in use */
     float *models, *states[KEDGE_SERVER_STATES_MAX]; /* slots × d */
@@ -264,6 +266,13 @@ void kedgei_learn_lanes_deinit(struct kedgei_learn *l);
 /* The labels of a site's training samples, pool.classes counts. */
 void kedgei_learn_count_labels(const struct kedgei_learn *l, uint32_t site, uint64_t *counts);
 /* Makes the site's own vector, zeros or a copy of first, where it has none. */
+/* head.c: which values are shared. */
+KEDGE_NODISCARD int kedgei_learn_head_init(struct kedgei_learn *l);
+/* The site's own head, where it has one by now, into the weights of a model. */
+void kedgei_learn_head_join(const struct kedgei_learn *l, uint32_t site, float *w);
+/* After a training from base: all of it to ret_own, where sites keep heads; w has the head of the base then.
+ */
+void kedgei_learn_head_split(const struct kedgei_learn *l, const float *base, float *w, float *ret_own);
 KEDGE_NODISCARD int kedgei_learn_own(struct kedgei_learn *l, uint32_t site, const float *first);
 
 /* attack.c: what a bad site does to a training sample. */

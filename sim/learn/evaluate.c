@@ -58,7 +58,15 @@ static int evaluate_chunk(struct kedgei_learn *l, struct kedgei_learn_lane *lane
     const struct kedgei_learn_chunk *c = &l->chunks[item];
     uint32_t correct[CHUNK_SITES] = {0};
     struct pass p = {.l = l, .lane = lane};
-    if (l->tuning) { /* each site has a model of its own */
+    if (l->shared < l->d) { /* each site has layers of its own */
+        for (uint32_t i = 0; i < c->count; i++) {
+            uint32_t site = l->plan[c->first + i].site;
+            memcpy(kedge_net_weights(lane->net), c->model, l->d * sizeof(float));
+            kedgei_learn_head_join(l, site, kedge_net_weights(lane->net));
+            push_site(&p, site, &correct[i]);
+            flush(&p);
+        }
+    } else if (l->tuning) { /* each site has a model of its own */
         int err = KEDGE_OK;
         for (uint32_t i = 0; i < c->count; i++) {
             uint32_t site = l->plan[c->first + i].site;

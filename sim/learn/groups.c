@@ -21,8 +21,8 @@ static bool is_flexcfl(enum kedge_grouping_kind kind)
 
 void kedgei_learn_tell_bytes(struct kedgei_learn *l, uint64_t models_down, uint64_t models_up)
 {
-    l->line.bytes_down += models_down * l->d * 4;
-    l->line.bytes_up += models_up * l->d * 4;
+    l->line.bytes_down += models_down * l->shared * 4;
+    l->line.bytes_up += models_up * l->shared * 4;
     l->line.updates += models_up;
 }
 

@@ -104,7 +104,7 @@ double kedgei_learn_seconds(const struct kedgei_learn *l, uint32_t site)
     if (l->spec->job.compression.kind != KEDGE_COMPACT_NONE) {
         return samples / speed + ((double)l->d * 4 + (double)kedgei_learn_update_bytes(l)) / d->bytes_per_s;
     }
-    return samples / speed + models * (double)l->d * 4 / d->bytes_per_s;
+    return samples / speed + models * (double)l->shared * 4 / d->bytes_per_s;
 }
 
 double kedgei_learn_joules(const struct kedgei_learn *l, uint32_t site)

@@ -82,11 +82,15 @@ static int learn_init(struct kedgei_learn *l)
         return err;
     }
     l->d = kedge_model_values_count(&spec->job.model);
+    err = kedgei_learn_head_init(l);
+    if (err) {
+        return err;
+    }
     l->chunk = chunk_of(&spec->job.model);
     l->rule = spec->job.rule;
     l->has_truth = spec->partition == KEDGE_LEARN_ROTATED || spec->planted || l->pool.clients.truth != NULL;
     const struct kedge_local *local = spec->job.strategy->local;
-    bool two = local->variate || (local->has_own_model && !local->sends_nothing);
+    bool two = local->variate || local->has_head || (local->has_own_model && !local->sends_nothing);
     l->result_size = (sizeof(struct kedgei_learn_result) + (two ? 2 : 1) * l->d * 4 + 7) / 8 * 8;
     kedge_train_set_threads(1);
     err = kedgei_learn_sites_init(l);

@@ -79,6 +79,10 @@ void kedgei_learn_together_init(struct kedgei_learn *l)
         say(l, "a site's own model draws on from its shared one's shuffles, as jobs do");
         return;
     }
+    if (l->shared < l->d) {
+        say(l, "sites that keep a head train on the processor");
+        return;
+    }
     struct kedgei_learn_together *t = kedge_mem_new(1, sizeof *t);
     if (!t) {
         say(l, "no memory");

@@ -14,6 +14,7 @@ struct pass_params {
     bool as_job; /* each pass has a stream of its own, as kedge_net_train has them */
     uint64_t seed;
     struct kedge_proximal_term bend;
+    uint64_t held_first, held; /* weights that stay as they are */
 };
 
 void kedgei_learn_gather(const struct kedgei_learn *l, const struct kedgei_learn_site *s,
@@ -46,8 +47,10 @@ static int run_steps(const struct kedgei_learn *l, struct kedgei_learn_lane *lan
 {
     const struct kedge_learn_spec *spec = l->spec;
     const struct kedgei_learn_site *s = &l->sites[p->site];
+    float *w = kedge_net_weights(lane->net);
     uint64_t steps = 0;
     double loss = 0;
+    memcpy(lane->start, w + p->held_first, p->held * sizeof *w);
     for (uint32_t pass = 0; p->steps ? steps < p->steps : pass < p->epochs; pass++) {
         double sum = 0;
         uint32_t used = 0;
@@ -63,6 +66,7 @@ static int run_steps(const struct kedgei_learn *l, struct kedgei_learn_lane *lan
             prefetch(l, lane->order + at + n, left < spec->job.batch ? left : spec->job.batch);
             sum += kedge_net_step_proximal(lane->net, lane->x, lane->labels, n, spec->job.learning_rate,
                                            spec->job.l2, &p->bend);
+            memcpy(w + p->held_first, lane->start, p->held * sizeof *w);
             used += n;
             at += n;
         }
@@ -204,6 +208,25 @@ static int put_control(const struct kedgei_learn *l, struct kedgei_learn_lane *l
                           NULL);
 }
 
+/* FedRep: the head by itself, then what is shared, with shuffles of their own. */
+static int run_phases(const struct kedgei_learn *l, struct kedgei_learn_lane *lane, struct kedge_rng *rng,
+                      const struct pass_params *p, uint64_t *ret_steps, double *ret_loss)
+{
+    const struct kedge_local_plan plan =
+        kedge_local_plan(l->spec->job.strategy->local, &l->spec->job.options);
+    struct pass_params head = *p, body = *p;
+    uint64_t steps = 0;
+    head.epochs = plan.head_epochs;
+    head.held = l->shared;
+    body.held_first = l->shared;
+    body.held = l->d - l->shared;
+    body.seed += plan.head_epochs > 0;
+    int err = plan.head_epochs > 0 ? run_steps(l, lane, rng, &head, &steps, ret_loss) : KEDGE_OK;
+    err = err ? err : run_steps(l, lane, rng, &body, ret_steps, ret_loss);
+    *ret_steps = err ? *ret_steps : *ret_steps + steps;
+    return err;
+}
+
 /* Steps from where the item begins, or what a device has made of them; the weights are the lane's net's. */
 static int train_model(struct kedgei_learn *l, struct kedgei_learn_lane *lane, struct kedge_rng *rng,
                        uint32_t index, bool own, struct pass_params *p, uint64_t *ret_steps, double *ret_loss)
@@ -218,7 +241,10 @@ static int train_model(struct kedgei_learn *l, struct kedgei_learn_lane *lane, s
     }
     p->bend = kedgei_learn_bend(l, item, own, lane->towards);
     memcpy(w, kedgei_learn_begin(l, item, own), l->d * sizeof *w);
-    return run_steps(l, lane, rng, p, ret_steps, ret_loss);
+    kedgei_learn_head_join(l, item->site, w);
+    return !item->pretrain && l->spec->job.strategy->local->is_head_first
+               ? run_phases(l, lane, rng, p, ret_steps, ret_loss)
+               : run_steps(l, lane, rng, p, ret_steps, ret_loss);
 }
 
 static int train_own(struct kedgei_learn *l, struct kedgei_learn_lane *lane, struct kedge_rng *rng,
@@ -267,9 +293,10 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
             return err;
         }
     }
-    const float *w = kedge_net_weights(lane->net);
+    float *w = kedge_net_weights(lane->net);
     r->err = train_model(l, lane, &rng, index, false, &p, &r->steps, &r->loss);
     if (!r->err) {
+        kedgei_learn_head_split(l, item->base, w, (float *)(void *)kedgei_learn_vector(l, index, 1));
         r->norm_sq = distance_squared(w, item->base, l->d);
         r->moved = sqrt(r->norm_sq);
         r->err = kedge_quantise(item->base, w, l->d, l->spec->job.scale, l->spec->job.bound,

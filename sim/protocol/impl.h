@@ -89,6 +89,11 @@ struct kedgei_variate {
     int32_t *own, *next;
     struct kedge_digest by;
 };
+/* A site's own model or head as its last training left it (own.c); it counts once `by` does. */
+struct kedgei_own {
+    float *next;
+    struct kedge_digest by;
+};
 /* What compression has left of a site's updates: in force, and as it is once `by` counts. */
 struct kedgei_left {
     int32_t *own, *next;
@@ -133,6 +138,8 @@ struct kedgei_protocol {
     struct kedge_round_state at;                          /* after the last durable close */
     struct kedgei_work *works;                            /* 2 a site: pre-training, training */
     struct kedgei_variate *variates;
+    struct kedgei_own *owns;   /* NULL: sites have nothing of a model for themselves; else also the … */
+    float *first;              /* … values of the whole model that they begin with */
     struct kedgei_left *lefts; /* NULL: updates come whole */
     struct kedgei_trained *trained;
     struct kedge_groupeds *grouped; /* a site's labels when it was grouped */
@@ -176,6 +183,26 @@ void kedgei_protocol_settle(struct kedgei_protocol *p);
 KEDGE_NODISCARD int kedgei_protocol_compact(struct kedgei_protocol *p, struct kedgei_work *work,
                                             const int32_t *values, struct kedge_sink sink);
 void kedgei_protocol_left_settle(struct kedgei_protocol *p, const struct kedgei_update *u);
+/* ---- own.c ---- */
+KEDGE_NODISCARD int kedgei_protocol_owns_init(struct kedgei_protocol *p);
+void kedgei_protocol_owns_deinit(struct kedgei_protocol *p);
+/* On a thread: what a training has made of what the site has for itself, d values. */
+KEDGE_NODISCARD int kedgei_protocol_own_next(const struct kedgei_protocol *p, uint32_t site,
+                                             const float *values);
+/* This update counts. */
+KEDGE_NODISCARD int kedgei_protocol_own_settle(struct kedgei_protocol *p, const struct kedgei_update *u);
+/* On a thread: the site's head into the weights of a model, where sites keep one. */
+void kedgei_protocol_join_head(const struct kedgei_protocol *p, uint32_t site, float *w);
+/* On a thread, Ditto: the site's own model, as many steps, pulled towards the base. */
+KEDGE_NODISCARD int kedgei_protocol_train_own(const struct kedgei_protocol *p, uint32_t site,
+                                              struct kedge_net *net, const struct kedge_dataset *data,
+                                              const float *base, struct kedge_train_params params);
+/* On a thread, FedRep: the head by itself, then what is shared. */
+KEDGE_NODISCARD int kedgei_protocol_train_phases(const struct kedgei_protocol *p, struct kedge_net *net,
+                                                 const struct kedge_dataset *data,
+                                                 struct kedge_train_params params,
+                                                 struct kedge_train_result *ret);
+
 void kedgei_protocol_lefts_free(struct kedgei_protocol *p);
 
 /* close.c */

@@ -59,7 +59,7 @@ static uint64_t transfer_ns(void *arg, uint32_t site, bool up)
 {
     struct kedgei_protocol *p = arg;
     const struct kedge_learn_device *d = &p->spec->devices[p->l->sites[site].device];
-    const uint64_t whole = p->l->d * 4, sends = up && p->lefts ? p->lefts[site].sends : 0;
+    const uint64_t whole = p->l->shared * 4, sends = up && p->lefts ? p->lefts[site].sends : 0;
     kedgei_learn_tell_bytes(p->l, up ? 0 : 1, up ? 1 : 0);
     p->l->line.bytes_up -= sends > 0 ? whole - sends : 0;
     return ns_of((double)(sends > 0 ? sends : whole) / d->bytes_per_s);
@@ -274,7 +274,8 @@ static int make_tables(struct kedgei_protocol *p)
     bool ok = p->works && p->queue && p->last.assigned && p->next.assigned && p->last.inputs && p->next.inputs
               && p->last.weights && p->next.weights && (!moves || p->grouped) && (!has_control || p->variates)
               && (!goes_near || p->trained) && (!is_compact || p->lefts);
-    return ok ? KEDGE_OK : kedge_diag_set(p->d, KEDGE_E_NOMEM, "no memory for %u sites", n);
+    return ok ? kedgei_protocol_owns_init(p)
+              : kedge_diag_set(p->d, KEDGE_E_NOMEM, "no memory for %u sites", n);
 }
 
 static void deinit(struct kedgei_protocol *p)
@@ -287,6 +288,7 @@ static void deinit(struct kedgei_protocol *p)
         kedge_mem_free(p->variates[i].next);
     }
     kedge_mem_free(p->variates);
+    kedgei_protocol_owns_deinit(p);
     kedgei_protocol_lefts_free(p);
     kedge_mem_free(p->trained);
     kedge_buf_deinit(&p->job_text);

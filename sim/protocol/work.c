@@ -45,19 +45,25 @@ struct kedgei_update *kedgei_protocol_update(const struct kedgei_protocol *p,
 
 /* ---- on a thread ---- */
 
+static struct kedge_train_params params_of(const struct kedgei_protocol *p, const struct kedgei_work *work)
+{
+    const struct kedge_job_spec *job = &p->job;
+    return (struct kedge_train_params){.steps = work->pretrain ? job->pretrain_steps : 0,
+                                       .epochs = job->local_epochs,
+                                       .batch = job->batch,
+                                       .lr = job->learning_rate,
+                                       .l2 = job->l2,
+                                       .momentum = job->local_momentum,
+                                       .clip = job->clip,
+                                       .seed = work->seed};
+}
+
 /* As kedge-train: the loss of the base, then the steps, bent as the strategy says. */
 static int train(const struct kedgei_protocol *p, const struct kedgei_work *work, struct kedge_net *net,
                  const struct kedge_dataset *data, const float *base, const float *drift, struct trained *ret)
 {
     const struct kedge_job_spec *job = &p->job;
-    struct kedge_train_params params = {.steps = work->pretrain ? job->pretrain_steps : 0,
-                                        .epochs = job->local_epochs,
-                                        .batch = job->batch,
-                                        .lr = job->learning_rate,
-                                        .l2 = job->l2,
-                                        .momentum = job->local_momentum,
-                                        .clip = job->clip,
-                                        .seed = work->seed};
+    struct kedge_train_params params = params_of(p, work);
     double mu = work->pretrain ? 0 : kedge_local_plan(job->strategy->local, &job->options).pull;
     uint64_t n = p->layout.values_count;
     struct kedge_train_result result;
@@ -65,6 +71,7 @@ static int train(const struct kedgei_protocol *p, const struct kedgei_work *work
     float *towards = mu > 0 ? kedge_mem_new((size_t)n, sizeof *towards) : NULL;
     int err = mu > 0 && !towards ? KEDGE_E_NOMEM : KEDGE_OK;
     memcpy(kedge_net_weights(net), base, (size_t)n * sizeof *base);
+    kedgei_protocol_join_head(p, work->site, kedge_net_weights(net));
     if (!err && !work->pretrain && job->strategy->needs_loss) {
         err = kedge_net_evaluate(net, data, &e, NULL);
         ret->base_loss = err ? 0 : e.loss;
@@ -75,45 +82,16 @@ static int train(const struct kedgei_protocol *p, const struct kedgei_work *work
     if (towards || drift) {
         params.bend = (struct kedge_proximal_term){mu, towards ? towards : drift};
     }
-    err = err ? err : kedge_net_train(net, data, &params, &result, NULL);
+    const bool phases = !work->pretrain && job->strategy->local->is_head_first;
+    err = err      ? err
+          : phases ? kedgei_protocol_train_phases(p, net, data, params, &result)
+                   : kedge_net_train(net, data, &params, &result, NULL);
     kedge_mem_free(towards);
     if (!err) {
         ret->samples = data->n;
         ret->steps = result.steps;
         ret->loss = result.loss;
     }
-    return err;
-}
-
-/* Ditto: the site's own model, as many steps, pulled towards the base. */
-static int train_own(const struct kedgei_protocol *p, const struct kedgei_work *work, struct kedge_net *net,
-                     const struct kedge_dataset *data, const float *base)
-{
-    const struct kedge_job_spec *job = &p->job;
-    const double pull = kedge_local_plan(job->strategy->local, &job->options).personal_pull;
-    const size_t n = (size_t)p->layout.values_count;
-    struct kedge_train_params params = {.epochs = job->local_epochs,
-                                        .batch = job->batch,
-                                        .lr = job->learning_rate,
-                                        .l2 = job->l2,
-                                        .momentum = job->local_momentum,
-                                        .clip = job->clip,
-                                        .seed = work->seed};
-    struct kedge_train_result result;
-    float *towards = kedge_mem_new(n, sizeof *towards);
-    int err = towards ? kedgei_learn_own(p->l, work->site, base) : KEDGE_E_NOMEM;
-    for (size_t i = 0; i < n && !err; i++) {
-        towards[i] = (float)(pull * (double)base[i]);
-    }
-    params.bend = (struct kedge_proximal_term){pull, towards};
-    if (!err) {
-        memcpy(kedge_net_weights(net), p->l->sites[work->site].own, n * sizeof *base);
-        err = kedge_net_train(net, data, &params, &result, NULL);
-    }
-    if (!err) {
-        memcpy(p->l->sites[work->site].own, kedge_net_weights(net), n * sizeof *base);
-    }
-    kedge_mem_free(towards);
     return err;
 }
 
@@ -264,8 +242,11 @@ static int work_on(const struct kedgei_protocol *p, const struct kedgei_work *wo
                                    (size_t)n, control.own, values_of(ret) + n, &bad);
     }
     control_deinit(&control);
-    bool has_own = !work->pretrain && p->job.strategy->local->has_own_model;
-    err = err || !has_own ? err : train_own(p, work, net, &data, base);
+    if (!err && !work->pretrain && kedge_job_spec_has_head(&p->job)) {
+        err = kedgei_protocol_own_next(p, work->site, kedge_net_weights(net));
+    } else if (!err && !work->pretrain && p->owns) {
+        err = kedgei_protocol_train_own(p, work->site, net, &data, base, params_of(p, work));
+    }
     kedge_net_free(net);
     kedge_dataset_deinit(&data);
     return err;
@@ -317,6 +298,8 @@ void kedgei_protocol_settle(struct kedgei_protocol *p)
             continue;
         }
         kedgei_protocol_left_settle(p, u);
+        int err = kedgei_protocol_own_settle(p, u);
+        p->err = p->err ? p->err : err;
         struct kedgei_variate *v = p->variates ? &p->variates[u->site] : NULL;
         if (v && v->next && sim_same(&v->by, &u->digest)) {
             int32_t *former = v->own;
@@ -351,6 +334,9 @@ static int keep_update(struct kedgei_protocol *p, struct kedgei_work *work, stru
     }
     err = kedgei_file_end(&file, err, &work->update, p->d);
     kedge_buf_deinit(&header);
+    if (!err && p->owns && !work->pretrain) {
+        p->owns[work->site].by = work->update;
+    }
     if (!err && work->len > 0) {
         p->lefts[work->site].by = work->update;
     }

@@ -107,6 +107,7 @@ static const char *const compressions[] = {
 static const char *const fractions[] = {"0", "0.1", "\"0.25\"", "0.499999", NULL};
 static const char *const bounds[] = {"0", "0.5", "3", "1e3", NULL};
 static const char *const roots[] = {"\"a/s1\"", "\"bb/other.site\"", NULL};
+static const char *const shared[] = {"[\"0\"]", "[\"0.weight\"]", "[\"0\",\"3\"]", "[\"0\",\"2\"]", NULL};
 static const char *const sites[] = {"1", "6", "512", NULL};
 
 static const struct {
@@ -114,11 +115,21 @@ static const struct {
     const char *const *texts;
     void (*put)(struct kedge_buf *out);
 } own[] = {
-    {"classes", classes, NULL},          {"batch", batches, NULL},           {"batch_start", sizes, NULL},
-    {"batch_least", sizes, NULL},        {"batch_most", sizes, NULL},        {"server", servers, NULL},
-    {"compression", compressions, NULL}, {"rule_fraction", fractions, NULL}, {"rule_bound", bounds, NULL},
-    {"root_site", roots, NULL},          {"control_sites", sites, NULL},     {"options", NULL, put_options},
-    {"strategy", NULL, put_strategy},    {"rule", NULL, put_rule},
+    {"classes", classes, NULL},
+    {"batch", batches, NULL},
+    {"batch_start", sizes, NULL},
+    {"batch_least", sizes, NULL},
+    {"batch_most", sizes, NULL},
+    {"server", servers, NULL},
+    {"compression", compressions, NULL},
+    {"rule_fraction", fractions, NULL},
+    {"rule_bound", bounds, NULL},
+    {"root_site", roots, NULL},
+    {"control_sites", sites, NULL},
+    {"options", NULL, put_options},
+    {"strategy", NULL, put_strategy},
+    {"share", shared, NULL},
+    {"rule", NULL, put_rule},
 };
 
 static bool put_own(const struct kedge_job_key *row, struct kedge_buf *out)

@@ -94,8 +94,7 @@ static double seconds_of(const struct kedge_client_work *w, const struct kedge_s
         trained = (double)spec->pretrain_steps * spec->batch;
     }
     const double least = fmax(1, spec->batch_auto ? spec->batch_least : spec->batch);
-    const double products =
-        products_of(spec, w->layout.values_count) * (backward * trained + samples * tries);
+    const double products = products_of(spec, w->whole.values_count) * (backward * trained + samples * tries);
     return (spec->is_external ? own_start_s : 0) + kedgei_energy_reading_s(bytes) + trained / least * step_s
            + 2 * products / (flops_per_thread * kedge_policy_threads(w->policy));
 }

@@ -21,7 +21,7 @@ static int open_values(struct kedge_client_work *w, const char *path, struct ked
     err = kedge_safetensors_read(kedge_view_of(map->ptr, map->len), map->len, KEDGE_SAFETENSORS_CANONICAL,
                                  &got, &start, d);
     if (!err) {
-        err = kedge_layout_check_same(&w->layout, &got, KEDGE_DTYPE_F32, d);
+        err = kedge_layout_check_same(&w->whole, &got, KEDGE_DTYPE_F32, d);
         kedge_layout_deinit(&got);
     }
     if (err) {
@@ -44,7 +44,7 @@ static int squared_way(struct kedge_client_work *w, const char *base, const char
     }
     err = open_values(w, out, &to, &b, d);
     if (!err) {
-        for (uint64_t i = 0; i < w->layout.values_count; i++) {
+        for (uint64_t i = 0; i < w->whole.values_count; i++) {
             const double way = (double)a[i] - (double)b[i];
             sum += way * way;
         }
@@ -58,8 +58,8 @@ static int squared_way(struct kedge_client_work *w, const char *base, const char
 /* One step of so many samples. */
 static json_t *step_of(const json_t *request, uint32_t batch, uint64_t seed)
 {
-    static const char *const without[] = {"epochs",   "proximal",      "drift",
-                                          "personal", "personal_pull", "base_loss"};
+    static const char *const without[] = {"epochs",        "proximal",  "drift", "personal",
+                                          "personal_pull", "base_loss", "phases"};
     char text[24];
     json_t *o = json_deep_copy(request);
     for (size_t i = 0; o && i < sizeof without / sizeof without[0]; i++) {

@@ -10,9 +10,24 @@
 #include "client/daemon/trainer/trainer.h"
 #include "client/daemon/update/choose.h"
 #include "client/daemon/update/control.h"
+#include "client/daemon/update/head.h"
 #include "client/daemon/update/kept.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
+
+static int layouts_of(const struct kedge_job_spec *spec, struct kedge_layout *ret,
+                      struct kedge_layout *ret_whole, struct kedge_diag *d)
+{
+    int err = kedge_job_spec_layout(spec, ret, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_job_spec_whole_layout(spec, ret_whole, d);
+    if (err) {
+        kedge_layout_deinit(ret);
+    }
+    return err;
+}
 
 int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
                       const struct kedge_site_digest *digest, struct kedge_diag *d)
@@ -23,7 +38,7 @@ int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
         return KEDGE_OK;
     }
     struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
-    struct kedge_layout layout;
+    struct kedge_layout layout, whole;
     struct kedge_hash hash;
     kedge_buf_init(&text, KEDGE_SPEC_MAX);
     int err = spec ? kedge_client_work_path(w, "spec", digest, path) : KEDGE_E_NOMEM;
@@ -52,7 +67,7 @@ int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
                      : bound ? KEDGE_TROUBLE_DATA_SHAPE
                              : KEDGE_TROUBLE_DATA_MISSING;
     }
-    err = err ? err : kedge_job_spec_layout(spec, &layout, d);
+    err = err ? err : layouts_of(spec, &layout, &whole, d);
     kedge_buf_deinit(&text);
     if (err) {
         kedge_mem_free(spec);
@@ -60,10 +75,12 @@ int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
     }
     if (w->spec) {
         kedge_layout_deinit(&w->layout);
+        kedge_layout_deinit(&w->whole);
         kedge_mem_free(w->spec);
     }
     w->spec = spec;
     w->layout = layout;
+    w->whole = whole;
     w->spec_job = *job;
     memcpy(w->spec_digest.b, digest->b, sizeof digest->b);
     return KEDGE_OK;
@@ -79,10 +96,33 @@ static void put_positive(json_t *o, const char *key, double v)
     }
 }
 
+/* The tensors that are shared, or those that are not, and how often they are passed over by themselves. */
+static json_t *phase_of(const struct kedge_client_work *w, bool shared, uint32_t epochs)
+{
+    json_t *tensors = json_array();
+    for (uint32_t i = 0; i < w->whole.count; i++) {
+        if (kedge_part_has(&w->spec->share, &w->whole, i) == shared) {
+            json_array_append_new(tensors, json_string(w->whole.tensors[i].name));
+        }
+    }
+    return json_pack("{s:o,s:I}", "tensors", tensors, "epochs", (json_int_t)epochs);
+}
+
+static void put_phases(json_t *o, const struct kedge_client_work *w, uint32_t head_epochs)
+{
+    json_t *list = json_array();
+    if (head_epochs > 0) {
+        json_array_append_new(list, phase_of(w, false, head_epochs));
+    }
+    json_array_append_new(list, phase_of(w, true, w->spec->local_epochs));
+    json_object_set_new(o, "phases", list);
+}
+
 /* What the job's strategy asks of a round's training; a pre-training is plain. */
-static void put_strategy(json_t *o, const struct kedge_site_task *t, const struct kedge_job_spec *s,
+static void put_strategy(json_t *o, const struct kedge_client_work *w, const struct kedge_site_task *t,
                          const char *personal)
 {
+    const struct kedge_job_spec *s = w->spec;
     const struct kedge_local_plan plan = kedge_local_plan(s->strategy->local, &s->options);
     char pull[KEDGE_REAL_MAX];
     if (personal[0]) {
@@ -96,6 +136,9 @@ static void put_strategy(json_t *o, const struct kedge_site_task *t, const struc
         return;
     }
     put_positive(o, "proximal", plan.pull);
+    if (s->strategy->local->is_head_first) {
+        put_phases(o, w, plan.head_epochs);
+    }
     if (s->strategy->needs_loss && t->choice_count == 0) {
         json_object_set_new(o, "base_loss", json_true());
     }
@@ -126,9 +169,9 @@ static int open_personal(struct kedge_client_work *w, struct kedge_train_item *i
     }
     int err = personal_path(w, job, path, &item->diag);
     err = err ? err
-              : kedge_kept_open_or_begin(w->h->dir, job, "personal", &item->in_force, w->layout.values_count,
+              : kedge_kept_open_or_begin(w->h->dir, job, "personal", &item->in_force, w->whole.values_count,
                                          &item->personal, &item->diag);
-    return err ? err : kedge_kept_to_model(&item->personal, &w->layout, path, &item->diag);
+    return err ? err : kedge_kept_to_model(&item->personal, &w->whole, path, &item->diag);
 }
 
 /* The paths as the trainer is told them. */
@@ -163,7 +206,7 @@ static json_t *request_of(struct kedge_client_work *w, const struct kedge_train_
         json_object_set_new(o, "threads", json_integer(plan->threads));
     }
     if (o) {
-        put_strategy(o, t, s, given->personal);
+        put_strategy(o, w, t, given->personal);
     }
     if (o && given->drift[0]) {
         json_object_set_new(o, "drift", json_string(given->drift));
@@ -296,12 +339,15 @@ static int keep_all(struct kedge_client_work *w, struct kedge_train_item *item,
                     const struct kedge_site_digest *update)
 {
     const struct kedge_id *job = &item->fx.task.job;
-    struct kedge_kept *all[] = {&item->control.kept, &item->residual, &item->personal};
+    struct kedge_kept *all[] = {&item->control.kept, &item->residual, &item->personal, &item->head.kept};
     char path[KEDGE_PATH_MAX];
     int err = KEDGE_OK;
+    if (item->fx.task.kind != KEDGE_SITE_TRAIN) {
+        return KEDGE_OK; /* a pre-training shows what the data are like; nothing of it is gone on with */
+    }
     if (item->personal.count > 0) {
         err = personal_path(w, job, path, &item->diag);
-        err = err ? err : kedge_kept_from_model(&item->personal, &w->layout, path, &item->diag);
+        err = err ? err : kedge_kept_from_model(&item->personal, &w->whole, path, &item->diag);
     }
     for (size_t i = 0; i < sizeof all / sizeof all[0] && !err; i++) {
         if (all[i]->count > 0) {
@@ -310,6 +356,20 @@ static int keep_all(struct kedge_client_work *w, struct kedge_train_item *item,
         }
     }
     return err;
+}
+
+/* Of what is shared from `base` to `out`; the trainer works on it and the site's head together. */
+static int train_whole(struct kedge_client_work *w, struct kedge_train_item *item, const char *base,
+                       const char *out, struct kedge_metrics *m)
+{
+    struct kedge_diag *d = &item->diag;
+    struct kedge_client_head *head = &item->head;
+    if (!kedge_job_spec_has_head(w->spec)) {
+        return ask_trainer(w, item, base, out, m, d);
+    }
+    int err = kedge_client_head_open(w, &item->fx.task.job, &item->in_force, base, head, d);
+    err = err ? err : ask_trainer(w, item, head->base, head->out, m, d);
+    return err || item->fx.task.kind == KEDGE_SITE_EVALUATE ? err : kedge_client_head_split(w, head, out, d);
 }
 
 /* The update of a training, signed; before that what the site keeps with it is durable. */
@@ -360,7 +420,7 @@ static int run_task(struct kedge_client_work *w, struct kedge_train_item *item)
         err = kedge_client_energy_begin(w, t, &item->plan, d);
         w->trouble = err ? KEDGE_TROUBLE_ENERGY : KEDGE_TROUBLE_NONE;
     }
-    err = err ? err : ask_trainer(w, item, base, out, &m, d);
+    err = err ? err : train_whole(w, item, base, out, &m);
     err = err ? err : check_found(w, item, &m, d);
     kedge_client_energy_end(w, &item->plan, &m, err, d);
     if (!err) {
@@ -399,6 +459,7 @@ static void train_run(struct kedge_client_work *w, struct kedge_site_item *item)
     kedge_client_control_close(&t->control);
     kedge_kept_close(&t->residual);
     kedge_kept_close(&t->personal);
+    kedge_client_head_close(&t->head);
     if (w->policy->memory_all > 0) {
         kedge_client_trainer_stop(w); /* what it has would be missing to others */
     }

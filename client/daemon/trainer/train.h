@@ -4,6 +4,7 @@
 
 #include "client/daemon/energy/energy.h"
 #include "client/daemon/update/control.h"
+#include "client/daemon/update/head.h"
 #include "client/daemon/update/kept.h"
 
 struct kedge_train_item {
@@ -22,7 +23,8 @@ struct kedge_train_item {
     struct kedge_client_control control; /* where the job has one, … */
     bool has_control;
     struct kedge_kept residual, personal; /* … what compression leaves, the site's own model; count 0: none */
-    bool keeps;                           /* something was kept with the update */
+    struct kedge_client_head head;
+    bool keeps; /* something was kept with the update */
     struct kedge_energy_plan plan;
     char engine[KEDGE_ST_ENGINE_MAX + 1],
         fallback[KEDGE_METRICS_FALLBACK_MAX + 1]; /* of the trainer's answer */

@@ -98,11 +98,11 @@ static int read_head(struct kedge_client_work *w, struct taken *t)
                               (long long)len);
     }
     int err = kedge_safetensors_data_start(first, &start, t->d);
-    uint64_t expected = start + kedge_layout_data_len(&w->layout);
+    uint64_t expected = start + kedge_layout_data_len(&w->whole);
     if (!err && (uint64_t)len != expected) {
         err = kedge_diag_set(
             t->d, KEDGE_E_FORMAT, "%lld bytes, expected %llu: the header and %llu values of 4 bytes",
-            (long long)len, (unsigned long long)expected, (unsigned long long)w->layout.values_count);
+            (long long)len, (unsigned long long)expected, (unsigned long long)w->whole.values_count);
     }
     uint8_t *head = err ? NULL : kedge_mem_new((size_t)start, 1);
     err = err || head ? err : KEDGE_E_NOMEM;
@@ -158,12 +158,12 @@ static int write_canonical(struct kedge_client_work *w, const struct taken *t, i
     struct kedge_buf header;
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
     float *tile = kedge_mem_new(TILE_VALUES, sizeof *tile);
-    int err = tile ? kedge_safetensors_header(&w->layout, KEDGE_DTYPE_F32, &header) : KEDGE_E_NOMEM;
+    int err = tile ? kedge_safetensors_header(&w->whole, KEDGE_DTYPE_F32, &header) : KEDGE_E_NOMEM;
     err = err ? err : kedge_fd_write(out, kedge_buf_view(&header));
-    for (uint32_t i = 0; i < w->layout.count && !err; i++) {
-        err = take_tensor(t, &w->layout.tensors[i], tile, out);
+    for (uint32_t i = 0; i < w->whole.count && !err; i++) {
+        err = take_tensor(t, &w->whole.tensors[i], tile, out);
     }
-    *ret_len = header.len + kedge_layout_data_len(&w->layout);
+    *ret_len = header.len + kedge_layout_data_len(&w->whole);
     kedge_mem_free(tile);
     kedge_buf_deinit(&header);
     return err;
@@ -183,9 +183,9 @@ int kedge_client_trainer_take(struct kedge_client_work *w, const char *from, con
             w->spec->external.trainer.s, from);
     }
     int err = read_head(w, &t);
-    if (!err && (t.layout.dtype != KEDGE_DTYPE_F32 || t.layout.count != w->layout.count)) {
+    if (!err && (t.layout.dtype != KEDGE_DTYPE_F32 || t.layout.count != w->whole.count)) {
         err = kedge_diag_set(d, KEDGE_E_SHAPE, "%u tensors of type %s, expected %u of F32", t.layout.count,
-                             kedge_dtype_name(t.layout.dtype), w->layout.count);
+                             kedge_dtype_name(t.layout.dtype), w->whole.count);
     }
     err = err ? err : kedge_client_reuse_begin(to, &out);
     err = err ? err : write_canonical(w, &t, out, &len);

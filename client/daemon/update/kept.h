@@ -2,6 +2,7 @@
  *
  *   control    the control variate of SCAFFOLD, int32 in units of the job's scale
  *   residual   what compression has not sent of the updates so far (error feedback), int32 likewise
+ *   head       the tensors of the model that are not shared (FedPer, FedRep), float
  *   personal   the site's own model of Ditto, float
  *
  * A kept vector changes with an update, and only if the coordinator accepts that update: then the server has

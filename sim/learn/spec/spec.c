@@ -142,6 +142,15 @@ static int check_sites(const struct kedge_learn_spec *s, struct kedge_diag *d)
     if (s->train_on != KEDGE_LEARN_ON_CPU && s->through == KEDGE_LEARN_THROUGH_PROTOCOL) {
         return bad(d, "\"train_on\": through the protocol each site trains by itself, on the processor");
     }
+    if (s->job.strategy->local->has_head
+        && (s->attack == KEDGE_LEARN_ATTACK_BACKDOOR || s->planted > 0
+            || (s->job.compression.kind != KEDGE_COMPACT_NONE
+                && s->through != KEDGE_LEARN_THROUGH_PROTOCOL))) {
+        return bad(
+            d,
+            "a backdoor, planted updates, and compression but through the protocol, are not simulated with a "
+            "strategy whose sites keep a part of the model");
+    }
     return KEDGE_OK;
 }
 

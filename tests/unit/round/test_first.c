@@ -91,6 +91,37 @@ START_TEST(bytes_never_change)
 }
 END_TEST
 
+/* Of a job whose sites keep a head what is shared, as it would be in the whole. */
+static int gather(void *arg, struct kedge_view bytes)
+{
+    kedge_buf_put(arg, bytes.ptr, bytes.len);
+    return ((struct kedge_buf *)arg)->err;
+}
+
+START_TEST(a_head_stays_at_the_sites)
+{
+    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
+    struct kedge_buf whole, shared;
+    float all[5 * 4 + 4 + 4 * 3 + 3];
+    ck_assert_ptr_nonnull(spec);
+    kedge_buf_init(&whole, 1 << 16);
+    kedge_buf_init(&shared, 1 << 16);
+    ck_assert_int_eq(kedge_model_mlp(5, 4, 3, &spec->model, NULL), KEDGE_OK);
+    spec->seed = 4;
+    kedge_model_init(&spec->model, 4, all);
+    ck_assert_int_eq(kedge_compute_initial(spec, (struct kedge_sink){gather, &whole}, NULL), KEDGE_OK);
+    ck_assert_mem_eq(whole.ptr + whole.len - sizeof all, all, sizeof all);
+    ck_assert_int_eq(kedge_part_add(&spec->share, "1.weight", NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_compute_initial(spec, (struct kedge_sink){gather, &shared}, NULL), KEDGE_OK);
+    ck_assert_mem_eq(shared.ptr + shared.len - 12 * sizeof *all, all + 24, 12 * sizeof *all);
+    ck_assert_ptr_nonnull(memmem(shared.ptr, shared.len, "1.weight", 8));
+    ck_assert_ptr_null(memmem(shared.ptr, shared.len, "bias", 4));
+    kedge_buf_deinit(&whole);
+    kedge_buf_deinit(&shared);
+    kedge_mem_free(spec);
+}
+END_TEST
+
 /* ---- memory ---- */
 
 /* Bytes that belong to this process alone and to no file. */
@@ -150,6 +181,7 @@ int main(void)
     Suite *suite = suite_create("first models");
     TCase *t = tcase_create("first");
     tcase_set_timeout(t, 120);
+    tcase_add_test(t, a_head_stays_at_the_sites);
     tcase_add_loop_test(t, bytes_never_change, 0, SHAPES);
     tcase_add_test(t, memory_does_not_grow_with_the_model);
     suite_add_tcase(suite, t);

@@ -41,9 +41,10 @@ static int on_save(void *arg, uint32_t round, const void *state, uint64_t len)
 }
 
 static const char *const strategies[] = {
-    "fedavg",  "fedprox", "scaffold", "fednova",      "fedavgm",      "fedadam",  "qffl",
-    "fedbuff", "ditto",   "finetune", "local",        "hierarchical", "ifca",     "fesem",
-    "flexcfl", "rac",     "rcc",      "flexcfl-madc", "cfl",          "fedclust", "flexcfl-adaptive"};
+    "fedavg", "fedprox",      "scaffold", "fednova",  "fedavgm",         "fedadam",
+    "qffl",   "fedbuff",      "ditto",    "fedper",   "fedrep",          "finetune",
+    "local",  "hierarchical", "ifca",     "fesem",    "flexcfl",         "rac",
+    "rcc",    "flexcfl-madc", "cfl",      "fedclust", "flexcfl-adaptive"};
 enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
 
 /* 40 sites with two neighbouring digits each; 64 pixels. */

@@ -20,6 +20,7 @@ static const struct {
     {"proximal", 0.5, 5},
     {"pull", 0.1, 1},
     {"personal", 0.5, 5},
+    {"head_epochs", 2, 1},
     {"fairness", 1, 3},
     {"server_lr", 0.5, 0.25},
     {"momentum", 0.9, 0.1},
@@ -116,7 +117,9 @@ static void make_spec(const struct kedge_strategy *strategy, size_t option, stru
     s->job.evaluate_every = 8;
     kedge_learn_spec_set_strategy(s, strategy);
     s->job.options = strategy->defaults;
-    ck_assert_int_eq(kedge_model_mclr(64, 10, &s->job.model, NULL), KEDGE_OK);
+    ck_assert_int_eq(strategy->local->has_head ? kedge_model_mlp(64, 6, 10, &s->job.model, NULL)
+                                               : kedge_model_mclr(64, 10, &s->job.model, NULL),
+                     KEDGE_OK);
     for (size_t i = 0; i < VALUES; i++) {
         if (i == option || needs(option, values[i].option)) {
             set(s, i, values[i].base);

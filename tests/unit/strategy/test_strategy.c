@@ -53,14 +53,18 @@ START_TEST(local_methods)
         const struct kedge_local *local = s->local;
         ck_assert(local && local->name[0]);
         ck_assert(local->kept || (!local->has_own_model && !local->variate));
+        ck_assert(!local->has_head || (local->kept && !local->has_own_model && !local->variate));
+        ck_assert(!local->is_head_first || local->has_head);
         ck_assert(!local->sends_nothing || local->has_own_model);
         ck_assert(s->comparison_only
                   || !(local->sends_nothing || local->is_judged_tuned)); /* no job does it */
-        struct kedge_strategy_options o = {.proximal = 2, .pull = 3, .personal = 5};
+        struct kedge_strategy_options o = {.proximal = 2, .pull = 3, .personal = 5, .head_epochs = 7};
         struct kedge_local_plan plan = kedge_local_plan(local, &o), zero = kedge_local_plan(local, &none);
         ck_assert(plan.pull == (kedge_strategy_uses(s, kedge_strategy_option_find("proximal")) ? 2 : 0));
         ck_assert(plan.personal_pull
                   == (kedge_strategy_uses(s, kedge_strategy_option_find("personal")) ? 5 : 0));
+        ck_assert_uint_eq(plan.head_epochs,
+                          kedge_strategy_uses(s, kedge_strategy_option_find("head_epochs")) ? 7 : 0);
         ck_assert(plan.pull_auxiliary == 0 || (plan.pull_auxiliary == 3 && plan.pull == 2));
         ck_assert(zero.pull == 0 && zero.personal_pull == 0 && zero.pull_auxiliary == 0);
     }
@@ -298,6 +302,8 @@ static const struct {
     {"qffl", 1.5454545, 2.0909091},
     {"fedbuff", 1.25, 1.5},
     {"ditto", 1.5, 2},
+    {"fedper", 1.5, 2},
+    {"fedrep", 1.5, 2},
     {"finetune", 1.5, 2},
     {"local", 1.5, 2},
     {"hierarchical", 1.5, 2},

@@ -319,6 +319,23 @@ START_TEST(a_model_of_its_own_is_kept)
 }
 END_TEST
 
+/* FedRep: in each phase the tensors named change, the others keep their bytes; the biases come last. */
+START_TEST(phases_train_parts)
+{
+#define PHASE(tensor) "{\"tensors\":[\"0." tensor "\"],\"epochs\":2}"
+    struct kedge_process p;
+    char reply[4096], base[4096], a[4096], b[4096];
+    make_base("base", 64, 1), start(trainer_path, &p);
+    ask_train(&p, "base", "a", "\"epochs\":1,\"phases\":[" PHASE("bias") "]", reply);
+    ask_train(&p, "base", "b", "\"epochs\":1,\"phases\":[" PHASE("bias") "," PHASE("weight") "]", reply);
+    const size_t len = read_file("base", base, sizeof base), at = len - 10 * sizeof(float);
+    ck_assert(read_file("a", a, sizeof a) == len && read_file("b", b, sizeof b) == len);
+    ck_assert(memcmp(base, a, at) == 0 && memcmp(base, b, at) != 0 && memcmp(a + at, b + at, len - at) == 0
+              && memcmp(base + at, b + at, len - at) != 0);
+    finish(&p);
+}
+END_TEST
+
 START_TEST(the_end_of_input_ends_it)
 {
     struct kedge_process p;
@@ -558,6 +575,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tc, other_layers_learn, 0, 2);
     tcase_add_test(tc, a_pull_keeps_it_near_its_base);
     tcase_add_test(tc, a_model_of_its_own_is_kept);
+    tcase_add_test(tc, phases_train_parts);
     tcase_add_loop_test(tc, the_end_of_input_ends_it, 0, 2);
     tcase_add_test(tc, bad_requests_are_answered_and_survived);
     tcase_add_test(tc, bad_models_and_results_leave_no_file);

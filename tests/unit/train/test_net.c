@@ -310,6 +310,37 @@ START_TEST(steps_are_exact_and_passes_reshuffle)
 }
 END_TEST
 
+/* What is held keeps its bytes, and the rest steps as it does beside it. */
+START_TEST(held_weights_stay)
+{
+    struct kedge_dataset train, test;
+    struct kedge_train_result r;
+    struct kedge_train_range held = {600, 50}; /* of 650 */
+    struct kedge_train_params params = {
+        .steps = 1, .batch = 10, .lr = 0.1, .seed = 7, .held = &held, .held_count = 1};
+    float first[650], some[650], all[650];
+    struct kedge_net *net = new_net(false);
+    memcpy(first, kedge_net_weights(net), sizeof first);
+    kedge_net_free(net);
+    load_digits(&train, &test);
+    train_once(&train, &params, some, &r);
+    params.held_count = 0;
+    train_once(&train, &params, all, &r);
+    ck_assert_mem_eq(some, all, 600 * sizeof *some);
+    ck_assert_mem_eq(some + 600, first + 600, 50 * sizeof *some);
+    ck_assert_mem_ne(all + 600, first + 600, 50 * sizeof *all);
+    params.steps = 40;
+    params.held_count = 1;
+    params.momentum = 0.9;
+    train_once(&train, &params, some, &r);
+    ck_assert_uint_eq(r.steps, 40);
+    ck_assert_mem_eq(some + 600, first + 600, 50 * sizeof *some);
+    ck_assert_mem_ne(some, all, 600 * sizeof *some);
+    kedge_dataset_deinit(&train);
+    kedge_dataset_deinit(&test);
+}
+END_TEST
+
 START_TEST(what_does_not_fit_is_refused_by_name)
 {
     struct kedge_dataset train, test;
@@ -370,6 +401,7 @@ int main(void)
     tcase_add_loop_test(tc, digits_are_learnt, 0, 2);
     tcase_add_test(tc, the_seed_decides_the_order);
     tcase_add_test(tc, steps_are_exact_and_passes_reshuffle);
+    tcase_add_test(tc, held_weights_stay);
     tcase_add_test(tc, what_does_not_fit_is_refused_by_name);
     tcase_add_test(tc, divergence_is_an_error);
     suite_add_tcase(suite, tc);

@@ -1,0 +1,122 @@
+#include "client/daemon/update/head.h"
+
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/tensor/safetensors.h"
+
+static int read_values(const struct kedge_layout *layout, const char *path, float *ret, struct kedge_diag *d)
+{
+    struct kedge_map map;
+    struct kedge_layout got;
+    uint64_t start = 0;
+    int err = kedge_map_open(path, &map, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_safetensors_read(kedge_view_of(map.ptr, map.len), map.len, KEDGE_SAFETENSORS_CANONICAL, &got,
+                                 &start, d);
+    if (!err) {
+        err = kedge_layout_check_same(layout, &got, KEDGE_DTYPE_F32, d);
+        kedge_layout_deinit(&got);
+    }
+    if (!err) {
+        memcpy(ret, map.ptr + start, (size_t)layout->values_count * sizeof *ret);
+    }
+    kedge_map_close(&map);
+    return err ? kedge_diag_wrap(d, err, "%s", path) : KEDGE_OK;
+}
+
+static int write_values(const struct kedge_layout *layout, const float *values, const char *path,
+                        struct kedge_diag *d)
+{
+    struct kedge_buf header;
+    int fd = -1;
+    uint64_t len = 0;
+    kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
+    int err = kedge_safetensors_header(layout, KEDGE_DTYPE_F32, &header);
+    err = err ? err : kedge_client_reuse_begin(path, &fd);
+    err = err ? err : kedge_fd_write(fd, kedge_buf_view(&header));
+    err =
+        err ? err : kedge_fd_write(fd, kedge_view_of(values, (size_t)layout->values_count * sizeof *values));
+    len = err ? 0 : header.len + layout->values_count * sizeof *values;
+    if (fd >= 0) {
+        int end_err = kedge_client_reuse_end(fd, len);
+        err = err ? err : end_err;
+    }
+    kedge_buf_deinit(&header);
+    return err && !d->text[0] ? kedge_diag_set(d, err, "%s: %s", path, kedge_strerror(err)) : err;
+}
+
+static float *new_values(const struct kedge_layout *layout, struct kedge_diag *d)
+{
+    float *values = kedge_mem_new((size_t)layout->values_count, sizeof *values);
+    if (!values) {
+        (void)kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for a model of %llu values",
+                             (unsigned long long)layout->values_count);
+    }
+    return values;
+}
+
+static int join(struct kedge_client_work *w, const char *shared_path, struct kedge_client_head *h,
+                struct kedge_diag *d)
+{
+    const struct kedge_part *part = &w->spec->share;
+    float *whole = new_values(&w->whole, d), *shared = whole ? new_values(&w->layout, d) : NULL;
+    int err = shared ? read_values(&w->layout, shared_path, shared, d) : KEDGE_E_NOMEM;
+    if (!err && h->kept.is_new) {
+        kedge_model_init(&w->spec->model, w->spec->seed, whole);
+        kedge_part_take(part, &w->whole, false, whole, h->kept.values);
+    }
+    if (!err) {
+        kedge_part_put(part, &w->whole, false, h->kept.values, whole);
+        kedge_part_put(part, &w->whole, true, shared, whole);
+        err = write_values(&w->whole, whole, h->base, d);
+    }
+    kedge_mem_free(whole);
+    kedge_mem_free(shared);
+    return err;
+}
+
+int kedge_client_head_open(struct kedge_client_work *w, const struct kedge_id *job,
+                           const struct kedge_site_digest *in_force, const char *shared,
+                           struct kedge_client_head *ret, struct kedge_diag *d)
+{
+    struct kedge_client_head h = {.base = ""};
+    int err = kedge_client_work_file(w, "whole", h.base);
+    err = err ? err : kedge_client_work_file(w, "whole-trained", h.out);
+    err = err ? err
+              : kedge_kept_open_or_begin(w->h->dir, job, "head", in_force,
+                                         w->whole.values_count - w->layout.values_count, &h.kept, d);
+    if (err) {
+        return err;
+    }
+    err = join(w, shared, &h, d);
+    if (err) {
+        kedge_kept_close(&h.kept);
+        return err;
+    }
+    *ret = h;
+    return KEDGE_OK;
+}
+
+int kedge_client_head_split(struct kedge_client_work *w, struct kedge_client_head *h, const char *shared_path,
+                            struct kedge_diag *d)
+{
+    const struct kedge_part *part = &w->spec->share;
+    float *whole = new_values(&w->whole, d), *shared = whole ? new_values(&w->layout, d) : NULL;
+    int err = shared ? read_values(&w->whole, h->out, whole, d) : KEDGE_E_NOMEM;
+    if (!err) {
+        kedge_part_take(part, &w->whole, false, whole, h->kept.values);
+        kedge_part_take(part, &w->whole, true, whole, shared);
+        err = write_values(&w->layout, shared, shared_path, d);
+    }
+    kedge_mem_free(whole);
+    kedge_mem_free(shared);
+    return err;
+}
+
+void kedge_client_head_close(struct kedge_client_head *h)
+{
+    kedge_kept_close(&h->kept);
+}

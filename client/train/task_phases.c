@@ -1,0 +1,65 @@
+/* "phases" of a request: what is trained one after the other, each part of the model by itself. */
+#include <string.h>
+
+#include "client/train/task.h"
+
+static int read_names(const struct kedge_json *doc, uint32_t list, struct kedge_part *ret,
+                      struct kedge_diag *reterr)
+{
+    char name[KEDGE_TENSOR_NAME_MAX + 1];
+    int err = KEDGE_OK;
+    if (list == KEDGE_JSON_NONE || !kedge_json_is(doc, list, KEDGE_JSON_ARRAY)
+        || doc->tokens[list].count == 0) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"tensors\": expected a list of names of tensors");
+    }
+    for (uint32_t at = list + 1, i = 0; i < doc->tokens[list].count && !err; i++) {
+        err = kedge_json_is(doc, at, KEDGE_JSON_STRING) ? kedge_json_decode_string(doc, at, name, sizeof name)
+                                                        : KEDGE_E_FORMAT;
+        if (err) {
+            return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                                  "\"tensors\": expected names of at most %d characters",
+                                  KEDGE_TENSOR_NAME_MAX);
+        }
+        err = err ? err : kedge_part_add(ret, name, reterr);
+        at = doc->tokens[at].next;
+    }
+    return err ? kedge_diag_wrap(reterr, err, "\"tensors\"") : KEDGE_OK;
+}
+
+static int read_phase(const struct kedge_json *doc, uint32_t at, struct kedge_task_phase *ret,
+                      struct kedge_diag *reterr)
+{
+    static const char *const keys[] = {"tensors", "epochs"};
+    uint64_t epochs = 0;
+    if (!kedge_json_is(doc, at, KEDGE_JSON_OBJECT)) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "expected objects of \"tensors\" and \"epochs\"");
+    }
+    int err = kedge_json_check_keys(doc, at, "phases", keys, sizeof keys / sizeof keys[0], reterr);
+    err = err ? err : kedge_json_get_u64(doc, at, "epochs", 1, 1000000, &epochs, reterr);
+    err = err ? err : read_names(doc, kedge_json_find(doc, at, "tensors"), &ret->part, reterr);
+    ret->epochs = (uint32_t)epochs;
+    return err;
+}
+
+int kedgei_task_read_phases(const struct kedge_json *doc, struct kedge_task *t, struct kedge_diag *reterr)
+{
+    const uint32_t list = kedge_json_find(doc, 0, "phases");
+    if (list == KEDGE_JSON_NONE) {
+        return KEDGE_OK;
+    }
+    if (!kedge_json_is(doc, list, KEDGE_JSON_ARRAY) || doc->tokens[list].count == 0
+        || doc->tokens[list].count > KEDGE_TASK_PHASES_MAX) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"phases\": expected a list of 1 to %d",
+                              KEDGE_TASK_PHASES_MAX);
+    }
+    if (t->steps > 0 || t->personal[0] || t->drift[0]) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "\"phases\": not together with \"steps\", \"personal\" and \"drift\"");
+    }
+    int err = KEDGE_OK;
+    for (uint32_t at = list + 1, i = 0; i < doc->tokens[list].count && !err; i++) {
+        err = read_phase(doc, at, &t->phases[t->phase_count++], reterr);
+        at = doc->tokens[at].next;
+    }
+    return err ? kedge_diag_wrap(reterr, err, "\"phases\"") : KEDGE_OK;
+}

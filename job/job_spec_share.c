@@ -1,0 +1,101 @@
+/* Key "share": of a strategy whose sites keep a head, the tensors that travel. The layout of the job's
+ * models, updates and directions is that of these alone; the rest is nobody's but the site's. */
+#include <jansson.h>
+#include <string.h>
+
+#include "job/job_spec_impl.h"
+
+bool kedge_job_spec_has_head(const struct kedge_job_spec *spec)
+{
+    return spec->share.count > 0; /* the parser names the default's tensors */
+}
+
+int kedge_job_spec_layout(const struct kedge_job_spec *spec, struct kedge_layout *ret,
+                          struct kedge_diag *reterr)
+{
+    struct kedge_layout whole;
+    int err = kedge_job_spec_whole_layout(spec, &whole, reterr);
+    if (err) {
+        return err;
+    }
+    if (!kedge_job_spec_has_head(spec)) {
+        *ret = whole;
+        return KEDGE_OK;
+    }
+    err = kedge_part_layout(&spec->share, &whole, true, ret, reterr);
+    kedge_layout_deinit(&whole);
+    return err;
+}
+
+static int refuse(struct kedge_diag *d, const struct kedge_job_spec *s, const char *key, const char *why)
+{
+    return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\": not with strategy \"%s\": %s", key,
+                          s->strategy->name, why);
+}
+
+static int read_words(const json_t *list, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    if (!json_is_array(list) || json_array_size(list) == 0) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"share\": expected a list of tensors, like [\"0\", \"2.weight\"]");
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *v = json_array_get(list, i);
+        const char *word = json_string_value(v);
+        const bool whole = word && strlen(word) == json_string_length(v); /* no NUL within */
+        int err = kedge_part_add(&s->share, whole ? word : "", d);
+        if (err) {
+            return kedge_diag_wrap(d, err, "job spec: \"share\"");
+        }
+    }
+    return KEDGE_OK;
+}
+
+/* All but the last layer, by the names of the tensors. */
+static int name_default(struct kedge_job_spec *s, const struct kedge_layout *whole, struct kedge_diag *d)
+{
+    static const struct kedge_part usual = {.count = 0};
+    int err = KEDGE_OK;
+    for (uint32_t i = 0; i < whole->count && !err; i++) {
+        err = kedge_part_has(&usual, whole, i) ? kedge_part_add(&s->share, whole->tensors[i].name, d)
+                                               : KEDGE_OK;
+    }
+    return err;
+}
+
+int kedgei_spec_read_share(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    const json_t *v = json_object_get(root, "share");
+    if (!s->strategy->local->has_head) {
+        return v ? kedge_diag_set(
+                   d, KEDGE_E_FORMAT,
+                   "job spec: \"share\": strategy \"%s\" has no use for it: its sites share all "
+                   "tensors; \"fedper\" and \"fedrep\" keep the others at the site",
+                   s->strategy->name)
+                 : KEDGE_OK;
+    }
+    if (s->is_external) {
+        return refuse(d, s, "model",
+                      "the head of an external model would have no first weights, for those come from "
+                      "outside");
+    }
+    int err = v ? read_words(v, s, d) : KEDGE_OK;
+    struct kedge_layout whole;
+    err = err ? err : kedge_job_spec_whole_layout(s, &whole, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_part_check(&s->share, &whole, d);
+    err = err || v ? err : name_default(s, &whole, d);
+    kedge_layout_deinit(&whole);
+    return err ? kedge_diag_wrap(d, err, "job spec: \"share\"") : KEDGE_OK;
+}
+
+int kedgei_spec_check_share(const struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    if (kedge_job_spec_has_head(s) && s->standardize == KEDGE_STANDARDIZE_FEDERATED) {
+        return refuse(d, s, "standardize",
+                      "what all sites find together is no part of a head; expected \"local\"");
+    }
+    return KEDGE_OK;
+}
