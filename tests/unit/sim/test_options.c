@@ -130,10 +130,13 @@ static void make_spec(const struct kedge_strategy *strategy, size_t option, stru
 static int parse(const struct kedge_strategy *strategy, size_t i, struct kedge_diag *d)
 {
     static struct kedge_learn_spec spec;
-    char text[300];
+    char text[400];
     (void)snprintf(text, sizeof text,
-                   "{\"preset\":\"digits\",\"world\":{\"tenants\":2,\"through\":\"protocol\"},\"strategy\":"
+                   "{\"preset\":\"digits\",\"world\":{\"tenants\":2,\"through\":\"protocol\"},%s\"strategy\":"
                    "\"%s\",\"options\":{%s\"%s\":%g}}",
+                   strategy->local->has_head ? "\"model\":{\"preset\":\"mlp\",\"inputs\":64,\"hidden\":6,"
+                                               "\"classes\":10},"
+                                             : "",
                    strategy->name,
                    strcmp(values[i].option, "merge") == 0 || strcmp(values[i].option, "silhouette") == 0
                        ? "\"refresh\":5,"
