@@ -285,3 +285,8 @@ bool kedgei_key_table_accepts(const struct kedgei_key_table *table, const struct
     static const uint8_t neutral[KEDGE_KEY_LEN] = {1}; /* the one R of small order that could come of this */
     return memcmp(encoded, sig->b, sizeof encoded) == 0 && memcmp(encoded, neutral, sizeof encoded) != 0;
 }
+
+bool kedge_public_key_is_valid(const struct kedge_public_key *key)
+{
+    return crypto_core_ed25519_is_valid_point(key->b) == 1;
+}

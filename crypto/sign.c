@@ -57,11 +57,6 @@ bool kedge_public_key_eq(const struct kedge_public_key *a, const struct kedge_pu
     return sodium_memcmp(a->b, b->b, sizeof a->b) == 0;
 }
 
-bool kedge_public_key_is_valid(const struct kedge_public_key *key)
-{
-    return crypto_core_ed25519_is_valid_point(key->b) == 1;
-}
-
 void kedge_public_key_hash(const struct kedge_public_key *key, struct kedge_hash *ret_hash)
 {
     kedge_sha256(kedge_view_of(key->b, sizeof key->b), ret_hash);

@@ -303,14 +303,6 @@ int kedgei_weigh(const struct kedge_job_spec *spec, const struct kedge_layout *l
                : KEDGE_OK;
 }
 
-int kedge_compute_weigh(const struct kedge_job_spec *spec, const struct kedge_layout *layout, bool cold_start,
-                        const struct kedge_compute_input *inputs, size_t count,
-                        struct kedge_compute_weights *ret, struct kedge_diag *reterr)
-{
-    return spec->rule->needs_root ? kedgei_weigh_rooted(spec, layout, inputs, count, ret, reterr)
-                                  : kedgei_weigh(spec, layout, cold_start, inputs, count, ret, reterr);
-}
-
 /* ---- the result ---- */
 
 /* Sources of a mean; those that weigh nothing are left out. A rule with a Gram matrix has held its weights

@@ -50,3 +50,11 @@ int kedgei_weigh_rooted(const struct kedge_job_spec *spec, const struct kedge_la
     kedge_mem_free(ordered);
     return err;
 }
+
+int kedge_compute_weigh(const struct kedge_job_spec *spec, const struct kedge_layout *layout, bool cold_start,
+                        const struct kedge_compute_input *inputs, size_t count,
+                        struct kedge_compute_weights *ret, struct kedge_diag *reterr)
+{
+    return spec->rule->needs_root ? kedgei_weigh_rooted(spec, layout, inputs, count, ret, reterr)
+                                  : kedgei_weigh(spec, layout, cold_start, inputs, count, ret, reterr);
+}

@@ -153,23 +153,6 @@ int kedge_rule_params_check(const struct kedge_rule *rule, const struct kedge_ru
 
 /* ---- votes ---- */
 
-uint64_t kedgei_rule_bad(const struct kedge_rule_params *params, uint64_t votes)
-{
-    double fraction = params->fraction > 0 ? params->fraction : 0; /* also where it is no number */
-    fraction = fraction < KEDGE_RULE_FRACTION_MAX ? fraction : KEDGE_RULE_FRACTION_MAX;
-    const uint64_t parts = (uint64_t)(fraction * KEDGE_RULE_PARTS + 0.5);
-    return votes * parts / ((uint64_t)KEDGE_RULE_PARTS * KEDGE_RULE_VOTE);
-}
-
-uint64_t kedgei_rule_sum(const uint64_t *weight, size_t count)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < count; i++) {
-        sum += weight[i];
-    }
-    return sum;
-}
-
 static bool is_enough(const struct kedge_rule *rule, const struct kedge_rule_params *params, uint64_t votes)
 {
     if (rule->per_bad == 0) {

@@ -13,44 +13,6 @@
 
 enum { LINEAGE_MAX = 1 << 30, MANIFEST_MAX = KEDGEI_EX_MANIFEST_MAX };
 
-void kedgei_ex_format_time(int64_t time_s, char out[KEDGEI_EX_TIME_MAX])
-{
-    time_t t = (time_t)time_s;
-    struct tm tm;
-    if (!gmtime_r(&t, &tm) || strftime(out, KEDGEI_EX_TIME_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0) {
-        snprintf(out, KEDGEI_EX_TIME_MAX, "1970-01-01T00:00:00Z");
-    }
-}
-
-int kedgei_ex_attest(struct kedgei_ex_work *w, json_t *statement)
-{
-    int err = kedgei_ex_envelope(statement, &w->o->key, &w->lineage);
-    kedge_buf_put_u8(&w->lineage, '\n');
-    err = err ? err : w->lineage.err;
-    w->sum.attestations++;
-    return err ? kedge_diag_set(w->reterr, err, "lineage.intoto.jsonl: %s", kedge_strerror(err)) : KEDGE_OK;
-}
-
-static int put_text(const char *text, size_t len, void *arg)
-{
-    struct kedge_buf *out = arg;
-    kedge_buf_put(out, text, len);
-    return out->err ? -1 : 0;
-}
-
-int kedgei_ex_put_json(struct kedgei_ex_work *w, json_t *o, const char *path)
-{
-    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
-    kedge_buf_init(&text, MANIFEST_MAX);
-    int err = o && json_dump_callback(o, put_text, &text, JSON_INDENT(2)) == 0 ? KEDGE_OK : KEDGE_E_NOMEM;
-    json_decref(o);
-    kedge_buf_put_u8(&text, '\n');
-    if (err || text.err) {
-        return kedge_diag_set(w->reterr, err ? err : text.err, "%s: cannot be made", path);
-    }
-    return kedgei_ex_put(&w->f, kedge_buf_view(&text), w->reterr, "%s", path);
-}
-
 /* ---- the verification ---- */
 
 static int verify(struct kedgei_ex_work *w, const char *dir)
@@ -87,27 +49,6 @@ static void put_finding(json_t *list, const char *code, const char *where, const
 {
     json_array_append_new(
         list, json_pack("{s:s,s:s,s:s,s:s}", "severity", "note", "code", code, "where", where, "text", text));
-}
-
-/* Where a file lay on the exporter's machine is nobody's business, nor is how long others' ledgers are. */
-int kedgei_ex_claims(const struct kedgei_ex_work *w, struct kedge_audit_claims *ret)
-{
-    struct kedge_audit_claims c;
-    int err = kedge_audit_claims(&w->report, &c);
-    if (err) {
-        return err;
-    }
-    size_t told = 0;
-    for (size_t i = 0; i < c.count; i++) {
-        struct kedge_audit_claim *claim = &c.items[i];
-        claim->from[0] = claim->source && strcmp(claim->source, "seen") == 0 ? '\0' : claim->from[0];
-        if (!claim->log || claim->log == w->report.logs[0].origin || w->r.all_permitted) {
-            c.items[told++] = *claim;
-        }
-    }
-    c.count = told;
-    *ret = c;
-    return KEDGE_OK;
 }
 
 static int claims_json(const struct kedgei_ex_work *w, json_t **ret_shown, json_t **ret_open)

@@ -381,3 +381,9 @@ int kedge_backup_seal(const char *out, struct kedge_backup *ret, struct kedge_di
     }
     return err;
 }
+
+bool kedge_backup_is(const char *dir)
+{
+    char path[KEDGE_PATH_MAX];
+    return kedge_path_join(path, dir, KEDGE_BACKUP_FILE) == KEDGE_OK && kedge_file_exists(path);
+}

@@ -18,12 +18,6 @@
 
 enum { JSON_MAX = 65536, SUMS_MAX = 1 << 30 };
 
-bool kedge_backup_is(const char *dir)
-{
-    char path[KEDGE_PATH_MAX];
-    return kedge_path_join(path, dir, KEDGE_BACKUP_FILE) == KEDGE_OK && kedge_file_exists(path);
-}
-
 static uint64_t number(const json_t *o, const char *key)
 {
     json_int_t n = json_integer_value(json_object_get(o, key));

@@ -161,3 +161,72 @@ bool kedgei_statement_scan(struct kedge_view payload, struct kedge_statement *re
     kedge_statement_derive_subject(ret_st);
     return kedge_hash_eq(&stated, &ret_st->subject);
 }
+
+static const char *get_id(const struct kedgei_field *f, struct kedge_view text, void *p)
+{
+    struct kedge_id *id = p;
+    memset(id, 0, sizeof *id);
+    if (f->type == KEDGEI_ID_OR_EMPTY && text.len == 0) {
+        return NULL;
+    }
+    return kedge_id_from(text, id) == KEDGE_OK ? NULL : "an identifier [a-z0-9][a-z0-9._-]{0,62}";
+}
+
+static const char *get_enum(const struct kedgei_field *f, struct kedge_view text, void *p)
+{
+    for (uint32_t i = 0; f->names[i]; i++) {
+        if (kedge_view_eq(text, kedge_view_str(f->names[i]))) {
+            memcpy(p, &i, sizeof i);
+            return NULL;
+        }
+    }
+    return "one of the field's words";
+}
+
+static const char *get_text(const struct kedgei_field *f, struct kedge_view text, void *p)
+{
+    if (text.len > f->max) {
+        return "a shorter text";
+    }
+    memcpy(p, text.ptr, text.len);
+    ((char *)p)[text.len] = '\0';
+    return NULL;
+}
+
+const char *kedgei_get_string(const struct kedgei_field *f, struct kedge_view text, void *p)
+{
+    uint64_t u64 = 0;
+    double real = 0;
+    switch (f->type) {
+    case KEDGEI_ID:
+    case KEDGEI_ID_OR_EMPTY:
+        return get_id(f, text, p);
+    case KEDGEI_KEY:
+    case KEDGEI_HASH:
+        return kedge_hex_decode(text, p, KEDGE_HASH_LEN) == KEDGE_OK ? NULL : "64 lower-case hex digits";
+    case KEDGEI_TEXT:
+    case KEDGEI_FILE:
+        return get_text(f, text, p);
+    case KEDGEI_ENUM:
+        return get_enum(f, text, p);
+    case KEDGEI_U64_TEXT:
+        if (kedge_decimal_decode(text, f->max, &u64) != KEDGE_OK) {
+            return "a decimal string in its range";
+        }
+        memcpy(p, &u64, sizeof u64);
+        return NULL;
+    case KEDGEI_REAL:
+    case KEDGEI_REAL_POS:
+        if (kedge_real_decode(text, &real) != KEDGE_OK) {
+            return "a finite number as a decimal string";
+        }
+        memcpy(p, &real, sizeof real);
+        return NULL;
+    case KEDGEI_U32:
+    case KEDGEI_U64:
+    case KEDGEI_NAMES:
+    case KEDGEI_LIST:
+        break;
+    }
+    return "another type";
+}

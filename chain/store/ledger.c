@@ -16,42 +16,6 @@ static struct kedge_view meta_key(const char *name)
 
 /* ---- checkpoints ---- */
 
-int kedgei_publish(struct kedge_ledger *l, struct kedge_diag *reterr)
-{
-    uint64_t size = l->state.frontier.size;
-    const struct kedge_hash *root = &l->state.root;
-    bool marked = l->high_water_path[0] != '\0';
-    int err = marked ? kedgei_high_water_allows(l->high_water_path, l->origin, size, root, reterr) : KEDGE_OK;
-    struct kedge_buf note;
-    kedge_buf_init(&note, KEDGE_CHECKPOINT_MAX);
-    if (!err) {
-        err = kedge_checkpoint_sign(kedge_view_str(l->origin), size, root, l->key, &note);
-        err = err ? kedge_diag_set(reterr, err, "ledger %s: cannot sign: %s", l->origin, kedge_strerror(err))
-                  : KEDGE_OK;
-        if (!err && marked) {
-            err = kedgei_high_water_write(l->high_water_path, l->origin, size, root, reterr);
-        }
-    }
-    if (err) {
-        kedge_buf_deinit(&note);
-        if (err == KEDGE_E_CORRUPT || err == KEDGE_E_FORK) {
-            pthread_mutex_lock(&l->mutex);
-            l->status = err;
-            pthread_mutex_unlock(&l->mutex);
-        }
-        return err;
-    }
-    pthread_mutex_lock(&l->mutex);
-    struct kedge_buf old = l->note;
-    l->note_is_stored = l->note_is_stored && kedge_view_eq(kedge_buf_view(&old), kedge_buf_view(&note));
-    l->note = note;
-    l->note_size = size;
-    l->has_note = true;
-    pthread_mutex_unlock(&l->mutex);
-    kedge_buf_deinit(&old);
-    return KEDGE_OK;
-}
-
 /* Takes the newest stored checkpoint into the handle. None is fine; one beyond the size is a cut-off log.
  */
 static int load_note(struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t size, struct kedge_diag *reterr)

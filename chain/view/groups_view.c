@@ -10,63 +10,6 @@
 
 /* ---- statements of one kind and job, wherever they stand ---- */
 
-static int parse_entry(struct kedgei_view_walk *w, uint64_t index, struct kedge_view entry)
-{
-    struct kedge_dsse_entry dsse;
-    kedge_buf_clear(&w->payload);
-    int err = kedge_dsse_decode(entry, &w->payload, &dsse);
-    err = err ? err : kedge_statement_decode(kedge_buf_view(&w->payload), w->st, NULL);
-    return err ? kedge_diag_set(w->d, KEDGE_E_CORRUPT, "log %s, entry %llu: %s",
-                                kedge_ledger_origin(w->log->ledger), (unsigned long long)index,
-                                kedge_strerror(err))
-               : KEDGE_OK;
-}
-
-static int visit_key(void *arg, struct kedge_view key, uint64_t index)
-{
-    struct kedgei_view_walk *w = arg;
-    (void)key;
-    kedge_buf_clear(&w->entry);
-    int err = kedge_ledger_get(w->log->ledger, index, &w->entry);
-    err = err ? err : parse_entry(w, index, kedge_buf_view(&w->entry));
-    return err ? err : w->each(w, index);
-}
-
-/* Copies have no table of keys. What cannot be read there is another's, or a checkpoint. */
-static int visit_entry(void *arg, uint64_t index, struct kedge_view entry)
-{
-    struct kedgei_view_walk *w = arg;
-    struct kedge_dsse_entry dsse;
-    char key_bytes[KEDGE_IDEM_KEY_MAX + 1];
-    struct kedge_buf key;
-    kedge_buf_clear(&w->payload);
-    if (entry.len == 0 || kedge_dsse_decode(entry, &w->payload, &dsse) != KEDGE_OK
-        || kedge_statement_decode(kedge_buf_view(&w->payload), w->st, NULL) != KEDGE_OK
-        || w->st->kind != w->kind) {
-        return KEDGE_OK;
-    }
-    kedge_buf_init(&key, KEDGE_IDEM_KEY_MAX);
-    kedge_statement_key(w->kind, &w->st->u, &key);
-    size_t len = key.len < KEDGE_IDEM_KEY_MAX ? key.len : KEDGE_IDEM_KEY_MAX;
-    memcpy(key_bytes, key.len ? (const char *)key.ptr : "", len);
-    key_bytes[len] = '\0';
-    kedge_buf_deinit(&key);
-    return strncmp(key_bytes, w->prefix, strlen(w->prefix)) == 0 ? w->each(w, index) : KEDGE_OK;
-}
-
-int kedgei_view_walk_log(struct kedgei_view_walk *w, const struct kedge_groups_log *log,
-                         enum kedge_statement_kind kind, const char *prefix,
-                         int (*each)(struct kedgei_view_walk *w, uint64_t index))
-{
-    w->log = log;
-    w->kind = kind;
-    w->prefix = prefix;
-    w->each = each;
-    return kedge_ledger_is_copy(log->ledger)
-               ? kedge_ledger_for_each(log->ledger, 0, visit_entry, w)
-               : kedge_ledger_scan_keys(log->ledger, kedge_view_str(prefix), visit_key, w);
-}
-
 /* ---- what is found ---- */
 
 static int take_step(struct kedgei_view_walk *w, uint64_t index)
@@ -83,58 +26,6 @@ static int take_step(struct kedgei_view_walk *w, uint64_t index)
         v->has_directions = v->has_directions && !kedge_hash_is_zero(&v->directions[g]);
     }
     return kedgei_groups_change(v, s);
-}
-
-static void *grown(void *items, size_t count, size_t *cap, size_t size)
-{
-    if (count < *cap) {
-        return items;
-    }
-    size_t more = *cap ? 2 * *cap : 64;
-    void *p = kedge_mem_resize(items, more, size);
-    *cap = p ? more : *cap;
-    return p;
-}
-
-/* The site of w's log, sought among those of this log, which stand at the end. */
-int kedgei_view_site(struct kedgei_view_walk *w, const struct kedge_id *site, uint32_t *ret)
-{
-    struct kedge_groups_view *v = w->view;
-    for (size_t i = v->site_count; i > 0 && kedge_id_eq(&v->sites[i - 1].tenant, &w->log->tenant); i--) {
-        if (kedge_id_eq(&v->sites[i - 1].site, site)) {
-            *ret = (uint32_t)(i - 1);
-            return KEDGE_OK;
-        }
-    }
-    struct kedge_groups_site *sites = grown(v->sites, v->site_count, &w->site_cap, sizeof *sites);
-    if (!sites) {
-        return KEDGE_E_NOMEM;
-    }
-    v->sites = sites;
-    *ret = (uint32_t)v->site_count;
-    v->sites[v->site_count++] = (struct kedge_groups_site){.tenant = w->log->tenant,
-                                                           .site = *site,
-                                                           .group = KEDGE_GROUPS_NO_GROUP,
-                                                           .place = KEDGE_GROUPS_NOT_ASKED};
-    return KEDGE_OK;
-}
-
-int kedgei_view_move(struct kedgei_view_walk *w, uint32_t site, const struct kedge_groups_move *move,
-                     const struct kedge_hash *update)
-{
-    struct kedge_groups_view *v = w->view;
-    struct kedge_groups_move *moves = grown(v->moves, v->move_count, &w->move_cap, sizeof *moves);
-    if (!moves) {
-        return KEDGE_E_NOMEM;
-    }
-    v->moves = moves;
-    v->moves[v->move_count++] = *move;
-    if (v->sites[site].moves++ == 0
-        || move->entry >= v->sites[site].entry) { /* the order of the ledger decides */
-        v->sites[site].entry = move->entry;
-        v->sites[site].update = *update;
-    }
-    return KEDGE_OK;
 }
 
 static int take_assigned(struct kedgei_view_walk *w, uint64_t index)

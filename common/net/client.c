@@ -20,23 +20,6 @@
 #define NS_PER_MS 1000000u
 #define NS_PER_S 1000000000u
 
-void kedgei_client_wake_callers(struct kedge_net_client *client)
-{
-    for (size_t i = 0; i < KEDGE_NET_CALLS_MAX; i++) {
-        if (client->calls[i].used) {
-            pthread_cond_signal(&client->calls[i].changed);
-        }
-    }
-}
-
-void kedgei_call_end(struct kedgei_call *call, int err, struct kedgei_frame *reply)
-{
-    call->done = true;
-    call->err = err;
-    call->reply = reply;
-    pthread_cond_signal(&call->changed);
-}
-
 /* ---- open and close ---- */
 
 static int start(struct kedge_net_client *client, const struct kedge_net_client_options *options,

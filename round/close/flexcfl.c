@@ -4,23 +4,6 @@
 
 #include "common/base/mem.h"
 
-int kedgei_direct_inputs(struct kedge_close *c, uint32_t group)
-{
-    struct kedgei_members members;
-    int err = kedgei_members_init(&members, c->input_count);
-    for (size_t i = 0; i < c->input_count && !err; i++) {
-        const struct kedge_close_input *in = &c->inputs[i];
-        if (!in->left_out && in->group == group) {
-            members.lacks = members.lacks || in->is_gone;
-            members.tenant[members.count] = in->place;
-            members.files[members.count++] = in->file;
-        }
-    }
-    err = err ? err : kedgei_direct(c, group, &members, true, &c->result->directions[group]);
-    kedgei_members_deinit(&members);
-    return err;
-}
-
 /* The cold start: groups of all inputs. */
 static int take_groups(struct kedge_close *c, uint32_t *group)
 {

@@ -6,47 +6,6 @@
 #include "common/base/mem.h"
 #include "round/close/flexcfl.h"
 
-/* Those who speak for their groups: as many as groups are made from, of each tenant as equal a number as
- * there are. */
-static int choose_signs(const struct kedge_close *c, bool *chosen)
-{
-    const size_t n = c->other_count;
-    uint32_t *scratch = kedge_mem_new(3 * n + 1, sizeof *scratch);
-    if (!scratch) {
-        return KEDGE_E_NOMEM;
-    }
-    for (size_t i = 0; i < n; i++) {
-        scratch[2 * n + i] = c->others[i].place;
-    }
-    kedge_coord_select_by_quota(c->spec->seed, c->result->round, scratch + 2 * n, (uint32_t)n, 0, scratch,
-                                chosen);
-    kedge_mem_free(scratch);
-    return KEDGE_OK;
-}
-
-int kedgei_signs_of(const struct kedge_close *c, struct kedgei_signs *s, uint32_t group)
-{
-    struct kedgei_members *m = &s->of;
-    m->count = 0;
-    m->lacks = false;
-    for (size_t i = 0; i < c->other_count; i++) {
-        const struct kedge_close_other *o = &c->others[i];
-        if (!s->chosen[i] || o->former != group) {
-            continue;
-        }
-        int err = c->host.update(c->host.arg, o->site, &o->update, s->path[m->count], &m->files[m->count]);
-        if (err == KEDGE_E_NOT_FOUND) { /* gone: the others speak for the group; whose word counted then, no
-                                           auditor knows */
-            m->lacks = m->lacks || c->host.decided;
-        } else if (err) {
-            return err;
-        } else {
-            m->tenant[m->count++] = o->place;
-        }
-    }
-    return KEDGE_OK;
-}
-
 /* A group without such a site, or all of whose sites' updates are zero, keeps its direction. */
 static int estimate(struct kedge_close *c, const struct kedgei_signs *s, uint32_t group)
 {
@@ -68,7 +27,7 @@ static int estimate(struct kedge_close *c, const struct kedgei_signs *s, uint32_
 static int refresh(struct kedge_close *c, struct kedgei_signs *s)
 {
     struct kedge_round_result *r = c->result;
-    int err = choose_signs(c, s->chosen);
+    int err = kedgei_choose_signs(c, s->chosen);
     for (uint32_t g = 0; g < r->groups && !err; g++) {
         err = kedgei_signs_of(c, s, g);
         err = err ? err : estimate(c, s, g);

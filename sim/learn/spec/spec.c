@@ -5,15 +5,6 @@
 #include "sim/learn/spec/world.h"
 #include "sim/partition/recipes.h"
 
-void kedge_learn_spec_default(struct kedge_learn_spec *ret)
-{
-    struct kedge_diag d = {.text = ""};
-    int err = kedge_learn_spec_parse(kedge_view_str("{\"preset\": \"mnist-1000-mclr\"}"), NULL, ret, &d);
-    KEDGE_ASSERT(!err);
-    ret->job.groups = 3; /* for strategies that have some */
-    ret->job.pretrain_sites = 60;
-}
-
 static uint32_t edges_of(const struct kedge_job_spec *job)
 {
     return job->tenant_count < KEDGE_GROUPS_MAX ? job->tenant_count : KEDGE_GROUPS_MAX;

@@ -335,9 +335,14 @@ static void check_run(const char *name, const char *text, const char *variant)
     static struct kedge_job_spec job;
     struct kedge_diag d = {.text = ""};
     struct kedge_buf put, printed, twice;
-    ck_assert_msg(kedge_learn_spec_parse(kedge_view_str(text), variant, &s, &d) == KEDGE_OK
-                      && kedge_learn_spec_check(&s, &d) == KEDGE_OK,
-                  "%s, %s: %s", name, variant, d.text);
+    const struct kedge_strategy *row = kedge_strategy_find(variant);
+    int read = kedge_learn_spec_parse(kedge_view_str(text), variant, &s, &d);
+    if (read && row && row->local->has_head) { /* a model of one layer has no body to share */
+        ck_assert_msg(strstr(d.text, "one layer") != NULL, "%s, %s: %s", name, variant, d.text);
+        return;
+    }
+    ck_assert_msg(read == KEDGE_OK && kedge_learn_spec_check(&s, &d) == KEDGE_OK, "%s, %s: %s", name, variant,
+                  d.text);
     kedge_buf_init(&put, TEXT_MAX);
     kedge_buf_init(&twice, TEXT_MAX);
     kedge_buf_init(&printed, TEXT_MAX);
