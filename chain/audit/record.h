@@ -303,6 +303,9 @@ KEDGE_NODISCARD int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_jo
                                         struct kedgei_fact *fact);
 void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact);
 void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact);
+/* step.c: what the round's step says of its groups. */
+void kedgei_check_step(struct kedgei_audit *a, const struct kedgei_job *job,
+                       const struct kedgei_round *round);
 KEDGE_NODISCARD int kedgei_check_tenants(struct kedgei_audit *a);
 
 /* ---- groups.c: which group a site is in, by the order of its ledger ---- */
@@ -331,12 +334,10 @@ static inline bool kedgei_makes_groups(const struct kedgei_round *round)
 {
     return round->pretrain && !round->kept;
 }
-/* kept.c: the rule of a step or an aggregate says so; what the step says; whether as many came as that takes,
+/* unchanged_groups.c: the rule of a step or an aggregate says so; whether as many came as that takes,
  * where the round's updates are all here; a row of its list against what its site was told, NULL: nothing
  * wrong. */
 bool kedgei_rule_keeps(const char *rule);
-void kedgei_check_kept(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round,
-                       const struct kedgei_fact *fact);
 void kedgei_check_enough(const struct kedgei_audit *a, const struct kedgei_job *job,
                          const struct kedgei_round *round, struct kedgei_findings *f);
 const char *kedgei_row_kept(const struct kedgei_job *job, const struct kedgei_round *round,
@@ -348,18 +349,13 @@ uint32_t kedgei_grouped_in(const struct kedgei_job *job, uint32_t number);
 bool kedgei_refreshes(const struct kedgei_job *job, const struct kedgei_round *round);
 /* Its close asked for new groups. */
 bool kedgei_drifted(const struct kedgei_round *round);
-/* What a step says of directions against the step before it. */
-void kedgei_check_refreshed(struct kedgei_audit *a, const struct kedgei_job *job,
-                            const struct kedgei_round *round, const struct kedgei_fact *fact);
 /* given.c: what is wrong with the statement that follows a row of this update, NULL: nothing. */
 const char *kedgei_assignment_matches_row(const struct kedgei_job *job, const struct kedgei_round *round,
                                           const struct kedgei_log *log, const struct kedgei_fact *update,
                                           const struct kedge_input_row *row);
 /* ---- split.c: groups that are cut by the round's updates ---- */
-/* What a step says of that; a row of its round's lists against what its site was told, NULL: nothing wrong; a
+/* A row of its round's lists against what its site was told, NULL: nothing wrong; a
  * group-assigned, before: the site's last one. */
-void kedgei_check_cuts(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round,
-                       const struct kedgei_fact *fact);
 const char *kedgei_row_cut(const struct kedgei_job *job, const struct kedgei_round *round,
                            const struct kedgei_log *log, const struct kedge_input_row *row);
 void kedgei_check_parted(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
@@ -369,9 +365,6 @@ bool kedgei_unsplit_at_close(const struct kedgei_job *job, const struct kedgei_l
                              const struct kedge_st_evaluation *e, const struct kedgei_round *round,
                              uint64_t index);
 /* ---- reshape.c: groups that are cut and joined ---- */
-/* What a step says of that. */
-void kedgei_check_reshaped(struct kedgei_audit *a, const struct kedgei_job *job,
-                           const struct kedgei_round *round, const struct kedgei_fact *fact);
 /* This step makes its model of several groups'. */
 bool kedgei_is_joined(const struct kedgei_job *job, const struct kedgei_round *round,
                       const struct kedgei_fact *step, uint32_t group);
@@ -410,10 +403,8 @@ void kedgei_check_nearest(struct kedgei_audit *a, const struct kedgei_job *job, 
 /* The group of a site of that tenant which no statement gave one: its edge, 0 in other jobs. */
 uint32_t kedgei_first_group(const struct kedgei_audit *a, const struct kedgei_job *job,
                             const struct kedgei_log *log);
-/* Behind the step of this round the edges' models become one; whether the step says so. */
+/* Behind the step of this round the edges' models become one. */
 bool kedgei_meets(const struct kedgei_job *job, const struct kedgei_round *round);
-void kedgei_check_meeting(struct kedgei_audit *a, const struct kedgei_job *job,
-                          const struct kedgei_round *round, const struct kedgei_fact *fact);
 KEDGE_NODISCARD int kedgei_check_inputs(struct kedgei_audit *a);
 /* An input list of tenant t's blobs; errors become findings about main[index]; deinit afterwards. */
 bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log,

@@ -1,6 +1,6 @@
 /* A round's close: from the inputs that count to models, groups and directions, in the order in which they
  * follow from each other. kedge-coordinator and the simulation of jobs (sim/protocol) call it, each with
- * files of its own; the auditor has its own telling of the same (docs/record.md), so that it checks this one.
+ * files of its own, and the auditor, with the record's files or with none.
  *
  *      TRAIN     weigh every group, then kedge_close_train: aggregate and server's step of each, mixing or
  *                meeting; directions estimated again; groups that are joined or cut
@@ -117,6 +117,9 @@ struct kedge_close {
 void kedge_close_begin(const struct kedge_round_state *state, struct kedge_round_result *ret);
 /* What is known after it. */
 void kedge_close_end(const struct kedge_round_result *r, struct kedge_round_state *io);
+/* What its step says of it; time and names of classes are the host's. */
+void kedge_close_state_step(const struct kedge_round_result *r, const struct kedge_job_spec *spec,
+                            struct kedge_st_step *ret);
 /* The group of a site that a fold of the record leaves undecided (round/fold.h); state: after that close. */
 KEDGE_NODISCARD int kedge_close_follow(const struct kedge_close_host *host, const struct kedge_layout *layout,
                                        const struct kedge_round_state *state, uint32_t site,

@@ -19,7 +19,7 @@ static const struct kedgei_log *log_of(const struct kedgei_closing *c, const str
 static int path_of(void *arg, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX])
 {
     const struct kedgei_closing *c = arg;
-    return kedge_blobs_path(c->r->a->main.blobs, digest, ret);
+    return c->is_blind ? KEDGE_E_NOT_FOUND : kedge_blobs_path(c->r->a->main.blobs, digest, ret);
 }
 
 /* The update by which a site has its group. */
@@ -27,6 +27,9 @@ static int update_of(void *arg, uint32_t site, const struct kedge_hash *digest, 
                      struct kedge_blob_at *ret_at)
 {
     const struct kedgei_closing *c = arg;
+    if (c->is_blind) {
+        return KEDGE_E_NOT_FOUND;
+    }
     const struct kedgei_log *log = log_of(c, &c->members.items[site - c->inputs.count]);
     return kedgei_erased(c->r->a, log, digest) ? KEDGE_E_NOT_FOUND
                                                : kedge_blobs_at(log->blobs, digest, ret, ret_at);
@@ -121,7 +124,7 @@ static int put_inputs(struct kedgei_closing *c)
         in->group = in->left_out ? 0 : in->group;
     }
     const uint32_t groups = c->round->pretrain ? KEDGE_GROUPS_MAX : c->result.groups;
-    for (uint32_t g = 0; g < groups && !kedgei_job_whole(c->job); g++) {
+    for (uint32_t g = 0; g < groups && (c->is_blind || !kedgei_job_whole(c->job)); g++) {
         if (c->round->aggregates[g]) {
             close->inputs[close->input_count++] = (struct kedge_close_input){
                 .site = UINT32_MAX, .group = g, .round = c->round->number, .is_gone = true};
@@ -198,7 +201,7 @@ static void put_before(struct kedgei_closing *c)
             c->step && g < c->step->group_count ? &c->step->groups[g] : NULL;
         const struct kedgei_fact *aggregate = c->round->pretrain ? NULL : c->round->aggregates[g];
         (void)kedgei_model_before(c->job, c->round, g, &r->before[g]);
-        if (aggregate) {
+        if (aggregate && !c->is_blind) {
             r->before[g] = ((const struct kedge_st_aggregate *)aggregate->body)->base;
         }
         if (was) {
@@ -208,34 +211,39 @@ static void put_before(struct kedgei_closing *c)
             r->made[g] = c->last ? was->made : r->made[g];
             r->merged_into[g] = c->last && was->merged_into <= g ? was->merged_into : 0;
         }
-        if (now && !c->round->pretrain) {
+        if (now && !c->round->pretrain && !c->is_blind) {
             r->state_before[g] = now->state_before;
         }
     }
 }
 
-int kedgei_closing_init(struct kedgei_closing *c, const struct kedgei_replay *r,
-                        const struct kedgei_decision *of, bool one)
+static void put_round(struct kedgei_closing *c)
 {
-    const struct kedge_st_job_opened *o = of->job->opened->body;
-    struct kedgei_decision wanted = *of;
-    struct kedgei_findings ignored = {.items = NULL}; /* verify names what is wrong with lists */
-    *c = (struct kedgei_closing){.r = r, .job = of->job, .round = of->round, .one = one};
-    c->step = of->round->step ? of->round->step->body : NULL;
-    c->last = of->round->pretrain || of->round == of->job->rounds || !of->round[-1].step
-                  ? NULL
-                  : of->round[-1].step->body;
+    const struct kedgei_round *round = c->round;
+    const struct kedge_st_job_opened *o = c->job->opened->body;
+    c->step = round->step ? round->step->body : NULL;
+    c->last = kedgei_makes_groups(round) || round == c->job->rounds || !round[-1].step ? NULL
+                                                                                       : round[-1].step->body;
     c->close =
         (struct kedge_close){.host = {c, path_of, update_of, facts_of, begin, end, kedgei_closing_decided},
-                             .spec = &of->job->spec,
-                             .layout = &of->job->layout,
-                             .limit = of->job->limit,
+                             .spec = &c->job->spec,
+                             .layout = &c->job->layout,
+                             .limit = c->job->limit,
                              .initial = o->initial_model,
                              .result = &c->result,
                              .d = &c->diag};
-    c->result.round = of->round->number;
-    c->result.kind = of->round->pretrain ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
+    c->result.round = round->number;
+    c->result.kind = round->pretrain ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
     put_before(c);
+}
+
+int kedgei_closing_init(struct kedgei_closing *c, const struct kedgei_replay *r,
+                        const struct kedgei_decision *of, bool one)
+{
+    struct kedgei_decision wanted = *of;
+    struct kedgei_findings ignored = {.items = NULL}; /* verify names what is wrong with lists */
+    *c = (struct kedgei_closing){.r = r, .job = of->job, .round = of->round, .one = one};
+    put_round(c);
     if (!one) {
         wanted.kind = of->round->pretrain ? KEDGEI_GROUPING : KEDGEI_MEETING;
     }
@@ -248,6 +256,27 @@ int kedgei_closing_init(struct kedgei_closing *c, const struct kedgei_replay *r,
     bool nomem = err == KEDGE_E_NOMEM || ignored.nomem || c->since_err == KEDGE_E_NOMEM;
     kedgei_findings_deinit(&ignored);
     return nomem ? KEDGE_E_NOMEM : err;
+}
+
+/* A site for each group, of which nothing is known but that it speaks for the group: directions are estimated
+ * again. And each edge has added up something. */
+int kedgei_closing_init_blind(struct kedgei_closing *c, const struct kedgei_replay *r,
+                              const struct kedgei_job *job, const struct kedgei_round *round)
+{
+    *c = (struct kedgei_closing){.r = r, .job = job, .round = round, .is_blind = true};
+    put_round(c);
+    c->close.others = kedge_mem_new(KEDGE_GROUPS_MAX, sizeof *c->close.others);
+    if (!c->close.others) {
+        return KEDGE_E_NOMEM;
+    }
+    for (uint32_t g = 0; g < c->result.groups; g++) {
+        c->result.since[g] = 1;
+        if (!round->pretrain && !c->result.merged_into[g]) {
+            c->close.others[c->close.other_count++] =
+                (struct kedge_close_other){.site = UINT32_MAX, .former = g};
+        }
+    }
+    return put_inputs(c);
 }
 
 void kedgei_closing_deinit(struct kedgei_closing *c)
@@ -272,11 +301,27 @@ static bool is_of_all(const struct kedgei_decision *d)
 
 static int run(struct kedgei_closing *c)
 {
+    if (c->round->kept) {
+        kedge_close_keep(&c->close);
+        return KEDGE_OK;
+    }
     if (c->round->pretrain) {
         return kedge_close_pretrain(&c->close);
     }
     int err = kedge_close_weigh(&c->close);
     return err ? err : kedge_close_train(&c->close);
+}
+
+int kedgei_closing_state(struct kedgei_closing *c, struct kedge_st_step *ret)
+{
+    struct kedgei_findings none = {.items = NULL}; /* no decision of a list is judged */
+    c->f = &none;
+    int err = run(c);
+    if (!err) {
+        kedge_close_state_step(&c->result, &c->job->spec, ret);
+    }
+    kedgei_findings_deinit(&none);
+    return err;
 }
 
 void kedgei_replay_close(const struct kedgei_replay *r, struct kedgei_decision *items, size_t count, bool one,

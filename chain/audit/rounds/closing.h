@@ -14,6 +14,7 @@ struct kedgei_closing {
     const struct kedgei_round *round;
     const struct kedge_st_step *step; /* NULL: it was never finished */
     const struct kedge_st_step *last; /* of the round before, NULL: groups are made, or there is none */
+    bool is_blind;                    /* verify: no input and no file is looked at, only what steps say */
     struct kedge_close close;
     struct kedge_round_result result;
     struct kedgei_inputs inputs, members; /* rows of its lists; sites that had a group: close.others */
@@ -35,6 +36,13 @@ struct kedgei_closing {
  * Deinit also after an error: KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedgei_closing_init(struct kedgei_closing *c, const struct kedgei_replay *r,
                                         const struct kedgei_decision *of, bool one);
+/* The same without lists and files, for kedgei_closing_state: of each group that has an aggregate an input
+ * that is gone. KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_closing_init_blind(struct kedgei_closing *c, const struct kedgei_replay *r,
+                                              const struct kedgei_job *job, const struct kedgei_round *round);
+/* What the step would say of that close, if each of its decisions is what is recorded of it.
+ * KEDGE_E_NOMEM; else the record lacks a decision. */
+KEDGE_NODISCARD int kedgei_closing_state(struct kedgei_closing *c, struct kedge_st_step *ret);
 void kedgei_closing_deinit(struct kedgei_closing *c);
 
 /* The host of the close: each decision as it is made. arg: the closing. */

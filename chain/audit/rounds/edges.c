@@ -19,15 +19,3 @@ bool kedgei_meets(const struct kedgei_job *job, const struct kedgei_round *round
 {
     return kedge_job_spec_meets(&job->spec, round->number);
 }
-
-void kedgei_check_meeting(struct kedgei_audit *a, const struct kedgei_job *job,
-                          const struct kedgei_round *round, const struct kedgei_fact *fact)
-{
-    const struct kedge_st_step *s = fact->body;
-    for (uint32_t g = 1; kedgei_meets(job, round) && g < s->group_count; g++) {
-        if (!kedge_hash_eq(&s->groups[g].after, &s->groups[0].after)) {
-            kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
-                         "group %u: the edges met and left with different models", g);
-        }
-    }
-}

@@ -156,7 +156,10 @@ static void aggregate(struct kedgei_closing *c, struct kedgei_decision *item, st
     if (is_judged(item)) {
         compare(c, item, KEDGE_AUDIT_REPLAY_AGGREGATE, io->group, &io->vector, &item->fact->subject);
     }
-    if (row) {
+    if (c->is_blind) {
+        const struct kedgei_fact *fact = c->round->aggregates[io->group];
+        io->vector = fact ? fact->subject : io->vector;
+    } else if (row) {
         io->vector = row->aggregate;
         c->result.before[io->group] = row->before;
     } else if (item) {
@@ -180,6 +183,7 @@ static void step(struct kedgei_closing *c, struct kedgei_decision *item, struct 
         io->vector = *stepped_of(row);
         io->state = row->state_after;
     }
+    io->state.b[0] |= c->is_blind && kedge_hash_is_zero(&io->state); /* there is one after a step */
 }
 
 /* Of mixing, meeting, joining: what becomes of the group's model. */
@@ -206,7 +210,7 @@ static uint32_t groups_of(const struct kedgei_closing *c)
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
         groups = c->round->aggregates[g] ? g + 1 : groups;
     }
-    return c->step ? c->step->group_count : groups;
+    return c->is_blind ? groups > 0 ? groups : 1 : c->step ? c->step->group_count : groups;
 }
 
 static void cluster(struct kedgei_closing *c, struct kedgei_decision *item, struct kedge_decision *io)
@@ -293,7 +297,13 @@ static uint32_t target_of(const struct kedgei_closing *c, uint32_t group)
 {
     const struct kedge_st_step_group *row = row_of(c, group);
     bool merges = row && row->merged_into > 0 && row->merged_into <= group && !c->result.merged_into[group];
-    return merges ? row->merged_into - 1 : group;
+    if (!merges) {
+        return group;
+    }
+    const uint32_t into = row->merged_into - 1;
+    const bool is_part = row_of(c, into)->merged_into > 0;
+    const bool may = !is_part && c->close.spec->options.merge < 1;
+    return c->is_blind && !may ? group : into;
 }
 
 static void merges(struct kedgei_closing *c, struct kedgei_decision *item, struct kedge_decision *io)

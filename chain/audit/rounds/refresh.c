@@ -18,45 +18,6 @@ bool kedgei_drifted(const struct kedgei_round *round)
     return round->step && kedge_job_spec_drifted(((const struct kedge_st_step *)round->step->body)->drift);
 }
 
-/* ---- verify ---- */
-
-/* The direction with which the group of this row was made. */
-static const struct kedge_hash *made_of(const struct kedge_st_step_group *row)
-{
-    return kedge_hash_is_zero(&row->made) ? &row->direction : &row->made;
-}
-
-void kedgei_check_refreshed(struct kedgei_audit *a, const struct kedgei_job *job,
-                            const struct kedgei_round *round, const struct kedgei_fact *fact)
-{
-    const struct kedge_st_step *s = fact->body;
-    bool refreshes = kedgei_refreshes(job, round);
-    struct kedgei_findings *f = &a->findings;
-    if (s->drift > 0 && !refreshes) {
-        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index,
-                     "round %u states a drift of %g, but estimates no directions", round->number, s->drift);
-    }
-    for (uint32_t i = 0; i < s->group_count; i++) {
-        const struct kedge_st_step_group *g = &s->groups[i];
-        const struct kedgei_fact *earlier =
-            kedgei_makes_groups(round) || round == job->rounds ? NULL : round[-1].step;
-        const struct kedge_st_step_group *last = earlier ? kedgei_step_group(earlier, i) : NULL;
-        if (g->split_of || !kedge_hash_is_zero(&g->whole) || (last && last->merged_into)) {
-            continue; /* reshape.c */
-        }
-        bool follows = last ? kedge_hash_eq(made_of(last), made_of(g)) : kedge_hash_is_zero(&g->made);
-        bool twice = !kedge_hash_is_zero(&g->made) && kedge_hash_eq(&g->made, &g->direction);
-        if (!follows || twice) {
-            kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index,
-                         "group %u: \"made\" is not the direction with which it was made", i);
-        }
-        if (last && !refreshes && !kedge_hash_eq(&last->direction, &g->direction)) {
-            kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index,
-                         "group %u: its direction is not that of the round before", i);
-        }
-    }
-}
-
 /* ---- whose updates ---- */
 
 struct member {

@@ -41,16 +41,6 @@ static bool is_joined(const struct pair *p, uint32_t g)
     return joined;
 }
 
-/* The part that was cut off from g, 0: none; numbered from 1. */
-static uint32_t part_of(const struct kedge_st_step *s, uint32_t g)
-{
-    uint32_t part = 0;
-    for (uint32_t k = 0; k < s->group_count; k++) {
-        part = s->groups[k].split_of == g + 1 ? k + 1 : part;
-    }
-    return part;
-}
-
 bool kedgei_is_joined(const struct kedgei_job *job, const struct kedgei_round *round,
                       const struct kedgei_fact *step, uint32_t group)
 {
@@ -82,73 +72,6 @@ const struct kedge_hash *kedgei_estimate_of(const struct kedgei_job *job, const 
 }
 
 /* ---- verify ---- */
-
-static bool follows_target(const struct pair *p, uint32_t g)
-{
-    const struct kedge_st_step_group *row = &p->now->groups[g], *with = row_in(p->now, row->merged_into - 1);
-    if (!with || row->merged_into - 1 >= g || with->merged_into
-        || !kedge_hash_eq(&row->after, &with->after)) {
-        return false;
-    }
-    return merges_now(p, g)
-           || (kedge_hash_eq(&row->direction, &with->direction) && kedge_hash_eq(&row->made, &with->made)
-               && kedge_hash_eq(&row->aggregate, &row->before));
-}
-
-/* A part that was cut off begins as what it was cut from. */
-static bool continues(const struct pair *p, uint32_t g)
-{
-    const struct kedge_st_step_group *row = &p->now->groups[g], *from = row_in(p->now, row->split_of - 1);
-    bool is_free = !row_in(p->last, g) || was_merged(p, g);
-    return from && is_free && !from->split_of && !from->merged_into && !row->merged_into
-           && !kedge_hash_is_zero(&from->whole) && kedge_hash_is_zero(&row->whole)
-           && kedge_hash_is_zero(&row->made) && kedge_hash_is_zero(&from->made)
-           && kedge_hash_eq(&row->before, &from->before) && kedge_hash_eq(&row->aggregate, &from->aggregate)
-           && kedge_hash_eq(&row->stepped, &from->stepped) && kedge_hash_eq(&row->after, &from->after)
-           && kedge_hash_eq(&row->state_before, &from->state_before)
-           && kedge_hash_eq(&row->state_after, &from->state_after);
-}
-
-/* One group that had been part of another: it stays that, or its number is a new part's; a target that
- * becomes part of a third is the only change. */
-static bool stays_merged(const struct pair *p, uint32_t g)
-{
-    const struct kedge_st_step_group *row = &p->now->groups[g], *last = row_in(p->last, g);
-    if (!was_merged(p, g) || row->split_of) {
-        return true;
-    }
-    const struct kedge_st_step_group *target = row_in(p->now, last->merged_into - 1);
-    return row->merged_into == last->merged_into
-           || (target && merges_now(p, last->merged_into - 1) && row->merged_into == target->merged_into);
-}
-
-void kedgei_check_reshaped(struct kedgei_audit *a, const struct kedgei_job *job,
-                           const struct kedgei_round *round, const struct kedgei_fact *fact)
-{
-    struct pair p = pair_of(job, round, fact);
-    if (kedge_job_spec_splits(&job->spec)) {
-        kedgei_check_cuts(a, job, round, fact);
-        return;
-    }
-    bool may = kedgei_refreshes(job, round) && !kedge_job_spec_drifted(p.now->drift) && p.last;
-    bool any_cut = false, any_merge = false, fits = true;
-    for (uint32_t g = 0; g < p.now->group_count; g++) {
-        const struct kedge_st_step_group *row = &p.now->groups[g];
-        bool cut = row->split_of > 0, whole = !kedge_hash_is_zero(&row->whole);
-        any_cut = any_cut || cut;
-        any_merge = any_merge || merges_now(&p, g);
-        fits = fits && (!cut || (may && continues(&p, g))) && whole == (part_of(p.now, g) > 0);
-        fits = fits && (!row->merged_into || follows_target(&p, g)) && stays_merged(&p, g);
-        fits = fits && (p.last || !row->merged_into);
-    }
-    fits = fits && !(any_cut && (any_merge || job->spec.options.silhouette >= 1))
-           && (!any_merge || (may && job->spec.options.merge < 1));
-    if (!fits) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
-                     "round %u: groups are cut or joined in a way that no rule of job \"%s\" gives",
-                     round->number, job->id.s);
-    }
-}
 
 void kedgei_check_moved(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
                         const struct kedgei_fact *fact, const struct kedgei_fact *before)

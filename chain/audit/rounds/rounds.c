@@ -233,79 +233,26 @@ void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, stru
     a->counts.updates_used += g->count;
 }
 
-static bool is_mixed(const struct kedgei_job *job, const struct kedgei_round *round)
-{
-    return !round->pretrain && job->spec.mixing > 0 && round->aggregate_count >= 2;
-}
-
-/* The optimiser's state goes from step to step; `stepped` stands where mixing makes another model of it. */
-static void check_state(struct kedgei_audit *a, const struct kedgei_job *job,
-                        const struct kedgei_round *round, const struct kedgei_fact *fact, uint32_t i)
-{
-    const struct kedge_st_step_group *g = &((const struct kedge_st_step *)fact->body)->groups[i];
-    const struct kedgei_fact *earlier = NULL;
-    for (const struct kedgei_round *r = round; r > job->rounds && !earlier; r--) {
-        earlier = r[-1].step;
-    }
-    const struct kedge_st_step_group *last = earlier ? kedgei_step_group(earlier, i) : NULL;
-    struct kedge_hash before = {{0}};
-    if (last) {
-        before = last->state_after;
-    }
-    bool steps = kedge_server_states(job->spec.server) > 0 && !round->pretrain && round->aggregates[i];
-    bool follows = kedgei_regroups(round) ? kedge_hash_is_zero(&g->state_after)
-                   : steps                ? !kedge_hash_is_zero(&g->state_after)
-                                          : kedge_hash_eq(&g->state_after, &g->state_before);
-    if (!kedge_hash_eq(&before, &g->state_before) || !follows) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
-                     "group %u: the state of the server's optimiser does not go on from the step before", i);
-    }
-    if (kedge_hash_is_zero(&g->stepped)
-        == (steps
-            && (is_mixed(job, round) || kedgei_meets(job, round) || kedgei_is_joined(job, round, fact, i)))) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
-                     "group %u: a model between the server's step and what other groups add is %s", i,
-                     kedge_hash_is_zero(&g->stepped) ? "missing" : "stated where there is none");
-    }
-}
-
-static void check_step_group(struct kedgei_audit *a, const struct kedgei_job *job,
-                             const struct kedgei_round *round, const struct kedgei_fact *fact, uint32_t i)
+/* How many groups it is about. Those that are made got an aggregate each, numbered from 0; parts that are cut
+ * off come behind the others. */
+static uint32_t groups_of_step(struct kedgei_audit *a, const struct kedgei_job *job,
+                               const struct kedgei_round *round, const struct kedgei_fact *fact)
 {
     const struct kedge_st_step *s = fact->body;
-    const struct kedge_st_step_group *g = &s->groups[i];
-    struct kedgei_findings *f = &a->findings;
-    struct kedge_hash before;
-    if (g->group != i) {
-        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u where group %u was expected",
-                     g->group, i);
-        return;
+    uint32_t groups = job->groups;
+    if (kedgei_makes_groups(round)) {
+        groups = round->aggregate_count ? round->aggregate_count : 1;
     }
-    if (g->split_of > 0) {
-        return; /* reshape.c */
+    for (uint32_t g = 0; kedgei_makes_groups(round) && g < groups; g++) {
+        if (!round->aggregates[g]) {
+            kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
+                         "group %u of %u has no aggregate", g, groups);
+        }
     }
-    if (kedgei_model_before(job, round, i, &before) && !kedge_hash_eq(&before, &g->before)) {
-        kedgei_error(f, KEDGE_AUDIT_BASE, &a->main, fact->index, "group %u: does not start from its model",
-                     i);
+    for (uint32_t g = 0; !round->pretrain && g < s->group_count; g++) {
+        groups += g == groups && s->groups[g].split_of > 0 && g < kedge_job_spec_groups_most(&job->spec);
     }
-    const struct kedgei_fact *aggregate = round->aggregates[i];
-    const struct kedge_hash *expected = aggregate ? &aggregate->subject : &g->before;
-    if (!kedge_hash_eq(expected, &g->aggregate)) {
-        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u: its aggregate is another", i);
-    }
-    check_state(a, job, round, fact, i);
-    bool steps = !round->pretrain && kedge_server_states(job->spec.server) > 0;
-    bool changes = kedgei_meets(job, round) || g->merged_into || kedgei_is_joined(job, round, fact, i)
-                   || (aggregate && (steps || is_mixed(job, round)));
-    if (!changes && !kedge_hash_eq(&g->after, &g->aggregate)) {
-        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index,
-                     "group %u: rule \"%s\" does not change the aggregate", i, s->rule);
-    }
-    bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE;
-    if (kedge_hash_is_zero(&g->direction) == grouped) {
-        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u: its direction is %s", i,
-                     grouped ? "missing" : "stated in a job without groups");
-    }
+    return groups;
 }
 
 void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
@@ -316,7 +263,12 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
     if (!round) {
         return;
     }
+    const bool lists_kept = round->kept;
     round->kept = round->pretrain && round->number > 0 && kedgei_rule_keeps(s->rule);
+    if (round->aggregate_count > 0 && lists_kept != round->kept) {
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index,
+                     "round %u: either its aggregates or its step say that groups stay", s->round);
+    }
     if (round->kept) { /* sites are in the groups in which they were */
         round->grouped_in = round > job->rounds ? round[-1].grouped_in : 0;
     }
@@ -324,49 +276,17 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "round %u has a step but no aggregate",
                      s->round);
     }
-    uint32_t groups = job->groups;
-    if (kedgei_makes_groups(round)) { /* the groups are those that got an aggregate, numbered from 0 */
-        groups = round->aggregate_count ? round->aggregate_count : 1;
-        for (uint32_t g = 0; g < groups; g++) {
-            if (!round->aggregates[g]) {
-                kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u of %u has no aggregate", g,
-                             groups);
-            }
-        }
-    }
-    for (uint32_t g = 0; !round->pretrain && g < s->group_count; g++) { /* parts that were cut off */
-        groups += g == groups && s->groups[g].split_of > 0 && g < kedge_job_spec_groups_most(&job->spec);
-    }
+    uint32_t groups = groups_of_step(a, job, round, fact);
     if (s->group_count != groups) {
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "%u groups, expected %u", s->group_count,
                      groups);
         return;
     }
     job->groups = groups;
-    struct kedge_rule_name rule = kedge_job_spec_step_rule(&job->spec, round->pretrain, is_mixed(job, round));
-    if (round->kept) {
-        snprintf(rule.s, sizeof rule.s, "%s", KEDGE_RULE_KEPT);
-        kedgei_check_kept(a, job, round, fact);
-    } else if (kedgei_regroups(round)) {
-        snprintf(rule.s, sizeof rule.s, "%s", KEDGE_RULE_RECLUSTER);
-    }
-    if (kedgei_meets(job, round)) {
-        rule = kedge_job_spec_meeting_rule(&job->spec);
-    }
-    double eta = is_mixed(job, round) ? job->spec.mixing : 0;
-    if (strcmp(s->rule, rule.s) != 0 || s->eta < eta || s->eta > eta) {
-        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "rule \"%s\", eta %g; expected \"%s\", %g",
-                     s->rule, s->eta, rule.s, eta);
-    }
-    for (uint32_t i = 0; i < groups; i++) {
-        check_step_group(a, job, round, fact, i);
-    }
-    kedgei_check_reshaped(a, job, round, fact);
-    kedgei_check_refreshed(a, job, round, fact);
-    kedgei_check_meeting(a, job, round, fact);
+    round->step = fact;
+    kedgei_check_step(a, job, round);
     if (fact->has_classes != kedge_job_spec_asks_classes(&job->spec, s->round)) {
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "names of classes are %s",
                      fact->has_classes ? "stated where the round asks for none" : "missing");
     }
-    round->step = fact;
 }

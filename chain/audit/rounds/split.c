@@ -12,13 +12,6 @@ static const struct kedge_st_step *step_of(const struct kedgei_round *round)
     return round && round->step ? round->step->body : NULL;
 }
 
-/* How many groups there were before the round. */
-static uint32_t groups_before(const struct kedgei_job *job, const struct kedgei_round *round)
-{
-    const struct kedge_st_step *last = round > job->rounds ? step_of(round - 1) : NULL;
-    return last ? last->group_count : 1;
-}
-
 /* The part that this step cuts off the group, 0: none. */
 static uint32_t part_of(const struct kedge_st_step *s, uint32_t group)
 {
@@ -30,40 +23,6 @@ static uint32_t part_of(const struct kedge_st_step *s, uint32_t group)
 }
 
 /* ---- verify ---- */
-
-/* A part that was cut off begins as what it was cut from. */
-static bool continues(const struct kedge_st_step_group *row, const struct kedge_st_step_group *from)
-{
-    return kedge_hash_eq(&row->before, &from->before) && kedge_hash_eq(&row->aggregate, &from->aggregate)
-           && kedge_hash_eq(&row->stepped, &from->stepped) && kedge_hash_eq(&row->after, &from->after)
-           && kedge_hash_eq(&row->direction, &from->direction)
-           && kedge_hash_eq(&row->state_before, &from->state_before)
-           && kedge_hash_eq(&row->state_after, &from->state_after);
-}
-
-void kedgei_check_cuts(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round,
-                       const struct kedgei_fact *fact)
-{
-    const struct kedge_st_step *s = fact->body;
-    const uint32_t before = groups_before(job, round);
-    uint32_t last = 0; /* numbered from 1: the group that was cut last */
-    bool fits = true;
-    for (uint32_t g = 0; g < s->group_count; g++) {
-        const struct kedge_st_step_group *row = &s->groups[g];
-        fits = fits && !row->merged_into && kedge_hash_is_zero(&row->whole) && kedge_hash_is_zero(&row->made);
-        if (row->split_of > 0) {
-            fits = fits && g >= before && row->split_of <= before && row->split_of > last
-                   && round->aggregates[row->split_of - 1] && continues(row, &s->groups[row->split_of - 1])
-                   && kedge_compute_split_is_open(&job->spec, round->number);
-            last = row->split_of;
-        }
-    }
-    if (!fits) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
-                     "round %u: groups are cut in a way that no rule of job \"%s\" gives", round->number,
-                     job->id.s);
-    }
-}
 
 /* Every move of a close is stated before anything follows it. */
 static bool must_be_stated(const struct kedgei_job *job, const struct kedgei_round *round)

@@ -282,39 +282,15 @@ static int add_step(struct kedge_job *job, uint64_t time_ms, struct kedge_statem
     size_t ref_count = 0;
     memset(st, 0, sizeof *st);
     st->kind = KEDGE_ST_STEP;
-    step->job = job->spec.name;
-    step->round = r->round;
-    bool cold = r->kind == KEDGE_TASK_PRETRAIN;
-    struct kedge_rule_name rule = r->met ? kedge_job_spec_meeting_rule(&job->spec)
-                                         : kedge_job_spec_step_rule(&job->spec, cold, r->mixed);
-    snprintf(step->rule, sizeof step->rule, "%s",
-             r->kept                ? KEDGE_RULE_KEPT
-             : cold && r->round > 0 ? KEDGE_RULE_RECLUSTER
-                                    : rule.s);
-    step->eta = r->mixed ? job->spec.mixing : 0;
-    step->drift = r->drift;
+    kedge_close_state_step(r, &job->spec, step);
     step->time_ms = time_ms;
     if (kedge_job_spec_asks_classes(&job->spec, r->round)) {
         memcpy(step->classes, job->classes, sizeof step->classes);
     }
-    step->group_count = r->groups;
     for (uint32_t g = 0; g < r->groups; g++) {
-        step->groups[g] = (struct kedge_st_step_group){.group = g,
-                                                       .before = r->before[g],
-                                                       .aggregate = r->aggregate[g],
-                                                       .after = r->after[g],
-                                                       .direction = r->directions[g],
-                                                       .made = r->made[g],
-                                                       .whole = r->whole[g],
-                                                       .split_of = r->split_of[g],
-                                                       .merged_into = r->merged_into[g],
-                                                       .state_before = r->state_before[g],
-                                                       .state_after = r->state_after[g]};
         refs[ref_count++] = r->aggregate[g];
         refs[ref_count++] = r->after[g];
-        if ((r->mixed || r->met || r->joined[g]) && r->trained[g]
-            && kedge_server_states(job->spec.server) > 0) {
-            step->groups[g].stepped = r->stepped[g];
+        if (!kedge_hash_is_zero(&step->groups[g].stepped)) {
             refs[ref_count++] = r->stepped[g];
         }
         if (!kedge_hash_is_zero(&r->state_after[g])) {
