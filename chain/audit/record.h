@@ -303,6 +303,8 @@ KEDGE_NODISCARD int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_jo
                                         struct kedgei_fact *fact);
 void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact);
 void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact);
+/* weights.c: the rows of this round weigh by a rule over all of them, not each by itself. */
+bool kedgei_weighs_together(const struct kedgei_job *job, const struct kedgei_round *round);
 /* step.c: what the round's step says of its groups. */
 void kedgei_check_step(struct kedgei_audit *a, const struct kedgei_job *job,
                        const struct kedgei_round *round);

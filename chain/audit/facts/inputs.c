@@ -5,7 +5,6 @@
 
 #include "chain/audit/rounds/buffer.h"
 #include "chain/audit/rounds/classes.h"
-#include "chain/audit/rounds/weights.h"
 #include "common/base/mem.h"
 
 bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log,
@@ -31,7 +30,7 @@ bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log
 
 /* One round under examination. */
 struct round_check {
-    const struct kedgei_audit *a;
+    struct kedgei_audit *a;
     const struct kedgei_job *job;
     const struct kedgei_round *round;
     struct kedgei_findings *f;
@@ -39,6 +38,8 @@ struct round_check {
     struct kedge_input_list opened[KEDGE_SPEC_TENANTS_MAX]; /* by place in the spec; rows NULL: none */
     bool missing[KEDGE_SPEC_TENANTS_MAX];                   /* … for its list is not here */
     struct kedgei_crew crews[KEDGE_SPEC_TENANTS_MAX];       /* asynchronous: who is at work, by place */
+    struct kedgei_inputs inputs;                            /* whose weights follow from each other … */
+    bool unlisted[KEDGE_GROUPS_MAX];                        /* … where a list of the group cannot be read */
 };
 
 static uint32_t place_of(const struct round_check *c, const struct kedgei_log *log)
@@ -186,7 +187,7 @@ static enum kedge_input_use counted_use(const struct round_check *c)
 
 static bool is_derived(const struct round_check *c, const struct kedge_input_row *row)
 {
-    return row->use == counted_use(c) && (kedgei_regroups(c->round) || kedgei_weights_derived(&c->job->spec));
+    return row->use == counted_use(c) && kedgei_weighs_together(c->job, c->round);
 }
 
 /* A row that names a statement. */
@@ -252,17 +253,23 @@ static void check_row(const struct round_check *c, const struct kedgei_fact *agg
     }
 }
 
+static void add_input(struct round_check *c, const struct kedgei_log *log, const struct kedge_input_row *row)
+{
+    if (kedgei_inputs_add(&c->inputs, place_of(c, log), row) == KEDGE_E_NOMEM) {
+        c->f->nomem = true;
+    }
+}
+
 static void check_aggregate(struct round_check *c, const struct kedgei_fact *aggregate)
 {
     const struct kedge_st_aggregate *g = aggregate->body;
     enum kedge_input_use counted = counted_use(c);
-    struct kedgei_weights weights = {.rows = NULL};
     for (uint32_t t = 0; t < g->tenant_count; t++) {
         const struct kedge_st_aggregate_tenant *line = &g->tenants[t];
         const struct kedgei_log *log = kedgei_job_tenant(c->a, c->job, &line->id);
         struct kedge_input_list list;
         if (!log || !kedgei_list_read(c->a, log, &line->list, aggregate->index, &list, c->f)) {
-            weights.unknown = true;
+            c->unlisted[g->group] = true;
             c->incomplete = c->incomplete || (log && c->a->skipped);
             if (!log) {
                 (void)KEDGEI_SKIP(c->a, lists);
@@ -278,7 +285,7 @@ static void check_aggregate(struct round_check *c, const struct kedgei_fact *agg
             check_row(c, aggregate, log, row);
             kedgei_crew_settle(&c->crews[place_of(c, log)], &row->site);
             if (is_derived(c, row)) {
-                kedgei_weights_add(&weights, log, place_of(c, log), row, c->f);
+                add_input(c, log, row);
             }
         }
         if (accepted != line->accepted || weight != line->weight_sum || refused != line->refused
@@ -290,11 +297,6 @@ static void check_aggregate(struct round_check *c, const struct kedgei_fact *agg
                 (unsigned long long)accepted, (unsigned long long)weight, (unsigned long long)refused);
         }
         kedge_input_list_deinit(&list);
-    }
-    if (kedgei_regroups(c->round)) {
-        kedgei_weights_check_regrouped(c->a, c->job, c->round, aggregate, &weights, c->f);
-    } else if (!c->round->kept) {
-        kedgei_weights_check(c->a, c->job, c->round->pretrain, aggregate, &weights, c->f);
     }
 }
 
@@ -436,6 +438,8 @@ struct rounds_task {
 static void check_round(struct round_check *c)
 {
     memset(c->missing, 0, sizeof c->missing);
+    memset(c->unlisted, 0, sizeof c->unlisted);
+    c->inputs = (struct kedgei_inputs){.items = NULL};
     check_opened(c);
     check_root(c);
     for (uint32_t t = 0; kedgei_job_is_asynchronous(c->job) && t < c->job->spec.tenant_count; t++) {
@@ -447,6 +451,7 @@ static void check_round(struct round_check *c)
             check_aggregate(c, c->round->aggregates[g]);
         }
     }
+    kedgei_check_weights(c->a, c->job, c->round, &c->inputs, c->unlisted, c->f);
     kedgei_check_buffer(c->a, c->job, c->round, c->f);
     kedgei_check_enough(c->a, c->job, c->round, c->f);
     kedgei_check_classes(c->a, c->job, c->round, c->incomplete || !kedgei_job_whole(c->job), c->f);

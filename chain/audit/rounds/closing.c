@@ -6,12 +6,24 @@
 
 #include "chain/audit/facts/erased.h"
 #include "chain/audit/rounds/buffer.h"
-#include "chain/audit/rounds/weights.h"
 #include "common/base/mem.h"
 
 static const struct kedgei_log *log_of(const struct kedgei_closing *c, const struct kedgei_input *in)
 {
     return &c->r->a->tenants[c->job->tenants[in->place]];
+}
+
+/* What the statement that a row names tells about its update. False: it names none. */
+static bool statement_of(const struct kedgei_log *log, const struct kedge_input_row *row,
+                         struct kedge_strategy_input *ret)
+{
+    const struct kedgei_fact *fact = row->leaf < log->count ? kedgei_fact_at(log, row->leaf) : NULL;
+    const struct kedge_st_update *u = fact && fact->kind == KEDGE_ST_UPDATE ? fact->body : NULL;
+    if (u) {
+        *ret = (struct kedge_strategy_input){
+            .samples = u->samples, .steps = u->steps, .rate = u->learning_rate, .loss = u->loss};
+    }
+    return u != NULL;
 }
 
 /* ---- files ---- */
@@ -42,7 +54,7 @@ static int facts_of(void *arg, const struct kedge_close_input *in, struct kedge_
     const struct kedgei_input *item = in->site < c->inputs.count ? &c->inputs.items[in->site] : NULL;
     struct kedge_strategy_input said;
     (void)d;
-    if (item && kedgei_weights_facts(log_of(c, item), &item->row, &said)) {
+    if (item && statement_of(log_of(c, item), &item->row, &said)) {
         said.staleness = ret->staleness;
         *ret = said;
     }
@@ -108,7 +120,7 @@ static int put_inputs(struct kedgei_closing *c)
         const struct kedgei_log *log = log_of(c, item);
         struct kedge_close_input *in = &close->inputs[close->input_count++];
         struct kedge_strategy_input said = {.samples = item->row.weight};
-        c->unlisted = !kedgei_weights_facts(log, &item->row, &said) || c->unlisted;
+        c->unlisted = !statement_of(log, &item->row, &said) || c->unlisted;
         *in = (struct kedge_close_input){
             .site = (uint32_t)i,
             .place = item->place,
@@ -116,16 +128,20 @@ static int put_inputs(struct kedgei_closing *c)
             .round = c->round->number - kedgei_staleness(c->round->number, &item->row),
             .former = kedgei_group_then(log, &c->job->id, &item->row),
             .weight = item->row.weight,
-            .file = kedgei_input_at(item),
-            .is_gone = kedgei_erased(c->r->a, log, &item->row.update) != NULL,
+            .is_gone = c->is_blind || kedgei_erased(c->r->a, log, &item->row.update) != NULL,
             .is_root = kedge_job_spec_is_root(&c->job->spec, item->place, &item->row.site),
             .left_out = !c->round->pretrain && item->row.group >= c->result.groups,
             .in.weight = said.samples};
         in->group = in->left_out ? 0 : in->group;
+        int err = kedge_blobs_at(log->blobs, &item->row.update, in->path, &in->file);
+        if (err) {
+            return err;
+        }
     }
     const uint32_t groups = c->round->pretrain ? KEDGE_GROUPS_MAX : c->result.groups;
-    for (uint32_t g = 0; g < groups && (c->is_blind || !kedgei_job_whole(c->job)); g++) {
-        if (c->round->aggregates[g]) {
+    const bool lacks = c->is_blind || !kedgei_job_whole(c->job);
+    for (uint32_t g = 0; g < groups; g++) {
+        if (c->round->aggregates[g] && (c->lacks ? c->lacks[g] : lacks)) {
             close->inputs[close->input_count++] = (struct kedge_close_input){
                 .site = UINT32_MAX, .group = g, .round = c->round->number, .is_gone = true};
         }
@@ -174,7 +190,7 @@ static int put_since(struct kedgei_closing *c, struct kedgei_findings *ignored)
         for (size_t i = 0; i < in.count && !err; i++) {
             const struct kedge_input_row *row = &in.items[i].row;
             struct kedge_strategy_input said;
-            if (!kedgei_weights_facts(log_of(c, &in.items[i]), row, &said)) {
+            if (!statement_of(log_of(c, &in.items[i]), row, &said)) {
                 err = KEDGE_E_CORRUPT; /* it names no statement: verify says so */
             } else {
                 c->result.since[row->group] +=
@@ -279,10 +295,22 @@ int kedgei_closing_init_blind(struct kedgei_closing *c, const struct kedgei_repl
     return put_inputs(c);
 }
 
+int kedgei_closing_init_listed(struct kedgei_closing *c, const struct kedgei_replay *r,
+                               const struct kedgei_job *job, const struct kedgei_round *round,
+                               struct kedgei_inputs *inputs, const bool *lacks)
+{
+    *c = (struct kedgei_closing){
+        .r = r, .job = job, .round = round, .is_blind = true, .lacks = lacks, .inputs = *inputs};
+    *inputs = (struct kedgei_inputs){.items = NULL};
+    kedgei_inputs_sort(&c->inputs);
+    put_round(c);
+    return put_inputs(c);
+}
+
 void kedgei_closing_deinit(struct kedgei_closing *c)
 {
-    kedge_mem_free(c->inputs.items);
-    kedge_mem_free(c->members.items);
+    kedgei_inputs_deinit(&c->inputs);
+    kedgei_inputs_deinit(&c->members);
     kedge_mem_free(c->close.inputs);
     kedge_mem_free(c->close.others);
     kedge_mem_free(c->result.assigned_sites);

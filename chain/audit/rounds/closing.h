@@ -18,6 +18,7 @@ struct kedgei_closing {
     struct kedge_close close;
     struct kedge_round_result result;
     struct kedgei_inputs inputs, members; /* rows of its lists; sites that had a group: close.others */
+    const bool *lacks;                    /* by group: not all its inputs are known; NULL: by is_blind */
     bool unlisted;                        /* a statement of an input is missing: verify says so */
     int since_err;                        /* why it is not known what edges have added up */
     /* While it runs: */
@@ -40,6 +41,13 @@ KEDGE_NODISCARD int kedgei_closing_init(struct kedgei_closing *c, const struct k
  * that is gone. KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedgei_closing_init_blind(struct kedgei_closing *c, const struct kedgei_replay *r,
                                               const struct kedgei_job *job, const struct kedgei_round *round);
+/* The same with these inputs, which become the closing's, for what they weigh; lacks: by group, there are
+ * more of which nothing is known. KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_closing_init_listed(struct kedgei_closing *c, const struct kedgei_replay *r,
+                                               const struct kedgei_job *job, const struct kedgei_round *round,
+                                               struct kedgei_inputs *inputs, const bool *lacks);
+/* weights.c: what the engine says that a group's inputs weigh, against their rows. */
+void kedgei_closing_weighs(struct kedgei_closing *c, const struct kedge_decision *io);
 /* What the step would say of that close, if each of its decisions is what is recorded of it.
  * KEDGE_E_NOMEM; else the record lacks a decision. */
 KEDGE_NODISCARD int kedgei_closing_state(struct kedgei_closing *c, struct kedge_st_step *ret);

@@ -464,6 +464,11 @@ int kedgei_closing_decided(void *arg, struct kedge_decision *io, struct kedge_di
     struct kedgei_decision *item = item_of(c, io);
     bool is_about_site = io->kind == KEDGE_DECISION_NEAREST;
     (void)d; /* the closing's */
+    if (c->is_blind && c->inputs.count > 0 && io->kind == KEDGE_DECISION_WEIGHTS
+        && io->err != KEDGE_E_NOMEM) {
+        kedgei_closing_weighs(c, io);
+        return KEDGE_OK;
+    }
     if (io->err == KEDGE_E_NOMEM) {
         return io->err;
     }

@@ -93,7 +93,7 @@ int kedgei_members_read(const struct kedgei_replay *r, const struct kedgei_decis
         if ((selected[i] || !chosen) && (d->group == KEDGE_GROUP_NONE || g->group == d->group)) {
             const struct kedge_input_row row = {
                 .site = g->site, .group = g->group, .leaf = members[i].entry, .update = g->update};
-            err = kedgei_inputs_add(ret, r->a, d->job, members[i].place, &row);
+            err = kedgei_inputs_add(ret, members[i].place, &row);
         }
     }
     kedge_mem_free(members);

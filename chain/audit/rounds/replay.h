@@ -82,8 +82,6 @@ KEDGE_NODISCARD int kedgei_decisions_collect(struct kedgei_replay *r);
 struct kedgei_input {
     struct kedge_input_row row;
     uint32_t place; /* of its tenant in the spec */
-    char path[KEDGE_PATH_MAX];
-    struct kedge_blob_keys *keys; /* of its tenant */
 };
 struct kedgei_inputs {
     struct kedgei_input *items; /* in site order */
@@ -95,9 +93,10 @@ struct kedgei_inputs {
 KEDGE_NODISCARD int kedgei_inputs_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
                                        struct kedgei_inputs *ret, struct kedgei_findings *f);
 /* Adds one. KEDGE_E_NOMEM. */
-KEDGE_NODISCARD int kedgei_inputs_add(struct kedgei_inputs *in, const struct kedgei_audit *a,
-                                      const struct kedgei_job *job, uint32_t place,
+KEDGE_NODISCARD int kedgei_inputs_add(struct kedgei_inputs *in, uint32_t place,
                                       const struct kedge_input_row *row);
+void kedgei_inputs_sort(struct kedgei_inputs *in);
+void kedgei_inputs_deinit(struct kedgei_inputs *in);
 /* reshape.c: the groups of which a group-assigned names the one that its site's update is nearest to: the
  * first `groups`, of a site that was cut off the part and what it was cut from, or (0) the one that it names.
  * How many. */
@@ -113,8 +112,12 @@ KEDGE_NODISCARD int kedgei_signs_read(const struct kedgei_replay *r, const struc
 /* Candidates of all tenants in the order (tenant id, site id); likewise. */
 KEDGE_NODISCARD int kedgei_candidates_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
                                            struct kedgei_inputs *ret, struct kedgei_findings *f);
-/* Its file, for kedge_compute_…; borrows the input. */
-struct kedge_blob_at kedgei_input_at(const struct kedgei_input *in);
+
+/* weights.c: what these inputs of a round, all of those that count, weigh by their statements; takes them.
+ * unlisted: by group, some of its inputs are not known. Where files decide as well, that is replay's part. */
+void kedgei_check_weights(struct kedgei_audit *a, const struct kedgei_job *job,
+                          const struct kedgei_round *round, struct kedgei_inputs *inputs,
+                          const bool *unlisted, struct kedgei_findings *f);
 
 /* replay_inputs.c: the decision as one over the updates of its aggregate: what a server's step with control
  * variates reads. */

@@ -7,8 +7,7 @@
 #include "common/base/mem.h"
 #include "round/compute.h"
 
-int kedgei_inputs_add(struct kedgei_inputs *in, const struct kedgei_audit *a, const struct kedgei_job *job,
-                      uint32_t place, const struct kedge_input_row *row)
+int kedgei_inputs_add(struct kedgei_inputs *in, uint32_t place, const struct kedge_input_row *row)
 {
     if (in->count == in->cap) {
         size_t cap = in->cap ? 2 * in->cap : 32;
@@ -19,12 +18,14 @@ int kedgei_inputs_add(struct kedgei_inputs *in, const struct kedgei_audit *a, co
         in->items = items;
         in->cap = cap;
     }
-    struct kedgei_input *item = &in->items[in->count++];
-    item->row = *row;
-    item->place = place;
-    const struct kedge_blobs *blobs = a->tenants[job->tenants[place]].blobs;
-    item->keys = kedge_blobs_keys(blobs);
-    return kedge_blobs_path(blobs, &row->update, item->path);
+    in->items[in->count++] = (struct kedgei_input){*row, place};
+    return KEDGE_OK;
+}
+
+void kedgei_inputs_deinit(struct kedgei_inputs *in)
+{
+    kedge_mem_free(in->items);
+    *in = (struct kedgei_inputs){.items = NULL};
 }
 
 static int compare_inputs(const void *pa, const void *pb)
@@ -32,6 +33,13 @@ static int compare_inputs(const void *pa, const void *pb)
     const struct kedgei_input *a = pa, *b = pb;
     int c = (a->place > b->place) - (a->place < b->place);
     return c ? c : kedge_input_row_cmp(&a->row, &b->row);
+}
+
+void kedgei_inputs_sort(struct kedgei_inputs *in)
+{
+    if (in->count > 1) {
+        qsort(in->items, in->count, sizeof *in->items, compare_inputs);
+    }
 }
 
 static bool is_wanted(const struct kedgei_decision *d, const struct kedge_input_row *row)
@@ -88,7 +96,7 @@ int kedgei_inputs_read(const struct kedgei_replay *r, const struct kedgei_decisi
             }
             for (uint32_t i = 0; i < list.count && !err; i++) {
                 if (is_wanted(d, &list.rows[i])) {
-                    err = kedgei_inputs_add(ret, r->a, d->job, place, &list.rows[i]);
+                    err = kedgei_inputs_add(ret, place, &list.rows[i]);
                 }
             }
             kedge_input_list_deinit(&list);
@@ -96,15 +104,8 @@ int kedgei_inputs_read(const struct kedgei_replay *r, const struct kedgei_decisi
     }
     f->nomem = f->nomem || ignored.nomem;
     kedgei_findings_deinit(&ignored);
-    if (ret->count > 1) {
-        qsort(ret->items, ret->count, sizeof *ret->items, compare_inputs);
-    }
+    kedgei_inputs_sort(ret);
     return !err && ret->count == 0 ? KEDGE_E_NOT_FOUND : err;
-}
-
-struct kedge_blob_at kedgei_input_at(const struct kedgei_input *in)
-{
-    return (struct kedge_blob_at){.path = in->path, .keys = in->keys, .digest = in->row.update};
 }
 
 int kedgei_candidates_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
@@ -125,7 +126,7 @@ int kedgei_candidates_read(const struct kedgei_replay *r, const struct kedgei_de
                 break;
             }
             for (uint32_t i = 0; i < list.count && !err; i++) {
-                err = kedgei_inputs_add(ret, r->a, d->job, place, &list.rows[i]);
+                err = kedgei_inputs_add(ret, place, &list.rows[i]);
             }
             kedge_input_list_deinit(&list);
         }

@@ -1,0 +1,143 @@
+/* What steps say of their groups, one field of it changed: verify finds each, which looks at no vector. The
+ * step is changed as the fixtures' coordinator signs it. */
+#include <stddef.h>
+
+#include "tests/fixtures/run.h"
+#include "tests/unit/audit/support.h"
+
+typedef void make_fn(const char *dir, const char *keys, enum fx_twist twist);
+
+static void living(const char *dir, const char *keys, enum fx_twist twist)
+{
+    ck_assert_ptr_null(keys);
+    fx_living(dir, twist);
+}
+
+static void joining(const char *dir, const char *keys, enum fx_twist twist)
+{
+    ck_assert_ptr_null(keys);
+    fx_joining(dir, twist);
+}
+
+static void cutting(const char *dir, const char *keys, enum fx_twist twist)
+{
+    ck_assert_ptr_null(keys);
+    fx_cutting(dir, twist);
+}
+
+static void keeping(const char *dir, const char *keys, enum fx_twist twist)
+{
+    ck_assert_ptr_null(keys);
+    fx_keeping(dir, twist);
+}
+
+#define ADAM "\"server\":\"adam\""
+#define MIXED "\"mixing\":\"0.1\",\"server\":\"adam\""
+#define AT(field) offsetof(struct kedge_st_step_group, field)
+
+enum change { FLIP, ZERO, ONE, TWO };
+
+static const struct twisted {
+    make_fn *make;
+    const char *keys;
+    uint32_t step, group; /* the step by its place among all of the record */
+    size_t field;
+    enum change change; /* of a digest, or the number */
+    enum kedge_audit_code code;
+} twisted[] = {
+    {fx_ungrouped, ADAM, 0, 0, AT(before), FLIP, KEDGE_AUDIT_BASE},
+    {fx_ungrouped, ADAM, 0, 0, AT(aggregate), FLIP, KEDGE_AUDIT_STEP},
+    {fx_ungrouped, ADAM, 1, 0, AT(state_before), ZERO, KEDGE_AUDIT_STEP},
+    {fx_ungrouped, ADAM, 1, 0, AT(state_after), ZERO, KEDGE_AUDIT_STEP},
+    {fx_ungrouped, ADAM, 1, 0, AT(stepped), FLIP, KEDGE_AUDIT_STEP},
+    {fx_ungrouped, ADAM, 1, 0, AT(direction), FLIP, KEDGE_AUDIT_STEP},
+    {fx_ungrouped, NULL, 1, 0, AT(after), FLIP, KEDGE_AUDIT_STEP},
+    {fx_ungrouped, NULL, 1, 0, AT(state_after), FLIP, KEDGE_AUDIT_STEP},
+    {fx_choosing, MIXED, 1, 0, AT(stepped), ZERO, KEDGE_AUDIT_STEP},
+    {fx_edges, NULL, 1, 0, AT(merged_into), ONE, KEDGE_AUDIT_STEP},
+    {living, NULL, 1, 1, AT(direction), FLIP, KEDGE_AUDIT_STEP},
+    {living, NULL, 2, 1, AT(made), FLIP, KEDGE_AUDIT_STEP},
+    {living, NULL, 2, 1, AT(whole), FLIP, KEDGE_AUDIT_STEP},
+    {living, NULL, 2, 1, AT(split_of), ONE, KEDGE_AUDIT_STEP},
+    {living, NULL, 1, 1, AT(merged_into), ONE, KEDGE_AUDIT_STEP},
+    {joining, NULL, 2, 1, AT(merged_into), ZERO, KEDGE_AUDIT_STEP},
+    {joining, NULL, 2, 1, AT(merged_into), TWO, KEDGE_AUDIT_STEP},
+    {joining, NULL, 3, 1, AT(after), FLIP, KEDGE_AUDIT_STEP},
+    {cutting, NULL, 2, 0, AT(whole), ZERO, KEDGE_AUDIT_STEP},
+    {cutting, NULL, 2, 2, AT(split_of), TWO, KEDGE_AUDIT_STEP},
+    {cutting, NULL, 2, 2, AT(after), FLIP, KEDGE_AUDIT_STEP},
+    {keeping, NULL, 2, 0, AT(made), FLIP, KEDGE_AUDIT_STEP},
+};
+
+/* What is to be changed, and how many steps there were; NULL: nothing. */
+static const struct twisted *changing;
+static uint32_t steps;
+static bool changed;
+
+static void change_field(struct kedge_st_step_group *row, const struct twisted *t)
+{
+    uint8_t *at = (uint8_t *)row + t->field;
+    bool is_number = t->field == AT(split_of) || t->field == AT(merged_into);
+    const size_t len = is_number ? sizeof row->split_of : sizeof row->after;
+    uint8_t was[sizeof row->after];
+    memcpy(was, at, len);
+    if (is_number) {
+        const uint32_t number = t->change == ONE ? 1 : t->change == TWO ? 2 : 0;
+        memcpy(at, &number, sizeof number);
+    } else if (t->change == ZERO) {
+        memset(at, 0, len);
+    } else {
+        at[5] ^= 4;
+    }
+    changed = memcmp(was, at, len) != 0;
+}
+
+/* The linker puts this in the place of the fixtures' (--wrap). */
+int __real_kedge_statement_sign(const struct kedge_statement *st, const struct kedge_key_pair *key,
+                                struct kedge_buf *ret, struct kedge_diag *d);
+int __wrap_kedge_statement_sign(const struct kedge_statement *st, const struct kedge_key_pair *key,
+                                struct kedge_buf *ret, struct kedge_diag *d);
+int __wrap_kedge_statement_sign(const struct kedge_statement *st, const struct kedge_key_pair *key,
+                                struct kedge_buf *ret, struct kedge_diag *d)
+{
+    static struct kedge_statement other;
+    if (st->kind != KEDGE_ST_STEP || !changing || steps++ != changing->step) {
+        return __real_kedge_statement_sign(st, key, ret, d);
+    }
+    ck_assert_uint_lt(changing->group, st->u.step.group_count);
+    other = *st;
+    change_field(&other.u.step.groups[changing->group], changing);
+    return __real_kedge_statement_sign(&other, key, ret, d);
+}
+
+START_TEST(test_twisted)
+{
+    const struct twisted *t = &twisted[_i];
+    struct kedge_audit_options options = {.threads = 1};
+    make_scratch();
+    steps = 0;
+    changing = t;
+    changed = false;
+    t->make(at("fx"), t->keys, FX_NONE);
+    changing = NULL;
+    ck_assert(changed);
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
+    if (!has_code(&r, t->code)) {
+        print_findings(&r);
+    }
+    ck_assert(has_code(&r, t->code));
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_NO);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("audit-steps");
+    TCase *t = tcase_create("steps");
+    tcase_set_timeout(t, 120);
+    tcase_add_loop_test(t, test_twisted, 0, sizeof twisted / sizeof twisted[0]);
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}
