@@ -1,5 +1,4 @@
-/* Rounds of training behind which directions are estimated again: from whose updates, and whether what the
- * step says of them goes on from the step before. */
+/* Rounds of training behind which directions are estimated again, and from whose updates. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

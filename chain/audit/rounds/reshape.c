@@ -1,5 +1,5 @@
-/* Groups that a close cuts in two, or of which it makes one of several: what the step says by itself, and
- * every decision in it once more. docs/record.md, "Groups that are cut and joined". */
+/* Groups that a close cuts in two, or of which it makes one of several: where the step says so, and the sites
+ * that it moves. docs/record.md, "Groups that are cut and joined". */
 #include <string.h>
 
 #include "chain/audit/rounds/replay.h"

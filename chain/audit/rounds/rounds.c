@@ -1,5 +1,5 @@
 /* round-opened, aggregate and step: what they say by themselves and against each other. Their lists are
- * inputs.c's. */
+ * inputs.c's, the groups of a step step.c's. */
 #include <stdio.h>
 #include <string.h>
 

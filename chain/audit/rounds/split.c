@@ -1,5 +1,5 @@
-/* Jobs whose groups are cut when their updates pull apart (CFL): what step, lists and ledgers say of it, and
- * every cut once more. docs/record.md, "Groups that part". */
+/* Jobs whose groups are cut when their updates pull apart (CFL): lists and ledgers against the step, and
+ * which cuts are replayed. docs/record.md, "Groups that part". */
 #include "round/split.h"
 
 #include <string.h>

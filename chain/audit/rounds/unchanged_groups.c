@@ -1,5 +1,5 @@
 /* Rounds in which groups were to be made anew and too few sites pre-trained: the groups stay as they were.
- * Whether that follows from what came, and whether nothing changed. docs/record.md, "Groups kept". */
+ * Whether that follows from what came. docs/record.md, "Groups kept". */
 #include <string.h>
 
 #include "chain/audit/record.h"
