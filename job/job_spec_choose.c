@@ -71,7 +71,9 @@ uint32_t kedge_job_spec_groups_most(const struct kedge_job_spec *spec)
 
 bool kedgei_spec_lives(const struct kedge_job_spec *s)
 {
-    return s->strategy->grouping == KEDGE_GROUPING_KIND_FLEXCFL;
+    const enum kedge_grouping_kind kind = s->strategy->grouping; /* NONE: "grouping" beside any strategy */
+    return s->grouping == KEDGE_GROUPING_FLEXCFL
+           && (kind == KEDGE_GROUPING_KIND_FLEXCFL || kind == KEDGE_GROUPING_KIND_NONE);
 }
 
 bool kedge_job_spec_refreshes(const struct kedge_job_spec *spec, uint32_t round)
