@@ -106,6 +106,9 @@ START_TEST(test_shift)
     } rows[] = {
         {"", KEDGE_SHIFT_TEST_NONE, 1},
         {",\"grouping\":\"flexcfl\",\"groups\":2", KEDGE_SHIFT_TEST_LABELS, 1},
+        {",\"strategy\":\"fedprox\",\"grouping\":\"flexcfl\",\"groups\":2,\"options\":{\"refresh\":5,"
+         "\"merge\":0.9}",
+         KEDGE_SHIFT_TEST_LABELS, 1},
         {",\"grouping\":\"flexcfl\",\"groups\":2,\"shift\":\"none\"", KEDGE_SHIFT_TEST_NONE, 1},
         {",\"grouping\":\"flexcfl\",\"groups\":2,\"shift\":\"update\",\"migration_pause\":9",
          KEDGE_SHIFT_TEST_UPDATE, 9},
