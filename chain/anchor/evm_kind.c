@@ -107,7 +107,7 @@ static int trust_read(const json_t *o, struct kedge_trust_anchors *io, struct ke
     if (!json_is_object(o)) {
         return kedgei_trust_bad(d, "evm", "an object: chain_id, contract, account");
     }
-    int err = kedgei_trust_check_keys(o, keys, d);
+    int err = kedgei_trust_check_keys(o, keys, "anchors", d);
     if (!err && (!json_is_integer(id) || json_integer_value(id) < 1)) {
         err = kedgei_trust_bad(d, "chain_id", "a whole number from 1 on");
     }

@@ -106,6 +106,6 @@ extern const struct kedge_anchor_kind kedge_anchor_evm, kedge_anchor_tsa;
 /* "anchors: FIELD: expected …", for those who read trust files. */
 KEDGE_NODISCARD int kedgei_trust_bad(struct kedge_diag *d, const char *field, const char *expected);
 KEDGE_NODISCARD int kedgei_trust_check_keys(const json_t *object, const char *const *allowed,
-                                            struct kedge_diag *d);
+                                            const char *what, struct kedge_diag *d);
 
 #endif

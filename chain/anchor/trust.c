@@ -9,7 +9,8 @@ int kedgei_trust_bad(struct kedge_diag *d, const char *field, const char *expect
     return kedge_diag_set(d, KEDGE_E_FORMAT, "anchors: %s: expected %s", field, expected);
 }
 
-int kedgei_trust_check_keys(const json_t *object, const char *const *allowed, struct kedge_diag *d)
+int kedgei_trust_check_keys(const json_t *object, const char *const *allowed, const char *what,
+                            struct kedge_diag *d)
 {
     const char *key;
     json_t *value;
@@ -20,8 +21,8 @@ int kedgei_trust_check_keys(const json_t *object, const char *const *allowed, st
             i++;
         }
         if (!allowed[i]) {
-            (void)kedge_diag_set(d, KEDGE_E_FORMAT, "anchors: unknown key \"%.60s\"", key);
-            kedge_nearest_hint(d, key, allowed, i, "");
+            (void)kedge_diag_set(d, KEDGE_E_FORMAT, "%s: unknown key \"%.60s\"", what, key);
+            kedge_nearest_hint(d, key, allowed, i, "docs/record.md lists the keys of a trust file");
             return KEDGE_E_FORMAT;
         }
     }

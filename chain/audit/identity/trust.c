@@ -4,39 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain/anchor/kind.h"
 #include "chain/audit/audit.h"
 #include "chain/audit/identity/trust_anchors.h"
 #include "chain/log/checkpoint.h"
 #include "chain/log/witness_policy.h"
 #include "common/base/mem.h"
-#include "common/base/nearest.h"
 #include "common/base/os/file.h"
 #include "common/json/json.h"
 
 static int bad(struct kedge_diag *d, const char *field, const char *expected)
 {
     return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: expected %s", field, expected);
-}
-
-/* Every key of the object is one of `allowed`, which ends with NULL. */
-static int check_keys(const json_t *object, const char *const *allowed, const char *what,
-                      struct kedge_diag *d)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)object, key, value)
-    {
-        size_t i = 0;
-        while (allowed[i] && strcmp(allowed[i], key) != 0) {
-            i++;
-        }
-        if (!allowed[i]) {
-            (void)kedge_diag_set(d, KEDGE_E_FORMAT, "%s: unknown key \"%.60s\"", what, key);
-            kedge_nearest_hint(d, key, allowed, i, "docs/record.md lists the keys of a trust file");
-            return KEDGE_E_FORMAT;
-        }
-    }
-    return KEDGE_OK;
 }
 
 static struct kedge_view string_of(const json_t *object, const char *key)
@@ -86,7 +65,8 @@ static int read_tenants(const json_t *root, struct kedge_trust *t, struct kedge_
     for (size_t i = 0; i < count; i++) {
         struct kedge_trust_tenant *row = &t->tenants[i];
         const json_t *o = json_array_get(list, i);
-        int err = json_is_object(o) ? check_keys(o, keys, "tenants", d) : bad(d, "tenants", "objects");
+        int err =
+            json_is_object(o) ? kedgei_trust_check_keys(o, keys, "tenants", d) : bad(d, "tenants", "objects");
         if (!err && kedge_id_from(string_of(o, "tenant"), &row->tenant) != KEDGE_OK) {
             err = bad(d, "tenant", "a tenant's name");
         }
@@ -152,7 +132,7 @@ static int read_all(const json_t *root, struct kedge_trust *t, struct kedge_diag
     static const char *const keys[] = {"schema_version", "deployment", "statement_key",
                                        "main_log",       "tenants",    "seen",
                                        "witness_policy", "anchors",    NULL};
-    int err = check_keys(root, keys, "trust file", d);
+    int err = kedgei_trust_check_keys(root, keys, "trust file", d);
     const json_t *version = json_object_get(root, "schema_version");
     if (!err && (!json_is_integer(version) || json_integer_value(version) != 1)) {
         err = bad(d, "schema_version", "1");

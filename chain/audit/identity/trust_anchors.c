@@ -58,7 +58,7 @@ int kedgei_trust_anchors_read(const json_t *value, struct kedge_trust_anchors *r
                               words.err ? "" : (const char *)words.ptr);
     }
     const json_t *required = json_object_get(value, required_key);
-    int err = kedgei_trust_check_keys(value, keys, reterr);
+    int err = kedgei_trust_check_keys(value, keys, "anchors", reterr);
     for (size_t i = 0; !err && (kind = kedge_anchor_kind_at(i)) != NULL; i++) {
         const json_t *of_kind = kind->trust_key ? json_object_get(value, kind->trust_key) : NULL;
         err = of_kind ? kind->trust_read(of_kind, ret, reterr) : KEDGE_OK;
