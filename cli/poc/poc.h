@@ -20,7 +20,7 @@ struct kedge_poc_child {
     char name[KEDGE_PATH_MAX]; /* for messages: "kedge-client org-a/site-1" */
     char program[KEDGE_PATH_MAX], log[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX], token[KEDGE_PATH_MAX];
     struct kedge_process process;
-    uint64_t started_ms;
+    uint64_t started_ms, started_ns; /* by the system's clock; by kedge_poc_now_ns */
     uint32_t restarts;
     uint32_t early_ends; /* in a row, each soon after its start */
 };
@@ -88,10 +88,12 @@ KEDGE_NODISCARD int kedge_poc_start(struct kedge_poc *p, struct kedge_poc_child 
 void kedge_poc_stop(struct kedge_poc *p);
 uint64_t kedge_poc_now_ns(struct kedge_poc *p);
 /* After a request that ended with *err: true when it is worth repeating, since the coordinator is away for a
- * moment and end_ns (kedge_poc_now_ns) has not come. Starts again what died; *err tells when that is no use.
- */
-KEDGE_NODISCARD bool kedge_poc_wait(struct kedge_poc *p, uint64_t end_ns, int *err, struct kedge_diag *d);
-/* As kedge_cli_admin, but waits out a coordinator that is being started again, up to timeout_ms. */
+ * moment and less than timeout_ms have gone since begun_ns (kedge_poc_now_ns). A coordinator that ended in
+ * the meantime has the whole time again from its new start: how often that may be is a matter of restarts.
+ * Starts again what died; *err tells when that is no use. */
+KEDGE_NODISCARD bool kedge_poc_wait(struct kedge_poc *p, uint64_t begun_ns, uint32_t timeout_ms, int *err,
+                                    struct kedge_diag *d);
+/* As kedge_cli_admin, but waits out a coordinator that is being started again, as kedge_poc_wait does. */
 KEDGE_NODISCARD int kedge_poc_ask(struct kedge_poc *p, json_t *request, uint32_t timeout_ms, json_t **ret,
                                   struct kedge_diag *d);
 /* The keys of the job's spec that --strategy, --rule and --server choose, each with a comma in front. */

@@ -16,6 +16,7 @@ enum {
     EARLY_MS = 2000,
     JOB_TIMEOUT_MS = 900000,
     JOIN_MS = 20000,
+    SIGN_IN_MS = 600000,
     QUIET_MS = 20000, /* without a finished round: something is said */
     LAST_WORDS = 1024
 };
@@ -32,6 +33,7 @@ int kedge_poc_start(struct kedge_poc *p, struct kedge_poc_child *child, struct k
     }
     struct kedge_process_options options = {.argv = argv, .stderr_path = child->log, .die_with_parent = true};
     child->started_ms = kedge_os_unix_ms();
+    child->started_ns = kedge_poc_now_ns(p);
     return kedge_process_start(&options, &child->process, d);
 }
 
@@ -122,9 +124,12 @@ uint64_t kedge_poc_now_ns(struct kedge_poc *p)
     return kedge_active_clock_read(&p->clock, kedge_os_now_ns());
 }
 
-bool kedge_poc_wait(struct kedge_poc *p, uint64_t end_ns, int *err, struct kedge_diag *d)
+bool kedge_poc_wait(struct kedge_poc *p, uint64_t begun_ns, uint32_t timeout_ms, int *err,
+                    struct kedge_diag *d)
 {
-    if (*err == KEDGE_OK || kedge_err_class(*err) == KEDGE_CLASS_REJECT || kedge_poc_now_ns(p) > end_ns) {
+    uint64_t from = p->coordinator.started_ns > begun_ns ? p->coordinator.started_ns : begun_ns;
+    if (*err == KEDGE_OK || kedge_err_class(*err) == KEDGE_CLASS_REJECT
+        || kedge_poc_now_ns(p) - from > (uint64_t)timeout_ms * 1000000u) {
         return false;
     }
     kedge_os_sleep_ms(30);
@@ -136,18 +141,18 @@ bool kedge_poc_wait(struct kedge_poc *p, uint64_t end_ns, int *err, struct kedge
 int kedge_poc_ask(struct kedge_poc *p, json_t *request, uint32_t timeout_ms, json_t **ret,
                   struct kedge_diag *d)
 {
-    uint64_t end = kedge_poc_now_ns(p) + (uint64_t)timeout_ms * 1000000u;
+    uint64_t begun = kedge_poc_now_ns(p);
     int err;
     do {
         err = kedge_cli_admin(p->cli, json_incref(request), ret, d);
-    } while (kedge_poc_wait(p, end, &err, d));
+    } while (kedge_poc_wait(p, begun, timeout_ms, &err, d));
     json_decref(request);
     return err;
 }
 
 int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d)
 {
-    uint64_t total = p->tenants * p->sites;
+    uint64_t total = p->tenants * p->sites, begun = kedge_poc_now_ns(p);
     for (int tries = 0; tries < 1000; tries++) {
         json_t *pending = NULL, *sites = NULL, *one;
         size_t i, active;
@@ -161,7 +166,7 @@ int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d)
                 if (strcmp(tenant, p->tenant_ids[t].s) == 0) {
                     err = kedge_cli_site_sign_in(p->cli, one, &p->admins[t], &answer, d);
                     json_decref(answer);
-                    if (kedge_poc_wait(p, UINT64_MAX, &err, d)) {
+                    if (kedge_poc_wait(p, begun, SIGN_IN_MS, &err, d)) {
                         err = KEDGE_OK; /* the next turn asks anew who is pending */
                     }
                 }
@@ -295,13 +300,13 @@ static int join_all(struct kedge_poc *p, const char *name, struct kedge_diag *d)
 {
     int err = KEDGE_OK;
     for (uint64_t i = 0; i < p->tenants && !err; i++) {
-        uint64_t end = kedge_poc_now_ns(p) + JOIN_MS * 1000000ull;
+        uint64_t begun = kedge_poc_now_ns(p);
         do {
             json_t *answer = NULL;
             err = kedge_cli_job_join(p->cli, name, &p->tenant_ids[i], &p->admins[i], NULL, &answer, d);
             json_decref(answer);
             err = err == KEDGE_E_NO_JOB ? KEDGE_OK : err; /* it has ended */
-        } while (kedge_poc_wait(p, end, &err, d));
+        } while (kedge_poc_wait(p, begun, JOIN_MS, &err, d));
     }
     return err;
 }

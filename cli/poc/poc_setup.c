@@ -326,7 +326,7 @@ int kedge_poc_tenants(struct kedge_poc *p, struct kedge_diag *d)
     int err = KEDGE_OK;
     for (uint64_t i = 0; i < p->tenants && !err; i++) {
         json_t *answer = NULL;
-        uint64_t end = kedge_poc_now_ns(p) + ADD_MS * 1000000ull;
+        uint64_t begun = kedge_poc_now_ns(p);
         snprintf(path, sizeof path, "%.900s/tenants/%s", p->dir, p->tenant_ids[i].s);
         err = kedge_dir_make(path, 0700, d);
         snprintf(path, sizeof path, "%.900s/tenants/%s/admin.pem", p->dir, p->tenant_ids[i].s);
@@ -337,7 +337,7 @@ int kedge_poc_tenants(struct kedge_poc *p, struct kedge_diag *d)
         do {
             err = kedge_cli_tenant_add(p->cli, &p->tenant_ids[i], &p->admins[i], &answer, d);
             err = err == KEDGE_E_EXISTS ? KEDGE_OK : err;
-        } while (kedge_poc_wait(p, end, &err, d));
+        } while (kedge_poc_wait(p, begun, ADD_MS, &err, d));
         json_decref(answer);
     }
     return err;

@@ -37,6 +37,7 @@ END_TEST
 
 START_TEST(others_are_refused)
 {
+#define ONE_PHASE "{\"epochs\":1,\"tensors\":[\"a\"]}"
     static const char *const bad[] = {
         "\"phases\":{}",
         "\"phases\":[]",
@@ -47,9 +48,7 @@ START_TEST(others_are_refused)
         "\"phases\":[{\"epochs\":0,\"tensors\":[\"0.bias\"]}]",
         "\"phases\":[{\"epochs\":1,\"tensors\":[\"0.bias\",\"0.bias\"]}]",
         "\"phases\":[{\"epochs\":1,\"tensors\":[\"0.bias\"],\"more\":1}]",
-        "\"phases\":[{\"epochs\":1,\"tensors\":[\"a\"]},{\"epochs\":1,\"tensors\":[\"a\"]},"
-        "{\"epochs\":1,\"tensors\":[\"a\"]},{\"epochs\":1,\"tensors\":[\"a\"]},{\"epochs\":1,\"tensors\":["
-        "\"a\"]}]",
+        "\"phases\":[" ONE_PHASE "," ONE_PHASE "," ONE_PHASE "," ONE_PHASE "," ONE_PHASE "]",
         "\"drift\":\"f\",\"phases\":[{\"epochs\":1,\"tensors\":[\"a\"]}]",
         "\"steps\":4,\"phases\":[{\"epochs\":1,\"tensors\":[\"0.bias\"]}]",
     };
