@@ -327,8 +327,8 @@ static int mean_sources(const struct kedge_compute_input *inputs, size_t count,
 }
 
 int kedge_compute_aggregate(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
-                            const char *base_path, const struct kedge_compute_input *inputs, size_t count,
-                            const struct kedge_compute_weights *weights, int32_t limit,
+                            const struct kedge_blob_at *of_base, const struct kedge_compute_input *inputs,
+                            size_t count, const struct kedge_compute_weights *weights, int32_t limit,
                             struct kedge_sink sink, struct kedge_diag *reterr)
 {
     struct kedgei_tensors updates = {.count = 0}, base = {.count = 0};
@@ -346,7 +346,8 @@ int kedge_compute_aggregate(const struct kedge_job_spec *spec, const struct kedg
               : kedgei_tensors_open(&update_layout, KEDGE_DTYPE_I32,
                                     coordinate ? &inputs[0].update : &used[0].update, sizeof *inputs, n,
                                     &updates, reterr);
-    err = err ? err : kedgei_models_open(layout, KEDGE_DTYPE_F32, &base_path, 1, &base, reterr);
+    err =
+        err ? err : kedgei_tensors_open(layout, KEDGE_DTYPE_F32, of_base, sizeof *of_base, 1, &base, reterr);
     if (!err && coordinate) {
         err = coordinate_run(spec, &updates, base.values[0], weights, sink, reterr);
     } else if (!err) {

@@ -35,7 +35,8 @@ KEDGE_NODISCARD int kedge_compute_weigh(const struct kedge_job_spec *spec, const
 
 /* The result of these weights: a model. limit: the job's largest |q|. KEDGE_E_OVERFLOW. */
 KEDGE_NODISCARD int kedge_compute_aggregate(const struct kedge_job_spec *spec,
-                                            const struct kedge_layout *layout, const char *base_path,
+                                            const struct kedge_layout *layout,
+                                            const struct kedge_blob_at *of_base,
                                             const struct kedge_compute_input *inputs, size_t count,
                                             const struct kedge_compute_weights *weights, int32_t limit,
                                             struct kedge_sink sink, struct kedge_diag *reterr);

@@ -19,6 +19,9 @@ enum { TILE = KEDGEI_TENSORS_TILE_MAX };
 int kedgei_write_header(const struct kedge_layout *layout, enum kedge_dtype dtype, struct kedge_sink sink)
 {
     struct kedge_buf header;
+    if (sink.values_only) {
+        return KEDGE_OK;
+    }
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
     int err = kedge_safetensors_header(layout, dtype, &header);
     if (!err) {
@@ -32,19 +35,6 @@ static size_t tile_len(const struct kedge_layout *layout, size_t first)
 {
     uint64_t left = layout->values_count - first;
     return left < TILE ? (size_t)left : TILE;
-}
-
-int kedgei_models_open(const struct kedge_layout *layout, enum kedge_dtype dtype, const char *const *paths,
-                       size_t count, struct kedgei_tensors *ret, struct kedge_diag *d)
-{
-    struct kedge_blob_at *at = kedge_mem_new(count, sizeof *at);
-    for (size_t i = 0; at && i < count; i++) {
-        at[i].path = paths[i];
-    }
-    int err = at ? kedgei_tensors_open(layout, dtype, at, sizeof *at, count, ret, d)
-                 : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for %zu files", count);
-    kedge_mem_free(at);
-    return err;
 }
 
 /* All weights are drawn in their order; those of a head are passed over, for sites begin with them. */
@@ -99,8 +89,9 @@ int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink s
 
 int kedge_compute_check_model(const struct kedge_layout *layout, const char *path, struct kedge_diag *reterr)
 {
+    const struct kedge_blob_at at = {.path = path};
     struct kedgei_tensors file;
-    int err = kedgei_models_open(layout, KEDGE_DTYPE_F32, &path, 1, &file, reterr);
+    int err = kedgei_tensors_open(layout, KEDGE_DTYPE_F32, &at, sizeof at, 1, &file, reterr);
     if (err) {
         return err;
     }
@@ -194,7 +185,7 @@ static int pass_over(struct kedgei_tensors *update, const struct kedgei_tensors 
 }
 
 int kedge_compute_nearest(const struct kedge_layout *layout, const struct kedge_blob_at *update,
-                          const char *const *direction_paths, size_t groups, uint32_t *ret_group,
+                          const struct kedge_blob_at *of_groups, size_t groups, uint32_t *ret_group,
                           double *ret_cosine, struct kedge_diag *reterr)
 {
     struct kedgei_tensors directions = {.count = 0}, one = {.count = 0};
@@ -203,8 +194,9 @@ int kedge_compute_nearest(const struct kedge_layout *layout, const struct kedge_
         return kedge_diag_set(reterr, KEDGE_E_ARG, "%s: no groups to choose from", update->path);
     }
     int err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, update, sizeof *update, 1, &one, reterr);
-    err =
-        err ? err : kedgei_models_open(layout, KEDGE_DTYPE_I32, direction_paths, groups, &directions, reterr);
+    err = err ? err
+              : kedgei_tensors_open(layout, KEDGE_DTYPE_I32, of_groups, sizeof *of_groups, groups,
+                                    &directions, reterr);
     err = err ? err : pass_over(&one, &directions, kedge_nearest_scan, &nearest, reterr);
     err = err ? err : pass_over(&one, &directions, kedge_nearest_add, &nearest, reterr);
     if (!err) {
@@ -231,7 +223,7 @@ static int mixing_norms(const struct kedge_layout *layout, const struct kedgei_t
     return KEDGE_OK;
 }
 
-int kedge_compute_mixing(const struct kedge_layout *layout, const char *const *model_paths,
+int kedge_compute_mixing(const struct kedge_layout *layout, const struct kedge_blob_at *of_groups,
                          const bool *trained, size_t groups, double eta, const struct kedge_sink *sinks,
                          struct kedge_diag *reterr)
 {
@@ -243,7 +235,8 @@ int kedge_compute_mixing(const struct kedge_layout *layout, const char *const *m
     float *tiles = kedge_mem_new(groups * TILE, sizeof *tiles);
     int err = tiles ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for mixing");
     if (!err) {
-        err = kedgei_models_open(layout, KEDGE_DTYPE_F32, model_paths, groups, &models, reterr);
+        err = kedgei_tensors_open(layout, KEDGE_DTYPE_F32, of_groups, sizeof *of_groups, groups, &models,
+                                  reterr);
     }
     if (!err) {
         err = mixing_norms(layout, &models, groups, norms);

@@ -5,6 +5,9 @@
  * models, except where said, and is at most some 64 KiB for each of 512 updates. Updates may be encrypted,
  * models and directions are plain.
  *
+ * Vectors that a simulation holds in memory come and go as their values alone (kedge_blob_at.values,
+ * kedge_sink.values_only); who gives them answers for their length.
+ *
  * All model and update files are canonical safetensors of the job's layout (F32 models, I32 updates and
  * directions). Every function: KEDGE_E_SHAPE or _FORMAT with the file's name in reterr when a file is not
  * that; the sink's error otherwise. Nothing is written to a sink after an error. */
@@ -23,6 +26,7 @@
 struct kedge_sink {
     int (*write)(void *arg, struct kedge_view bytes);
     void *arg;
+    bool values_only; /* it takes no header: the vector stays in memory */
 };
 
 /* The first model, made from the spec's seed. */
@@ -66,11 +70,12 @@ KEDGE_NODISCARD int kedge_compute_made_direction(const struct kedge_layout *layo
 /* Newcomer: group of the largest cosine. An encrypted update is in memory as a whole meanwhile. */
 KEDGE_NODISCARD int kedge_compute_nearest(const struct kedge_layout *layout,
                                           const struct kedge_blob_at *update,
-                                          const char *const *direction_paths, size_t groups,
+                                          const struct kedge_blob_at *of_groups, size_t groups,
                                           uint32_t *ret_group, double *ret_cosine, struct kedge_diag *reterr);
 /* Inter-group mixing; sinks[j] gets group j's model for each trained j, the others none. */
-KEDGE_NODISCARD int kedge_compute_mixing(const struct kedge_layout *layout, const char *const *model_paths,
-                                         const bool *trained, size_t groups, double eta,
-                                         const struct kedge_sink *sinks, struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_compute_mixing(const struct kedge_layout *layout,
+                                         const struct kedge_blob_at *of_groups, const bool *trained,
+                                         size_t groups, double eta, const struct kedge_sink *sinks,
+                                         struct kedge_diag *reterr);
 
 #endif

@@ -9,10 +9,6 @@
 /* The header of a canonical file of the layout, into the sink. */
 KEDGE_NODISCARD int kedgei_write_header(const struct kedge_layout *layout, enum kedge_dtype dtype,
                                         struct kedge_sink sink);
-/* kedgei_tensors_open for plain files. */
-KEDGE_NODISCARD int kedgei_models_open(const struct kedge_layout *layout, enum kedge_dtype dtype,
-                                       const char *const *paths, size_t count, struct kedgei_tensors *ret,
-                                       struct kedge_diag *d);
 /* kedge_compute_weigh where no input is a root, or (rules that need one) it is input number `count`, behind
  * those that are weighed. */
 KEDGE_NODISCARD int kedgei_weigh(const struct kedge_job_spec *spec, const struct kedge_layout *layout,

@@ -53,7 +53,7 @@ static int control_run(struct step *s, struct kedge_sink state_after, struct ked
 
 static int open_all(struct step *s, const struct kedge_layout *layout,
                     const struct kedge_layout *state_layout, const struct kedge_layout *update_layout,
-                    const char *const models[2], const char *state_path,
+                    const struct kedge_blob_at models[2], const struct kedge_blob_at *state,
                     const struct kedge_compute_input *inputs, size_t count, struct kedge_diag *d)
 {
     if (count > HELD) {
@@ -64,9 +64,9 @@ static int open_all(struct step *s, const struct kedge_layout *layout,
     s->control = kedge_mem_new(TILE, sizeof *s->control);
     int err = s->tile && s->control ? KEDGE_OK
                                     : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for the server's step");
-    err = err ? err : kedgei_models_open(layout, KEDGE_DTYPE_F32, models, 2, &s->models, d);
-    if (!err && state_path) {
-        err = kedgei_models_open(state_layout, KEDGE_DTYPE_F32, &state_path, 1, &s->state, d);
+    err = err ? err : kedgei_tensors_open(layout, KEDGE_DTYPE_F32, models, sizeof *models, 2, &s->models, d);
+    if (!err && state) {
+        err = kedgei_tensors_open(state_layout, KEDGE_DTYPE_F32, state, sizeof *state, 1, &s->state, d);
         s->has_state = !err;
     }
     return err ? err
@@ -75,12 +75,12 @@ static int open_all(struct step *s, const struct kedge_layout *layout,
 }
 
 int kedge_compute_control_step(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
-                               const char *before_path, const char *aggregate_path, const char *state_path,
-                               const struct kedge_compute_input *inputs, size_t count,
-                               struct kedge_sink after, struct kedge_sink state_after,
+                               const struct kedge_blob_at *before, const struct kedge_blob_at *aggregate,
+                               const struct kedge_blob_at *state, const struct kedge_compute_input *inputs,
+                               size_t count, struct kedge_sink after, struct kedge_sink state_after,
                                struct kedge_diag *reterr)
 {
-    const char *const models[2] = {before_path, aggregate_path};
+    const struct kedge_blob_at models[2] = {*before, *aggregate};
     struct step s = {.spec = spec, .values = layout->values_count};
     struct kedge_layout state_layout, update_layout;
     int err = kedge_job_spec_control_layout(layout, &state_layout, reterr);
@@ -92,14 +92,14 @@ int kedge_compute_control_step(const struct kedge_job_spec *spec, const struct k
         kedge_layout_deinit(&state_layout);
         return err;
     }
-    err = open_all(&s, layout, &state_layout, &update_layout, models, state_path, inputs, count, reterr);
+    err = open_all(&s, layout, &state_layout, &update_layout, models, state, inputs, count, reterr);
     err = err ? err : kedgei_write_header(layout, KEDGE_DTYPE_F32, after);
     err = err ? err : model_run(&s, after);
     err = err ? err : kedgei_write_header(&state_layout, KEDGE_DTYPE_F32, state_after);
     err = err ? err : control_run(&s, state_after, reterr);
     if (err == KEDGE_E_NOT_FINITE) {
         (void)kedge_diag_set(reterr, err, "%s: the server's step is not finite; a smaller server_lr may help",
-                             aggregate_path);
+                             aggregate->path);
     }
     kedgei_tensors_close(&s.models);
     kedgei_tensors_close(&s.state);

@@ -7,13 +7,12 @@
 
 /* The step of a "scaffold" job: `after` gets the model, before + server_lr · (aggregate − before), and
  * `state_after` c, a file of kedge_job_spec_control_layout: c + Σ changes / control_sites over all count
- * inputs of the aggregate, whatever they weigh there, in any order. state_path NULL: c begins at zero.
+ * inputs of the aggregate, whatever they weigh there, in any order. state NULL: c begins at zero.
  * KEDGE_E_NOT_FINITE; errors of files. */
-KEDGE_NODISCARD int kedge_compute_control_step(const struct kedge_job_spec *spec,
-                                               const struct kedge_layout *layout, const char *before_path,
-                                               const char *aggregate_path, const char *state_path,
-                                               const struct kedge_compute_input *inputs, size_t count,
-                                               struct kedge_sink after, struct kedge_sink state_after,
-                                               struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_compute_control_step(
+    const struct kedge_job_spec *spec, const struct kedge_layout *layout, const struct kedge_blob_at *before,
+    const struct kedge_blob_at *aggregate, const struct kedge_blob_at *state,
+    const struct kedge_compute_input *inputs, size_t count, struct kedge_sink after,
+    struct kedge_sink state_after, struct kedge_diag *reterr);
 
 #endif

@@ -5,15 +5,15 @@
 #include "grouping/shift.h"
 #include "round/compute_impl.h"
 
-/* Cosines of what is behind the paths, n × n. */
-static int find_cosines(const struct kedge_layout *layout, const char *const *paths, size_t n, double *cosine,
-                        struct kedge_diag *d)
+/* Cosines of the vectors, n × n. */
+static int find_cosines(const struct kedge_layout *layout, const struct kedge_blob_at *at, size_t n,
+                        double *cosine, struct kedge_diag *d)
 {
     struct kedgei_tensors files = {.count = 0};
     int64_t *gram = kedge_mem_new(n * n, sizeof *gram);
     uint32_t *maxima = kedge_mem_new(n, sizeof *maxima);
     int err = gram && maxima ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for cosines");
-    err = err ? err : kedgei_models_open(layout, KEDGE_DTYPE_I32, paths, n, &files, d);
+    err = err ? err : kedgei_tensors_open(layout, KEDGE_DTYPE_I32, at, sizeof *at, n, &files, d);
     err = err ? err : kedgei_gram_of(&files, maxima, gram, d);
     if (!err) {
         kedge_gram_cosine(gram, n, cosine);
@@ -24,10 +24,11 @@ static int find_cosines(const struct kedge_layout *layout, const char *const *pa
     return err;
 }
 
-int kedge_compute_drift(const struct kedge_layout *layout, const char *const *made, const char *const *now,
-                        size_t groups, double *ret_drift, struct kedge_diag *reterr)
+int kedge_compute_drift(const struct kedge_layout *layout, const struct kedge_blob_at *made,
+                        const struct kedge_blob_at *now, size_t groups, double *ret_drift,
+                        struct kedge_diag *reterr)
 {
-    const char *paths[2 * KEDGE_GROUPS_MAX];
+    struct kedge_blob_at at[2 * KEDGE_GROUPS_MAX];
     double moved[KEDGE_GROUPS_MAX], then[KEDGE_GROUPS_MAX * KEDGE_GROUPS_MAX];
     const size_t n = 2 * groups;
     if (groups == 0 || groups > KEDGE_GROUPS_MAX) {
@@ -35,11 +36,11 @@ int kedge_compute_drift(const struct kedge_layout *layout, const char *const *ma
                               KEDGE_GROUPS_MAX);
     }
     for (size_t g = 0; g < groups; g++) {
-        paths[g] = made[g];
-        paths[groups + g] = now[g];
+        at[g] = made[g];
+        at[groups + g] = now[g];
     }
     double *cosine = kedge_mem_new(n * n, sizeof *cosine);
-    int err = cosine ? find_cosines(layout, paths, n, cosine, reterr)
+    int err = cosine ? find_cosines(layout, at, n, cosine, reterr)
                      : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for cosines");
     for (size_t g = 0; g < groups && !err; g++) {
         moved[g] = cosine[g * n + groups + g];

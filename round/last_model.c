@@ -59,15 +59,17 @@ static int find(struct last *l, uint32_t *ret_group, double *ret_similarity, str
 }
 
 int kedge_compute_last_model(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
-                             const char *base, const struct kedge_blob_at *update, const char *const *models,
-                             size_t groups, uint32_t *ret_group, double *ret_similarity,
-                             struct kedge_diag *reterr)
+                             const struct kedge_blob_at *base, const struct kedge_blob_at *update,
+                             const struct kedge_blob_at *models, size_t groups, uint32_t *ret_group,
+                             double *ret_similarity, struct kedge_diag *reterr)
 {
     struct last l = {.layout = layout, .unit = 1.0 / (double)(UINT64_C(1) << spec->scale)};
     l.tile = kedge_mem_new(TILE, sizeof *l.tile);
     int err = l.tile ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a last model");
-    err = err ? err : kedgei_models_open(layout, KEDGE_DTYPE_F32, &base, 1, &l.base, reterr);
-    err = err ? err : kedgei_models_open(layout, KEDGE_DTYPE_F32, models, groups, &l.models, reterr);
+    err = err ? err : kedgei_tensors_open(layout, KEDGE_DTYPE_F32, base, sizeof *base, 1, &l.base, reterr);
+    err =
+        err ? err
+            : kedgei_tensors_open(layout, KEDGE_DTYPE_F32, models, sizeof *models, groups, &l.models, reterr);
     if (!err && update) {
         err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, update, sizeof *update, 1, &l.update, reterr);
     }

@@ -33,13 +33,14 @@ int kedge_compute_meeting_weights(const struct kedge_job_spec *spec, const uint6
     return err;
 }
 
-int kedge_compute_blend(const struct kedge_layout *layout, const char *const *paths, const uint64_t *weight,
-                        size_t edges, struct kedge_sink sink, struct kedge_diag *reterr)
+int kedge_compute_blend(const struct kedge_layout *layout, const struct kedge_blob_at *of,
+                        const uint64_t *weight, size_t edges, struct kedge_sink sink,
+                        struct kedge_diag *reterr)
 {
     struct kedgei_tensors models = {.count = 0};
     float *tile = kedge_mem_new(TILE, sizeof *tile);
     int err = tile ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a model");
-    err = err ? err : kedgei_models_open(layout, KEDGE_DTYPE_F32, paths, edges, &models, reterr);
+    err = err ? err : kedgei_tensors_open(layout, KEDGE_DTYPE_F32, of, sizeof *of, edges, &models, reterr);
     err = err ? err : kedgei_write_header(layout, KEDGE_DTYPE_F32, sink);
     for (size_t first = 0, n; first < layout->values_count && !err; first += n) {
         n = layout->values_count - first < TILE ? (size_t)(layout->values_count - first) : TILE;

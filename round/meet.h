@@ -13,7 +13,7 @@ KEDGE_NODISCARD int kedge_compute_meeting_weights(const struct kedge_job_spec *s
 
 /* The mean of models by these weights (strategy/blend.h): where edges meet, groups are joined or made anew.
  */
-KEDGE_NODISCARD int kedge_compute_blend(const struct kedge_layout *layout, const char *const *models,
+KEDGE_NODISCARD int kedge_compute_blend(const struct kedge_layout *layout, const struct kedge_blob_at *of,
                                         const uint64_t *weight, size_t edges, struct kedge_sink sink,
                                         struct kedge_diag *reterr);
 

@@ -82,17 +82,17 @@ uint32_t kedge_compute_regroup_from(const uint32_t *then, const uint32_t *group,
     return n;
 }
 
-int kedge_compute_regrouped(const struct kedge_layout *layout, const char *const *former, size_t former_count,
-                            const char *initial, const uint32_t *then, const uint32_t *group,
-                            const uint64_t *weight, size_t count, uint32_t g, struct kedge_sink sink,
-                            struct kedge_diag *reterr)
+int kedge_compute_regrouped(const struct kedge_layout *layout, const struct kedge_blob_at *former,
+                            size_t former_count, const struct kedge_blob_at *initial, const uint32_t *then,
+                            const uint32_t *group, const uint64_t *weight, size_t count, uint32_t g,
+                            struct kedge_sink sink, struct kedge_diag *reterr)
 {
-    const char *paths[KEDGE_GROUPS_MAX] = {initial};
+    struct kedge_blob_at models[KEDGE_GROUPS_MAX] = {*initial};
     uint32_t from[KEDGE_GROUPS_MAX];
     uint64_t share[KEDGE_GROUPS_MAX] = {1};
     uint32_t n = kedge_compute_regroup_from(then, group, weight, count, former_count, g, from, share);
     for (uint32_t k = 0; k < n; k++) {
-        paths[k] = former[from[k]];
+        models[k] = former[from[k]];
     }
-    return kedge_compute_blend(layout, paths, share, n > 0 ? n : 1, sink, reterr);
+    return kedge_compute_blend(layout, models, share, n > 0 ? n : 1, sink, reterr);
 }

@@ -22,7 +22,7 @@ int kedgei_gram_of_files(const struct kedge_layout *layout, const struct kedge_b
 }
 
 int kedge_compute_merges(const struct kedge_layout *layout, const struct kedge_job_spec *spec,
-                         const char *const *directions, size_t groups, uint32_t *into, bool *ret_any,
+                         const struct kedge_blob_at *directions, size_t groups, uint32_t *into, bool *ret_any,
                          struct kedge_diag *reterr)
 {
     struct kedge_blob_at files[KEDGE_GROUPS_MAX];
@@ -32,8 +32,8 @@ int kedge_compute_merges(const struct kedge_layout *layout, const struct kedge_j
     size_t n = 0, left = 0;
     for (size_t g = 0; g < groups && g < KEDGE_GROUPS_MAX; g++) {
         into[g] = (uint32_t)g;
-        if (directions[g]) {
-            files[n] = (struct kedge_blob_at){.path = directions[g]};
+        if (directions[g].path) {
+            files[n] = directions[g];
             number[n++] = (uint32_t)g;
         }
     }

@@ -11,11 +11,12 @@ enum {
 };
 
 /* into[g]: the lowest of the groups that g becomes one with (option "merge"; grouping/merge.h), g itself
- * where it stays. Groups with a direction of NULL have been merged before, and stay. *ret_any: some do not.
+ * where it stays. Groups whose direction has no path have been merged before, and stay. *ret_any: some do
+ * not.
  */
 KEDGE_NODISCARD int kedge_compute_merges(const struct kedge_layout *layout, const struct kedge_job_spec *spec,
-                                         const char *const *directions, size_t groups, uint32_t *into,
-                                         bool *ret_any, struct kedge_diag *reterr);
+                                         const struct kedge_blob_at *directions, size_t groups,
+                                         uint32_t *into, bool *ret_any, struct kedge_diag *reterr);
 /* What the models of the groups that become g weigh in its model (kedge_compute_blend): ret_weight has an
  * item for each group, 0 for those that do not. tenant[i], group[i] of all sites that have a group: their
  * tenant's place, the group that they were in. A group weighs as much as it has sites; where the job caps a

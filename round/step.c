@@ -92,10 +92,11 @@ static int run_step(const struct step *s, struct kedge_sink after, struct kedge_
 }
 
 int kedge_compute_server(const struct kedge_job_spec *spec, uint32_t round, const struct kedge_layout *layout,
-                         const char *before_path, const char *aggregate_path, const char *state_path,
-                         struct kedge_sink after, struct kedge_sink state_after, struct kedge_diag *reterr)
+                         const struct kedge_blob_at *before, const struct kedge_blob_at *aggregate,
+                         const struct kedge_blob_at *state_before, struct kedge_sink after,
+                         struct kedge_sink state_after, struct kedge_diag *reterr)
 {
-    const char *const paths[2] = {before_path, aggregate_path};
+    const struct kedge_blob_at both[2] = {*before, *aggregate};
     struct kedgei_tensors models = {.count = 0}, state = {.count = 0};
     struct kedge_layout state_layout;
     struct step s = {.spec = spec,
@@ -108,21 +109,22 @@ int kedge_compute_server(const struct kedge_job_spec *spec, uint32_t round, cons
     }
     s.tiles = kedge_mem_new((s.states + 1) * TILE, sizeof *s.tiles);
     err = s.tiles ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for the server's step");
-    err = err ? err : kedgei_models_open(layout, KEDGE_DTYPE_F32, paths, 2, &models, reterr);
-    if (!err && state_path) {
-        err = kedgei_models_open(&state_layout, KEDGE_DTYPE_F32, &state_path, 1, &state, reterr);
+    err = err ? err : kedgei_tensors_open(layout, KEDGE_DTYPE_F32, both, sizeof *both, 2, &models, reterr);
+    if (!err && state_before) {
+        err = kedgei_tensors_open(&state_layout, KEDGE_DTYPE_F32, state_before, sizeof *state_before, 1,
+                                  &state, reterr);
     }
     err = err ? err : kedgei_write_header(layout, KEDGE_DTYPE_F32, after);
     err = err ? err : kedgei_write_header(&state_layout, KEDGE_DTYPE_F32, state_after);
     if (!err) {
         s.before = models.values[0];
         s.aggregate = models.values[1];
-        s.state = state_path ? state.values[0] : NULL;
+        s.state = state_before ? state.values[0] : NULL;
         err = run_step(&s, after, state_after);
         if (err == KEDGE_E_NOT_FINITE) {
             (void)kedge_diag_set(reterr, err,
                                  "%s: the server's step is not finite; a smaller server_lr may help",
-                                 aggregate_path);
+                                 aggregate->path);
         }
     }
     kedgei_tensors_close(&models);

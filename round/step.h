@@ -16,13 +16,14 @@ KEDGE_NODISCARD int kedge_compute_state_layout(const struct kedge_layout *layout
 KEDGE_NODISCARD int kedge_compute_check_state(const struct kedge_layout *layout, enum kedge_server server,
                                               const char *path, struct kedge_diag *reterr);
 
-/* round: of the job, the first of training is 1. state_path NULL: it begins at zero. `after` gets the model,
- * `state_after` the state. KEDGE_E_NOT_FINITE: a result is not. Only for servers that keep a state; for
- * SCAFFOLD's see control.h. */
+/* round: of the job, the first of training is 1. state_before NULL: it begins at zero. `after` gets the
+ * model, `state_after` the state. KEDGE_E_NOT_FINITE: a result is not. Only for servers that keep a state;
+ * for SCAFFOLD's see control.h. */
 KEDGE_NODISCARD int kedge_compute_server(const struct kedge_job_spec *spec, uint32_t round,
-                                         const struct kedge_layout *layout, const char *before_path,
-                                         const char *aggregate_path, const char *state_path,
-                                         struct kedge_sink after, struct kedge_sink state_after,
-                                         struct kedge_diag *reterr);
+                                         const struct kedge_layout *layout,
+                                         const struct kedge_blob_at *before,
+                                         const struct kedge_blob_at *aggregate,
+                                         const struct kedge_blob_at *state_before, struct kedge_sink after,
+                                         struct kedge_sink state_after, struct kedge_diag *reterr);
 
 #endif

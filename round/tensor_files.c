@@ -89,6 +89,12 @@ int kedgei_tensors_open(const struct kedge_layout *layout, enum kedge_dtype dtyp
         const struct kedge_blob_at *file =
             (const struct kedge_blob_at *)(const void *)((const char *)at + i * stride);
         t.paths[i] = file->path;
+        if (file->values) { /* in memory: no file, of which nothing is closed */
+            t.values[i] = file->values;
+            t.files[i] = (struct kedge_blob_file){.fd = -1};
+            t.count++;
+            continue;
+        }
         err = kedge_blob_file_open(file, KEDGE_BLOB_MAP, &t.files[i], d);
         t.count += !err;
         err = err ? err : check_file(&t, i, dtype, d);

@@ -13,7 +13,8 @@ struct kedgei_tensors {
     const struct kedge_layout *layout;
     struct kedge_blob_file *files;
     const char **paths;  /* borrowed */
-    const void **values; /* where a plain file's values are mapped; NULL: the file is encrypted or compact */
+    const void **values; /* where a plain file's values are mapped, or in memory; NULL: the file is encrypted
+                            or compact */
     const void **tile;   /* of files that were sought: the tile's first value */
     struct kedgei_compact_file *compact;
     size_t count, sealed_count; /* sealed_count: encrypted or compact */

@@ -72,18 +72,19 @@ struct kedge_close_other {
     struct kedge_hash update; /* by which it was given its group */
 };
 
-/* A file on its way. */
+/* A file, or a vector, on its way. */
 struct kedge_close_file {
     void *writer; /* the host's */
     struct kedge_sink sink;
 };
-/* Where a close finds and leaves its files. Any thread. */
+/* Where a close finds and leaves its vectors: files, or a simulation's memory. Any thread. */
 struct kedge_close_host {
     void *arg;
-    /* Of a model, a direction, a state. */
-    int (*path)(void *arg, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX]);
+    /* Of a model, a direction, a state. path: room for where its file is. */
+    int (*vector)(void *arg, const struct kedge_hash *digest, char path[KEDGE_PATH_MAX],
+                  struct kedge_blob_at *ret_at);
     /* Of an update of the site; KEDGE_E_NOT_FOUND: it is gone. */
-    int (*update)(void *arg, uint32_t site, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX],
+    int (*update)(void *arg, uint32_t site, const struct kedge_hash *digest, char path[KEDGE_PATH_MAX],
                   struct kedge_blob_at *ret_at);
     /* What the update's statement says of steps and loss. */
     int (*facts)(void *arg, const struct kedge_close_input *in, struct kedge_strategy_input *ret,
@@ -93,7 +94,7 @@ struct kedge_close_host {
     int (*end)(void *arg, struct kedge_close_file *file, int err, struct kedge_hash *ret,
                struct kedge_diag *d);
     /* Each decision as it is made, also one that went wrong (decision.h): an auditor's, which says with which
-     * error the close goes on; else NULL. Where it is set, `path` may say KEDGE_E_NOT_FOUND, too. */
+     * error the close goes on; else NULL. Where it is set, `vector` may say KEDGE_E_NOT_FOUND, too. */
     int (*decided)(void *arg, struct kedge_decision *io, struct kedge_diag *d);
 };
 

@@ -8,7 +8,7 @@
 /* Where vectors of several groups lie. */
 struct kedgei_paths {
     char path[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
-    const char *at[KEDGE_GROUPS_MAX]; /* NULL behind the last */
+    struct kedge_blob_at at[KEDGE_GROUPS_MAX];
     uint32_t count;
 };
 /* Adds that of a model, a direction or a state. KEDGE_E_NOT_FOUND: it is gone. */

@@ -6,12 +6,10 @@
 
 int kedgei_path_of(const struct kedge_close *c, struct kedgei_paths *paths, const struct kedge_hash *vector)
 {
-    char *path = paths->path[paths->count];
-    KEDGE_ASSERT(paths->count < KEDGE_GROUPS_MAX);
-    int err = c->host.path(c->host.arg, vector, path);
-    if (!err) {
-        paths->at[paths->count++] = path;
-    }
+    const uint32_t k = paths->count;
+    KEDGE_ASSERT(k < KEDGE_GROUPS_MAX);
+    int err = c->host.vector(c->host.arg, vector, paths->path[k], &paths->at[k]);
+    paths->count += !err;
     return err;
 }
 

@@ -95,17 +95,14 @@ int kedge_close_nearest(const struct kedge_close_host *host, const struct kedge_
                         struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
-    const char *new_ones[KEDGE_GROUPS_MAX];
-    struct kedge_blob_at at;
+    struct kedge_blob_at at, new_ones[KEDGE_GROUPS_MAX];
     double cosine;
     int err = host->update(host->arg, site, update, path, &at);
     if (err == KEDGE_E_NOT_FOUND) {
-        err = host->path(host->arg, former, path);
-        at = (struct kedge_blob_at){.path = path, .digest = *former};
+        err = host->vector(host->arg, former, path, &at);
     }
     for (uint32_t g = 0; g < groups && !err; g++) {
-        new_ones[g] = paths[g];
-        err = host->path(host->arg, &directions[g], paths[g]);
+        err = host->vector(host->arg, &directions[g], paths[g], &new_ones[g]);
     }
     if (err) {
         return err;
@@ -123,8 +120,7 @@ int kedge_close_cut(const struct kedge_close_host *host, const struct kedge_layo
                     uint32_t to, uint32_t *ret_group, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX], paths[2][KEDGE_PATH_MAX];
-    const char *const both[2] = {paths[0], paths[1]};
-    struct kedge_blob_at at;
+    struct kedge_blob_at at, both[2];
     uint32_t nearest = 0;
     double cosine;
     *ret_group = from;
@@ -132,8 +128,8 @@ int kedge_close_cut(const struct kedge_close_host *host, const struct kedge_layo
     if (err) {
         return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
     }
-    err = host->path(host->arg, &directions[from], paths[0]);
-    err = err ? err : host->path(host->arg, &directions[to], paths[1]);
+    err = host->vector(host->arg, &directions[from], paths[0], &both[0]);
+    err = err ? err : host->vector(host->arg, &directions[to], paths[1], &both[1]);
     if (err) {
         return err;
     }
@@ -223,13 +219,13 @@ static int find_merges(struct kedge_close *c, uint32_t *ret_into, bool *ret_any)
 {
     const struct kedge_round_result *r = c->result;
     char paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
-    const char *directions[KEDGE_GROUPS_MAX];
+    struct kedge_blob_at directions[KEDGE_GROUPS_MAX];
     for (uint32_t g = 0; g < r->groups; g++) {
-        directions[g] = r->merged_into[g] ? NULL : paths[g];
-        int err = c->host.path(c->host.arg, &r->directions[g], paths[g]);
+        int err = c->host.vector(c->host.arg, &r->directions[g], paths[g], &directions[g]);
         if (err) {
             return err;
         }
+        directions[g].path = r->merged_into[g] ? NULL : directions[g].path;
     }
     return kedge_compute_merges(c->layout, c->spec, directions, r->groups, ret_into, ret_any, c->d);
 }

@@ -119,7 +119,7 @@ static int make_aggregate(struct kedge_close *c, uint32_t group, const struct ga
     if (err) {
         return err;
     }
-    err = kedge_compute_aggregate(c->spec, c->layout, base.at[0], g->inputs, g->count, &weights, c->limit,
+    err = kedge_compute_aggregate(c->spec, c->layout, &base.at[0], g->inputs, g->count, &weights, c->limit,
                                   file.sink, c->d);
     return c->host.end(c->host.arg, &file, err, ret, c->d);
 }
@@ -141,21 +141,22 @@ static int aggregate(struct kedge_close *c, uint32_t group)
 
 /* ---- the server's step ---- */
 
-/* paths: of the model, the aggregate, the state (NULL: it begins). SCAFFOLD's control variate steps with the
- * updates that made the aggregate. */
-static int step_to(struct kedge_close *c, uint32_t group, const char *const *paths, struct kedge_sink model,
-                   struct kedge_sink state)
+/* at: of the model, the aggregate, the state, where there is one (it begins). SCAFFOLD's control variate
+ * steps with the updates that made the aggregate. */
+static int step_to(struct kedge_close *c, uint32_t group, const struct kedgei_paths *paths,
+                   struct kedge_sink model, struct kedge_sink state)
 {
+    const struct kedge_blob_at *at = paths->at, *before = paths->count > 2 ? &at[2] : NULL;
     struct gathered g;
     if (!kedge_job_spec_has_control(c->spec)) {
-        return kedge_compute_server(c->spec, c->result->round, c->layout, paths[0], paths[1], paths[2], model,
+        return kedge_compute_server(c->spec, c->result->round, c->layout, &at[0], &at[1], before, model,
                                     state, c->d);
     }
     int err = gather(c, group, &g);
     err = err ? err : g.lacks ? KEDGE_E_NOT_FOUND : KEDGE_OK;
     err = err ? err
-              : kedge_compute_control_step(c->spec, c->layout, paths[0], paths[1], paths[2], g.inputs,
-                                           g.count, model, state, c->d);
+              : kedge_compute_control_step(c->spec, c->layout, &at[0], &at[1], before, g.inputs, g.count,
+                                           model, state, c->d);
     gathered_deinit(&g);
     return err;
 }
@@ -174,7 +175,7 @@ static int make_step(struct kedge_close *c, uint32_t group, struct kedge_decisio
         return err;
     }
     int next_err = kedgei_begin(c, KEDGE_DTYPE_F32, kedge_server_states(c->spec->server), &next);
-    err = next_err ? next_err : step_to(c, group, paths.at, model.sink, next.sink);
+    err = next_err ? next_err : step_to(c, group, &paths, model.sink, next.sink);
     err = c->host.end(c->host.arg, &model, err, &d->vector, c->d);
     return next_err ? err : c->host.end(c->host.arg, &next, err, &d->state, c->d);
 }
@@ -212,7 +213,7 @@ static int make_mix(struct kedge_close *c, struct kedge_hash *ret)
     const struct kedge_round_result *r = c->result;
     struct kedgei_paths models = {.count = 0};
     struct kedge_close_file files[KEDGE_GROUPS_MAX];
-    struct kedge_sink sinks[KEDGE_GROUPS_MAX] = {{NULL, NULL}};
+    struct kedge_sink sinks[KEDGE_GROUPS_MAX] = {{.arg = NULL}};
     uint32_t begun = 0;
     int err = KEDGE_OK;
     for (uint32_t g = 0; g < r->groups && !err; g++) {

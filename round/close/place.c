@@ -6,9 +6,8 @@
 
 /* What the site is compared by, and with. */
 struct compared {
-    char own[KEDGE_PATH_MAX], base[KEDGE_PATH_MAX], path[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
-    const char *with[KEDGE_GROUPS_MAX];
-    struct kedge_blob_at at;
+    char own[KEDGE_PATH_MAX], from[KEDGE_PATH_MAX], path[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
+    struct kedge_blob_at at, base, with[KEDGE_GROUPS_MAX];
     bool begins; /* it has trained nothing yet: the initial model */
 };
 
@@ -18,12 +17,12 @@ static int find(const struct kedge_close_host *host, const struct kedge_place *p
     c->begins = by_model && kedge_hash_is_zero(&p->update);
     int err = c->begins ? KEDGE_OK : host->update(host->arg, p->site, &p->update, c->own, &c->at);
     if (!err && by_model) {
-        err = host->path(host->arg, c->begins ? &p->initial : &p->base, c->base);
+        err = host->vector(host->arg, c->begins ? &p->initial : &p->base, c->from, &c->base);
     }
     for (uint32_t g = 0; g < p->count && !err; g++) {
         const struct kedge_round_group *group = &state->group[p->first + g];
-        c->with[g] = c->path[g];
-        err = host->path(host->arg, by_model ? &group->model : &group->direction, c->path[g]);
+        const struct kedge_hash *name = by_model ? &group->model : &group->direction;
+        err = host->vector(host->arg, name, c->path[g], &c->with[g]);
     }
     return err;
 }
@@ -46,7 +45,7 @@ int kedge_close_place(const struct kedge_close_host *host, const struct kedge_jo
         return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err; /* gone: it stays where it is, similar to nothing */
     }
     err = by_model
-              ? kedge_compute_last_model(spec, layout, c.base, c.begins ? NULL : &c.at, c.with, place->count,
+              ? kedge_compute_last_model(spec, layout, &c.base, c.begins ? NULL : &c.at, c.with, place->count,
                                          &nearest, ret_similarity, reterr)
               : kedge_compute_nearest(layout, &c.at, c.with, place->count, &nearest, ret_similarity, reterr);
     if (err == KEDGE_E_NOT_FOUND

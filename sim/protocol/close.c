@@ -15,11 +15,11 @@ void kedgei_protocol_at(const struct kedgei_protocol *p, const struct kedge_dige
 
 /* ---- files ---- */
 
-static int path_of(void *arg, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX])
+static int vector_of(void *arg, const struct kedge_hash *digest, char path[KEDGE_PATH_MAX],
+                     struct kedge_blob_at *ret_at)
 {
-    const struct kedgei_protocol *p = arg;
-    struct kedge_digest d = kedgei_protocol_digest(digest);
-    kedgei_files_path(&p->files, &d, ret);
+    const struct kedge_digest d = kedgei_protocol_digest(digest);
+    kedgei_protocol_at(arg, &d, path, ret_at);
     return KEDGE_OK;
 }
 
@@ -72,7 +72,7 @@ static int end(void *arg, struct kedge_close_file *file, int err, struct kedge_h
 
 static struct kedge_close_host files_of(struct kedgei_protocol *p)
 {
-    return (struct kedge_close_host){p, path_of, update_of, facts_of, begin, end, NULL};
+    return (struct kedge_close_host){p, vector_of, update_of, facts_of, begin, end, NULL};
 }
 
 /* ---- newcomers, and sites that go by their last model ---- */

@@ -28,10 +28,12 @@ static bool statement_of(const struct kedgei_log *log, const struct kedge_input_
 
 /* ---- files ---- */
 
-static int path_of(void *arg, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX])
+static int vector_of(void *arg, const struct kedge_hash *digest, char path[KEDGE_PATH_MAX],
+                     struct kedge_blob_at *ret_at)
 {
     const struct kedgei_closing *c = arg;
-    return c->is_blind ? KEDGE_E_NOT_FOUND : kedge_blobs_path(c->r->a->main.blobs, digest, ret);
+    *ret_at = (struct kedge_blob_at){.path = path, .digest = *digest};
+    return c->is_blind ? KEDGE_E_NOT_FOUND : kedge_blobs_path(c->r->a->main.blobs, digest, path);
 }
 
 /* The update by which a site has its group. */
@@ -86,7 +88,7 @@ static int begin(void *arg, uint64_t len, struct kedge_close_file *ret, struct k
         return err;
     }
     w->copy = c->r->writer;
-    *ret = (struct kedge_close_file){w, {write_bytes, w}};
+    *ret = (struct kedge_close_file){w, {.write = write_bytes, .arg = w}};
     return KEDGE_OK;
 }
 
@@ -241,7 +243,7 @@ static void put_round(struct kedgei_closing *c)
     c->last = kedgei_makes_groups(round) || round == c->job->rounds || !round[-1].step ? NULL
                                                                                        : round[-1].step->body;
     c->close =
-        (struct kedge_close){.host = {c, path_of, update_of, facts_of, begin, end, kedgei_closing_decided},
+        (struct kedge_close){.host = {c, vector_of, update_of, facts_of, begin, end, kedgei_closing_decided},
                              .spec = &c->job->spec,
                              .layout = &c->job->layout,
                              .limit = c->job->limit,

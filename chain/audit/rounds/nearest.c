@@ -64,8 +64,7 @@ static int find(const struct kedgei_replay *r, const struct kedgei_decision *d, 
     const struct kedge_st_update *u = last ? last->body : NULL;
     struct kedge_hash model = u ? u->base : kedgei_first_model(d->job, 0);
     char base[KEDGE_PATH_MAX], update[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
-    const char *models[KEDGE_GROUPS_MAX];
-    struct kedge_blob_at at;
+    struct kedge_blob_at at, from = {.path = base}, models[KEDGE_GROUPS_MAX];
     int err = kedge_blobs_path(r->a->main.blobs, &model, base);
     *ret_absent = !err && !kedge_blob_exists(base);
     if (!err && last) {
@@ -73,14 +72,14 @@ static int find(const struct kedgei_replay *r, const struct kedgei_decision *d, 
         *ret_absent = *ret_absent || (!err && !kedge_blob_exists(update));
     }
     for (uint32_t g = 0; g < d->job->groups && !err; g++) {
-        models[g] = paths[g];
+        models[g] = (struct kedge_blob_at){.path = paths[g]};
         err = kedgei_model_before(d->job, d->round, g, &model)
                   ? kedge_blobs_path(r->a->main.blobs, &model, paths[g])
                   : KEDGE_E_NOT_FOUND;
         *ret_absent = *ret_absent || (!err && !kedge_blob_exists(paths[g]));
     }
     return err ? err
-               : kedge_compute_last_model(&d->job->spec, &d->job->layout, base, last ? &at : NULL, models,
+               : kedge_compute_last_model(&d->job->spec, &d->job->layout, &from, last ? &at : NULL, models,
                                           d->job->groups, ret_group, ret_similarity, diag);
 }
 

@@ -23,7 +23,7 @@ static int write_hash(void *arg, struct kedge_view bytes)
 int kedgei_replay_sink(struct kedge_hasher **ret_hasher, struct kedge_sink *ret_sink)
 {
     int err = kedge_hasher_new(ret_hasher);
-    *ret_sink = (struct kedge_sink){write_hash, err ? NULL : *ret_hasher};
+    *ret_sink = (struct kedge_sink){.write = write_hash, .arg = err ? NULL : *ret_hasher};
     return err;
 }
 
@@ -177,7 +177,7 @@ static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decisio
     const struct kedge_st_group_assigned *g = d->fact->body;
     struct kedge_diag diag = {.err = KEDGE_OK};
     char update[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
-    const char *directions[KEDGE_GROUPS_MAX];
+    struct kedge_blob_at directions[KEDGE_GROUPS_MAX];
     bool chosen = is_nearest(d);
     uint32_t groups = kedgei_groups_after(d->job, d->round->number);
     uint32_t among[KEDGE_GROUPS_MAX], count = kedgei_chosen_among(d, chosen ? groups : 0, among), nearest = 0;
@@ -187,7 +187,7 @@ static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decisio
     int err = kedge_blobs_at(d->log->blobs, &g->update, update, &at);
     for (uint32_t i = 0; i < count && !err; i++) {
         const struct kedge_hash *direction = kedgei_direction_of(d->round->step, among[i]);
-        directions[i] = paths[i];
+        directions[i] = (struct kedge_blob_at){.path = paths[i]};
         err = direction ? kedge_blobs_path(r->a->main.blobs, direction, paths[i]) : KEDGE_E_NOT_FOUND;
         if (!err && !kedge_blob_exists(paths[i])) {
             err = KEDGE_E_IO; /* NOT_FOUND would read as an update that points nowhere */

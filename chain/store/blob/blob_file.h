@@ -13,6 +13,8 @@ struct kedge_blob_at {
     const char *path;
     struct kedge_blob_keys *keys; /* NULL: none; plain files need none */
     struct kedge_hash digest;     /* that the content has or shall have; of no account for plain files */
+    const void *values; /* there is no file: the values of a vector, in memory, and `path` is what people call
+                           it; read by round/ alone. NULL: a file */
 };
 
 enum kedge_blob_how {

@@ -65,7 +65,8 @@ static int put_initial(struct kedge_host *h, struct submit_work *w)
             kedge_map_close(&map);
         }
     } else {
-        err = kedge_compute_initial(&job->spec, (struct kedge_sink){sink_to_blob, writer}, &w->diag);
+        err = kedge_compute_initial(&job->spec, (struct kedge_sink){.write = sink_to_blob, .arg = writer},
+                                    &w->diag);
     }
     if (err) {
         kedge_blob_writer_abort(writer);

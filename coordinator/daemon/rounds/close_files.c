@@ -4,10 +4,12 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/rounds/close.h"
 
-static int path_of(void *arg, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX])
+static int vector_of(void *arg, const struct kedge_hash *digest, char path[KEDGE_PATH_MAX],
+                     struct kedge_blob_at *ret_at)
 {
-    struct kedge_host *h = arg;
-    return kedge_blobs_path(h->main.blobs, digest, ret);
+    const struct kedge_host *h = arg;
+    *ret_at = (struct kedge_blob_at){.path = path, .digest = *digest};
+    return kedge_blobs_path(h->main.blobs, digest, path);
 }
 
 static int update_of(void *arg, uint32_t site, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX],
@@ -62,7 +64,7 @@ static int begin(void *arg, uint64_t len, struct kedge_close_file *ret, struct k
     struct kedge_blob_writer *writer;
     int err = kedge_blob_writer_open(h->main.blobs, len, &writer, d);
     if (!err) {
-        *ret = (struct kedge_close_file){writer, {sink_to_blob, writer}};
+        *ret = (struct kedge_close_file){writer, {.write = sink_to_blob, .arg = writer}};
     }
     return err;
 }
@@ -80,5 +82,5 @@ static int end(void *arg, struct kedge_close_file *file, int err, struct kedge_h
 
 struct kedge_close_host kedge_host_close_files(struct kedge_host *h)
 {
-    return (struct kedge_close_host){h, path_of, update_of, facts_of, begin, end, NULL};
+    return (struct kedge_close_host){h, vector_of, update_of, facts_of, begin, end, NULL};
 }

@@ -18,7 +18,8 @@ static int make_one(struct kedge_host *h, struct kedge_job *job, uint32_t group,
     if (err) {
         return err;
     }
-    err = kedge_compute_beginning(&job->spec, group, (struct kedge_sink){sink_to_blob, writer}, d);
+    err = kedge_compute_beginning(&job->spec, group,
+                                  (struct kedge_sink){.write = sink_to_blob, .arg = writer}, d);
     if (err) {
         kedge_blob_writer_abort(writer);
         return err;

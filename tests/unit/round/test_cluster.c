@@ -160,7 +160,8 @@ START_TEST(its_directions_are_zero_in_front)
     const struct kedge_blob_at members[2] = {at[0], at[2]};
     const struct kedge_compute_sites sites = {members, tenants, 2};
     kedge_buf_init(&out, 1 << 16);
-    ck_assert_int_eq(kedge_compute_direction(&layout, &sites, &spec, (struct kedge_sink){sink, &out}, NULL),
+    ck_assert_int_eq(kedge_compute_direction(&layout, &sites, &spec,
+                                             (struct kedge_sink){.write = sink, .arg = &out}, NULL),
                      KEDGE_OK);
     ck_assert_uint_ge(out.len, sizeof expected);
     ck_assert_mem_eq(out.ptr + out.len - sizeof expected, expected, sizeof expected);
@@ -179,15 +180,16 @@ START_TEST(drift_is_in_units_of_the_distance)
     double drift;
     set_up("flexcfl", MCLR, ",\"groups\":2");
     write_updates(directions, 4);
-    const char *const made[2] = {paths[0], paths[1]}, *const turned[2] = {paths[2], paths[1]},
-                      *const alike[2] = {paths[0], paths[3]}, *const apart[2] = {paths[0], paths[1]};
+    const struct kedge_blob_at made[2] = {{.path = paths[0]}, {.path = paths[1]}},
+                               turned[2] = {{.path = paths[2]}, {.path = paths[1]}},
+                               alike[2] = {{.path = paths[0]}, {.path = paths[3]}};
     ck_assert_int_eq(kedge_compute_drift(&layout, made, turned, 2, &drift, NULL), KEDGE_OK);
     ck_assert_double_eq_tol(drift, 0.4, 1e-3);
     ck_assert(kedge_job_spec_drifted(drift));
     ck_assert_int_eq(kedge_compute_drift(&layout, made, made, 2, &drift, NULL), KEDGE_OK);
     ck_assert_double_eq_tol(drift, 0, 1e-12);
     ck_assert(!kedge_job_spec_drifted(drift));
-    ck_assert_int_eq(kedge_compute_drift(&layout, alike, apart, 2, &drift, NULL),
+    ck_assert_int_eq(kedge_compute_drift(&layout, alike, made, 2, &drift, NULL),
                      KEDGE_OK); /* they were all alike */
     ck_assert_double_eq(drift, KEDGE_DRIFT_LARGEST);
     ck_assert_int_eq(kedge_compute_drift(&layout, made, made, 0, &drift, NULL), KEDGE_E_ARG);
@@ -203,9 +205,10 @@ START_TEST(groups_that_are_alike_become_one)
     bool any;
     set_up("flexcfl", MCLR, ",\"groups\":4,\"options\":{\"refresh\":\"1\",\"merge\":\"0.9\"}");
     write_updates(directions, 4);
-    const char *const all[4] = {paths[0], paths[1], paths[2], paths[3]};
-    const char *const without[4] = {paths[0], NULL, paths[2],
-                                    paths[3]}; /* the second is part of another already */
+    const struct kedge_blob_at all[4] = {
+        {.path = paths[0]}, {.path = paths[1]}, {.path = paths[2]}, {.path = paths[3]}};
+    const struct kedge_blob_at without[4] = {
+        all[0], {.path = NULL}, all[2], all[3]}; /* the second is part of another already */
     ck_assert_int_eq(kedge_compute_merges(&layout, &spec, all, 4, into, &any, NULL), KEDGE_OK);
     ck_assert(any && into[0] == 0 && into[1] == 1 && into[2] == 0 && into[3] == 1);
     ck_assert_int_eq(kedge_compute_merges(&layout, &spec, without, 4, into, &any, NULL), KEDGE_OK);
@@ -299,7 +302,7 @@ START_TEST(nothing_learnt)
     set_up("flexcfl", MCLR, ",\"groups\":2");
     expect_groups(still, 3, 1, one, 3);
     kedge_buf_init(&made, 1 << 16);
-    const struct kedge_sink sink = {put, &made};
+    const struct kedge_sink sink = {.write = put, .arg = &made};
     ck_assert_int_eq(kedge_compute_direction(&layout, &sites, &spec, sink, &d), KEDGE_E_NO_DIRECTION);
     ck_assert_uint_eq(made.len, 0);
     ck_assert_int_eq(kedge_compute_made_direction(&layout, &sites, &spec, sink, &d), KEDGE_OK);

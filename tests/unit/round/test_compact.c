@@ -135,8 +135,9 @@ static void result_of(int which, size_t count, const char *rule, struct kedge_bu
         weights.divisor += weights.weight[i];
     }
     kedge_buf_init(ret, 1 << 20);
-    int err = kedge_compute_aggregate(&spec, &layout, base_path, inputs, count, &weights, LIMIT,
-                                      (struct kedge_sink){sink, ret}, &d);
+    int err =
+        kedge_compute_aggregate(&spec, &layout, &(struct kedge_blob_at){.path = base_path}, inputs, count,
+                                &weights, LIMIT, (struct kedge_sink){.write = sink, .arg = ret}, &d);
     ck_assert_msg(err == KEDGE_OK, "%s", d.text);
     kedge_mem_free(inputs);
     kedge_mem_free(weights.weight);

@@ -94,8 +94,9 @@ START_TEST(test_by_hand)
     }
     ck_assert_int_eq(kedge_compute_weigh(&spec, &layout, false, inputs, SITES, &w, NULL), KEDGE_OK);
     kedge_buf_init(&model, SIZE_MAX / 2);
-    ck_assert_int_eq(kedge_compute_aggregate(&spec, &layout, path_of("base"), inputs, SITES, &w, 96,
-                                             (struct kedge_sink){sink, &model}, NULL),
+    ck_assert_int_eq(kedge_compute_aggregate(&spec, &layout, &(struct kedge_blob_at){.path = path_of("base")},
+                                             inputs, SITES, &w, 96,
+                                             (struct kedge_sink){.write = sink, .arg = &model}, NULL),
                      KEDGE_OK);
     take(&model, "mean", got);
     ck_assert_mem_eq(got, mean, sizeof got);
@@ -104,11 +105,13 @@ START_TEST(test_by_hand)
         spec.options.server_lr = round ? 0.5 : 1;
         kedge_buf_init(&model, SIZE_MAX / 2);
         kedge_buf_init(&state, SIZE_MAX / 2);
-        ck_assert_int_eq(kedge_compute_control_step(&spec, &layout, path_of("base"), path_of("mean"),
-                                                    round ? path_of("state") : NULL, inputs, SITES,
-                                                    (struct kedge_sink){sink, &model},
-                                                    (struct kedge_sink){sink, &state}, NULL),
-                         KEDGE_OK);
+        ck_assert_int_eq(
+            kedge_compute_control_step(&spec, &layout, &(struct kedge_blob_at){.path = path_of("base")},
+                                       &(struct kedge_blob_at){.path = path_of("mean")},
+                                       round ? &(struct kedge_blob_at){.path = path_of("state")} : NULL,
+                                       inputs, SITES, (struct kedge_sink){.write = sink, .arg = &model},
+                                       (struct kedge_sink){.write = sink, .arg = &state}, NULL),
+            KEDGE_OK);
         take(&model, "model", got);
         ck_assert_mem_eq(got, round ? half : mean, sizeof got);
         take(&state, "state", got);
@@ -162,23 +165,29 @@ START_TEST(test_refused)
     struct kedge_diag d = {.text = ""};
     struct kedge_compute_input inputs[SITES] = {{.update.path = path_of("u0")},
                                                 {.update.path = path_of("u1")}};
-    const struct kedge_sink sinks = {sink, &none};
+    const struct kedge_sink sinks = {.write = sink, .arg = &none};
     spec.options = spec.strategy->defaults;
     ck_assert_int_eq(kedge_model_mclr(1, 2, &spec.model, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_model_layout(&spec.model, &layout, NULL), KEDGE_OK);
     kedge_buf_init(&none, SIZE_MAX / 2);
-    ck_assert_int_eq(kedge_compute_control_step(&spec, &layout, path_of("base"), path_of("mean"), NULL,
+    ck_assert_int_eq(kedge_compute_control_step(&spec, &layout,
+                                                &(struct kedge_blob_at){.path = path_of("base")},
+                                                &(struct kedge_blob_at){.path = path_of("mean")}, NULL,
                                                 inputs, SITES, sinks, sinks, &d),
                      KEDGE_E_ARG);
     kedge_buf_clear(&none);
     spec.control_sites = 4;
-    ck_assert_int_eq(kedge_compute_control_step(&spec, &layout, path_of("base"), path_of("mean"),
-                                                path_of("mean"), inputs, SITES, sinks, sinks, &d),
+    ck_assert_int_eq(kedge_compute_control_step(
+                         &spec, &layout, &(struct kedge_blob_at){.path = path_of("base")},
+                         &(struct kedge_blob_at){.path = path_of("mean")},
+                         &(struct kedge_blob_at){.path = path_of("mean")}, inputs, SITES, sinks, sinks, &d),
                      KEDGE_E_SHAPE);
     const int32_t short_one[VALUES] = {1, 2, 3, 4};
     write_file(&layout, KEDGE_DTYPE_I32, "short", short_one);
     inputs[1].update.path = path_of("short");
-    ck_assert_int_eq(kedge_compute_control_step(&spec, &layout, path_of("base"), path_of("mean"), NULL,
+    ck_assert_int_eq(kedge_compute_control_step(&spec, &layout,
+                                                &(struct kedge_blob_at){.path = path_of("base")},
+                                                &(struct kedge_blob_at){.path = path_of("mean")}, NULL,
                                                 inputs, SITES, sinks, sinks, &d),
                      KEDGE_E_SHAPE);
     ck_assert_uint_eq(none.len, 0);

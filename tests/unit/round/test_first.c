@@ -81,8 +81,9 @@ START_TEST(bytes_never_change)
     model_of(s->model, &spec->model);
     spec->seed = s->seed;
     ck_assert_int_eq(kedge_hasher_new(&hasher), KEDGE_OK);
-    ck_assert_int_eq(kedge_compute_beginning(spec, s->group, (struct kedge_sink){sink, hasher}, NULL),
-                     KEDGE_OK);
+    ck_assert_int_eq(
+        kedge_compute_beginning(spec, s->group, (struct kedge_sink){.write = sink, .arg = hasher}, NULL),
+        KEDGE_OK);
     kedge_hasher_final(hasher, &digest);
     kedge_hash_hex(&digest, hex);
     ck_assert_str_eq(hex, s->digest);
@@ -109,10 +110,12 @@ START_TEST(a_head_stays_at_the_sites)
     ck_assert_int_eq(kedge_model_mlp(5, 4, 3, &spec->model, NULL), KEDGE_OK);
     spec->seed = 4;
     kedge_model_init(&spec->model, 4, all);
-    ck_assert_int_eq(kedge_compute_initial(spec, (struct kedge_sink){gather, &whole}, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_compute_initial(spec, (struct kedge_sink){.write = gather, .arg = &whole}, NULL),
+                     KEDGE_OK);
     ck_assert_mem_eq(whole.ptr + whole.len - sizeof all, all, sizeof all);
     ck_assert_int_eq(kedge_part_add(&spec->share, "1.weight", NULL), KEDGE_OK);
-    ck_assert_int_eq(kedge_compute_initial(spec, (struct kedge_sink){gather, &shared}, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_compute_initial(spec, (struct kedge_sink){.write = gather, .arg = &shared}, NULL),
+                     KEDGE_OK);
     ck_assert_mem_eq(shared.ptr + shared.len - 12 * sizeof *all, all + 24, 12 * sizeof *all);
     ck_assert_ptr_nonnull(memmem(shared.ptr, shared.len, "1.weight", 8));
     ck_assert_ptr_null(memmem(shared.ptr, shared.len, "bias", 4));
@@ -163,7 +166,8 @@ START_TEST(memory_does_not_grow_with_the_model)
     (void)malloc_trim(0);
     uint64_t before = anonymous();
     ck_assert_uint_gt(before, 0);
-    ck_assert_int_eq(kedge_compute_initial(spec, (struct kedge_sink){look, &w}, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_compute_initial(spec, (struct kedge_sink){.write = look, .arg = &w}, NULL),
+                     KEDGE_OK);
     uint64_t held = w.held > before ? w.held - before : 0;
     printf("  a first model of %llu KiB: %llu KiB held, %zu bytes at once\n",
            (unsigned long long)w.len / 1024, (unsigned long long)held / 1024, w.piece);

@@ -50,7 +50,7 @@ START_TEST(models_by_hand)
         {1, -2, 0, 0.5f, 8, 1, 1, 1}, {5, 2, 4, 0.5f, 0, 1, 1, 1}, {99, 99, 99, 99, 99, 99, 99, 99}};
     static const float met[8] = {2, -1, 1, 0.5f, 6, 1, 1, 1};
     char dir[] = "/tmp/kedge-meet-XXXXXX", path[3][64];
-    const char *paths[3];
+    struct kedge_blob_at paths[3];
     struct kedge_model_spec model;
     struct kedge_layout layout;
     struct kedge_buf file, expected;
@@ -65,17 +65,26 @@ START_TEST(models_by_hand)
         kedge_buf_put(b, g < 3 ? edge[g] : met, sizeof met);
         if (g < 3) {
             snprintf(path[g], sizeof path[g], "%s/%d", dir, g);
-            paths[g] = path[g];
+            paths[g] = (struct kedge_blob_at){.path = path[g]};
             ck_assert_int_eq(kedge_file_write(path[g], kedge_buf_view(b), 0600, NULL), KEDGE_OK);
             kedge_buf_deinit(b);
         }
     }
     kedge_buf_init(&file, 4096);
     ck_assert_int_eq(kedge_compute_blend(&layout, paths, (const uint64_t[]){3, 1, 0}, 3,
-                                         (struct kedge_sink){sink, &file}, NULL),
+                                         (struct kedge_sink){.write = sink, .arg = &file}, NULL),
                      KEDGE_OK);
     ck_assert_uint_eq(file.len, expected.len);
     ck_assert_mem_eq(file.ptr, expected.ptr, file.len);
+    kedge_buf_clear(&file);
+    for (int g = 0; g < 3; g++) { /* from memory into memory: the same values, and nothing else */
+        paths[g] = (struct kedge_blob_at){.path = "a model", .values = edge[g]};
+    }
+    const struct kedge_sink memory = {.write = sink, .arg = &file, .values_only = true};
+    ck_assert_int_eq(kedge_compute_blend(&layout, paths, (const uint64_t[]){3, 1, 0}, 3, memory, NULL),
+                     KEDGE_OK);
+    ck_assert_uint_eq(file.len, sizeof met);
+    ck_assert_mem_eq(file.ptr, met, sizeof met);
     kedge_buf_deinit(&file);
     kedge_buf_deinit(&expected);
     kedge_layout_deinit(&layout);
@@ -117,19 +126,19 @@ START_TEST(last_model_by_hand)
     put(path[2], &layout, KEDGE_DTYPE_F32, alike);
     put(path[3], &layout, KEDGE_DTYPE_I32, update);
     const struct kedge_blob_at at = {.path = path[3]};
-    const char *const models[] = {path[0], path[1], path[2]};
+    const struct kedge_blob_at models[] = {{.path = path[0]}, {.path = path[1]}, {.path = path[2]}};
     ck_assert_int_eq(
-        kedge_compute_last_model(&spec, &layout, path[0], &at, models, 3, &group, &similarity, NULL),
+        kedge_compute_last_model(&spec, &layout, &models[0], &at, models, 3, &group, &similarity, NULL),
         KEDGE_OK);
     ck_assert_uint_eq(group, 1);
     ck_assert(similarity >= 1.0 / 3 && similarity <= 1.0 / 3);
     ck_assert_int_eq(
-        kedge_compute_last_model(&spec, &layout, path[0], &at, models, 1, &group, &similarity, NULL),
+        kedge_compute_last_model(&spec, &layout, &models[0], &at, models, 1, &group, &similarity, NULL),
         KEDGE_OK);
     ck_assert_uint_eq(group, 0);
     ck_assert(similarity >= 1.0 / 6 && similarity <= 1.0 / 6);
     ck_assert_int_eq(
-        kedge_compute_last_model(&spec, &layout, path[2], NULL, models, 3, &group, &similarity, NULL),
+        kedge_compute_last_model(&spec, &layout, &models[2], NULL, models, 3, &group, &similarity, NULL),
         KEDGE_OK);
     ck_assert_uint_eq(group, 2); /* nothing trained yet: the model itself */
     ck_assert(similarity >= 1 && similarity <= 1);

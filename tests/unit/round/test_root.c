@@ -95,8 +95,9 @@ START_TEST(test_by_hand)
     }
     ck_assert_uint_eq(w.divisor, cases[_i].divisor);
     kedge_buf_init(&model, SIZE_MAX / 2);
-    ck_assert_int_eq(kedge_compute_aggregate(&spec, &layout, paths[SITES], inputs, SITES, &w, 2047,
-                                             (struct kedge_sink){sink, &model}, NULL),
+    ck_assert_int_eq(kedge_compute_aggregate(&spec, &layout, &(struct kedge_blob_at){.path = paths[SITES]},
+                                             inputs, SITES, &w, 2047,
+                                             (struct kedge_sink){.write = sink, .arg = &model}, NULL),
                      KEDGE_OK);
     memcpy(&result, model.ptr + model.len - VALUES * sizeof result, sizeof result);
     ck_assert_float_eq_tol(result, cases[_i].result, 1e-6f);

@@ -106,8 +106,9 @@ static int mean_of(int which, size_t count, struct kedge_buf *ret, struct kedge_
         weights.divisor += weights.weight[i];
     }
     kedge_buf_init(ret, 1 << 20);
-    int err = kedge_compute_aggregate(&spec, &layout, base_path, inputs, count, &weights, LIMIT,
-                                      (struct kedge_sink){sink, ret}, d);
+    int err =
+        kedge_compute_aggregate(&spec, &layout, &(struct kedge_blob_at){.path = base_path}, inputs, count,
+                                &weights, LIMIT, (struct kedge_sink){.write = sink, .arg = ret}, d);
     kedge_mem_free(inputs);
     kedge_mem_free(weights.weight);
     return err;
@@ -167,8 +168,9 @@ START_TEST(rules_are_the_same)
         int err = kedge_compute_weigh(&spec, &layout, false, inputs, FILES, &weights, &d);
         ck_assert_msg(!err, "%s: %s", chosen[_i].rule, d.text);
         kedge_buf_init(&result, 1 << 20);
-        err = kedge_compute_aggregate(&spec, &layout, base_path, inputs, FILES, &weights, LIMIT,
-                                      (struct kedge_sink){sink, &result}, &d);
+        err =
+            kedge_compute_aggregate(&spec, &layout, &(struct kedge_blob_at){.path = base_path}, inputs, FILES,
+                                    &weights, LIMIT, (struct kedge_sink){.write = sink, .arg = &result}, &d);
         ck_assert_msg(!err, "%s: %s", chosen[_i].rule, d.text);
         if (which == 0) {
             first = result;
@@ -199,15 +201,16 @@ START_TEST(groups_and_directions_are_the_same)
     struct kedge_buf directions[2];
     struct kedge_hash digest;
     char path[KEDGE_PATH_MAX];
-    const char *direction_paths[] = {path, paths[0][1]};
+    const struct kedge_blob_at directions_at[] = {{.path = path}, {.path = paths[0][1]}};
     set_up();
     for (int k = 0; k < 2; k++) {
         const struct kedge_compute_sites all = {at[k], tenant, FILES}, three = {at[k], tenant, 3};
         ck_assert_int_eq(kedge_compute_groups(&layout, &all, &spec, 0, group[k], &groups[k], NULL), KEDGE_OK);
         kedge_buf_init(&directions[k], 1 << 20);
-        ck_assert_int_eq(
-            kedge_compute_direction(&layout, &three, &spec, (struct kedge_sink){sink, &directions[k]}, NULL),
-            KEDGE_OK);
+        ck_assert_int_eq(kedge_compute_direction(&layout, &three, &spec,
+                                                 (struct kedge_sink){.write = sink, .arg = &directions[k]},
+                                                 NULL),
+                         KEDGE_OK);
         ck_assert_int_eq(kedge_compute_check_update(&layout, &at[k][0], NULL, LIMIT, NULL), KEDGE_OK);
         ck_assert_int_eq(kedge_compute_check_update(&layout, &at[k][0], NULL, 1000, NULL), KEDGE_E_BOUND);
     }
@@ -218,7 +221,7 @@ START_TEST(groups_and_directions_are_the_same)
     ck_assert_int_eq(kedge_blobs_path(plain, &digest, path), KEDGE_OK);
     for (int k = 0; k < 2; k++) {
         ck_assert_int_eq(
-            kedge_compute_nearest(&layout, &at[k][4], direction_paths, 2, &nearest[k], &cosine[k], NULL),
+            kedge_compute_nearest(&layout, &at[k][4], directions_at, 2, &nearest[k], &cosine[k], NULL),
             KEDGE_OK);
         kedge_buf_deinit(&directions[k]);
     }
@@ -340,17 +343,18 @@ START_TEST(control_variates_are_the_same)
     }
     for (int which = 0; which < 3; which++) {
         struct kedge_diag d = {.text = ""};
+        const struct kedge_blob_at from = {.path = path};
         struct kedge_sink sinks[3];
         for (int k = 0; k < FILES; k++) {
             inputs[k] = all[which == 2 ? k % 2 : which][k];
         }
         for (int i = 0; i < 3; i++) {
             kedge_buf_init(&got[i], 1 << 20);
-            sinks[i] = (struct kedge_sink){sink, &got[i]};
+            sinks[i] = (struct kedge_sink){.write = sink, .arg = &got[i]};
         }
-        int err = kedge_compute_aggregate(&spec, &half, path, inputs, FILES, &weights, LIMIT, sinks[0], &d);
+        int err = kedge_compute_aggregate(&spec, &half, &from, inputs, FILES, &weights, LIMIT, sinks[0], &d);
         err = err ? err
-                  : kedge_compute_control_step(&spec, &half, path, path, NULL, inputs, FILES, sinks[1],
+                  : kedge_compute_control_step(&spec, &half, &from, &from, NULL, inputs, FILES, sinks[1],
                                                sinks[2], &d);
         ck_assert_msg(!err, "%s", d.text);
         ck_assert_uint_lt(got[0].len, 4 * (VALUES / 2) + 200);

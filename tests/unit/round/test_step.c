@@ -72,11 +72,13 @@ START_TEST(files_and_memory_agree)
         write_model(&layout, "aggregate", aggregate);
         kedge_buf_init(&model, SIZE_MAX / 2);
         kedge_buf_init(&after, SIZE_MAX / 2);
-        ck_assert_int_eq(kedge_compute_server(&spec, 1, &layout, path_of("before"), path_of("aggregate"),
-                                              round == 0 ? NULL : path_of("state"),
-                                              (struct kedge_sink){sink, &model},
-                                              (struct kedge_sink){sink, &after}, NULL),
-                         KEDGE_OK);
+        ck_assert_int_eq(
+            kedge_compute_server(&spec, 1, &layout, &(struct kedge_blob_at){.path = path_of("before")},
+                                 &(struct kedge_blob_at){.path = path_of("aggregate")},
+                                 round == 0 ? NULL : &(struct kedge_blob_at){.path = path_of("state")},
+                                 (struct kedge_sink){.write = sink, .arg = &model},
+                                 (struct kedge_sink){.write = sink, .arg = &after}, NULL),
+            KEDGE_OK);
         ck_assert_int_eq(kedge_server_step(spec.server, &spec.options, before, aggregate, state, n, before),
                          KEDGE_OK);
         ck_assert_mem_eq(model.ptr + model.len - n * sizeof *before, before, n * sizeof *before);
@@ -92,16 +94,21 @@ START_TEST(files_and_memory_agree)
     struct kedge_buf none;
     kedge_buf_init(&none, SIZE_MAX / 2);
     ck_assert_int_eq(kedge_compute_check_state(&layout, spec.server, path_of("model"), &d), KEDGE_E_SHAPE);
-    ck_assert_int_eq(kedge_compute_server(&spec, 1, &layout, path_of("before"), path_of("aggregate"),
-                                          path_of("model"), (struct kedge_sink){sink, &none},
-                                          (struct kedge_sink){sink, &none}, &d),
+    ck_assert_int_eq(kedge_compute_server(&spec, 1, &layout,
+                                          &(struct kedge_blob_at){.path = path_of("before")},
+                                          &(struct kedge_blob_at){.path = path_of("aggregate")},
+                                          &(struct kedge_blob_at){.path = path_of("model")},
+                                          (struct kedge_sink){.write = sink, .arg = &none},
+                                          (struct kedge_sink){.write = sink, .arg = &none}, &d),
                      KEDGE_E_SHAPE); /* a model is no state */
     ck_assert_ptr_nonnull(strstr(d.text, "model"));
     ck_assert_uint_eq(none.len, 0);
     spec.options.server_lr = 1e300;
-    ck_assert_int_eq(kedge_compute_server(&spec, 1, &layout, path_of("before"), path_of("aggregate"), NULL,
-                                          (struct kedge_sink){sink, &none}, (struct kedge_sink){sink, &none},
-                                          &d),
+    ck_assert_int_eq(kedge_compute_server(&spec, 1, &layout,
+                                          &(struct kedge_blob_at){.path = path_of("before")},
+                                          &(struct kedge_blob_at){.path = path_of("aggregate")}, NULL,
+                                          (struct kedge_sink){.write = sink, .arg = &none},
+                                          (struct kedge_sink){.write = sink, .arg = &none}, &d),
                      KEDGE_E_NOT_FINITE);
     kedge_buf_deinit(&none);
     kedge_mem_free(before);
