@@ -1,6 +1,7 @@
 /* Every single bit: of one page of each kind that LMDB's file has, all 32,768 bits are turned one after the
- * other (with sanitizers every STEP-th); of the rest of the file every STRIDE-th; and all bits of a blob and
- * of the high-water mark. fsck must find each, or no read of the store returns anything else: every table
+ * other; of the rest of the file every STRIDE-th; and all bits of a blob and of the high-water mark. One run
+ * turns every STEP-th of these bits, from another first one each day; KEDGE_TEST_TURN=0 up to STEP - 1 are
+ * all of them. fsck must find each, or no read of the store returns anything else: every table
  * forwards, its count, its last record, and each record by its key are compared. A damaged file can crash or
  * loop LMDB, so children make the flips and are replaced when they die: while fsck looks that is a finding
  * (it does so in a child as well), while others read it is a miss. */
@@ -23,9 +24,9 @@ enum {
     COMMITS = 4,
     PAGE = 4096,
     PAGES_MAX = 400,
-    STEP = EFFORT(1, 31),   /* bits, within the pages of each kind; a prime comes by every place in a byte */
-    BITS = PAGE * 8 / STEP, /* of each of them that are turned */
-    STRIDE = EFFORT(1009, 4001), /* bits, in all others */
+    STEP = EFFORT(5, 31), /* bits, within the pages of each kind; a prime comes by every place in a byte */
+    BITS = (PAGE * 8 + STEP - 1) / STEP, /* of each of them that are turned */
+    STRIDE = EFFORT(1009, 4001),         /* bits, in all others */
     WORKERS_MAX = 8,
     MISSES_MAX = 64,
     LOOP_LIMIT_S = 3,
@@ -38,6 +39,7 @@ static const char *const kind_names[KINDS] = {"meta page 0", "meta page 1", "tab
 
 static struct fixture f;
 static uint64_t pages[KINDS]; /* one of each kind */
+static uint64_t first;        /* bit that is turned: below STEP */
 
 /* ---- the store ---- */
 
@@ -252,7 +254,7 @@ static uint64_t bit_of(uint64_t n, unsigned *ret_kind)
 {
     *ret_kind = (unsigned)(n / BITS);
     if (*ret_kind < KINDS) {
-        return pages[*ret_kind] * PAGE * 8 + n % BITS * STEP;
+        return pages[*ret_kind] * PAGE * 8 + (first + n % BITS * STEP) % (PAGE * 8);
     }
     *ret_kind = KINDS;
     return (n - (uint64_t)KINDS * BITS) * STRIDE;
@@ -435,7 +437,7 @@ START_TEST(every_bit_of_the_mark_is_found)
     make_store();
     uint64_t bits = 8 * (uint64_t)kedge_file_size(f.mark);
     ck_assert_uint_gt(bits, 500);
-    for (uint64_t bit = 0; bit < bits; bit += STEP) {
+    for (uint64_t bit = first; bit < bits; bit += STEP) {
         turn_in_file(f.mark, bit);
         ck_assert_msg(fsck_finds(f.store, f.mark), "bit %llu of the mark", (unsigned long long)bit);
         turn_in_file(f.mark, bit);
@@ -462,7 +464,8 @@ START_TEST(every_bit_of_a_blob_is_found)
     ck_assert_int_eq(kedge_blobs_put(blobs, &part, 1, &digest, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_blobs_path(blobs, &digest, path), KEDGE_OK);
     struct kedge_fsck_blobs look = {.dir = dir, .refs = kedge_view_of(digest.b, sizeof digest.b)};
-    for (uint64_t bit = 0; bit < BITS * STEP; bit += STEP) {
+    for (uint64_t n = 0; n < BITS; n++) {
+        uint64_t bit = (first + n * STEP) % (PAGE * 8);
         turn_in_file(path, bit);
         ck_assert_int_eq(kedge_fsck_blobs(&fsck, &look, &counts, NULL), KEDGE_OK);
         turn_in_file(path, bit);
@@ -480,6 +483,7 @@ int main(void)
     Suite *suite = suite_create("store bits");
     TCase *t = tcase_create("bits");
     tcase_set_timeout(t, 0); /* ctest has one */
+    first = test_turn() % STEP;
     tcase_add_test(t, every_bit_that_a_read_returns_is_found);
     tcase_add_test(t, every_bit_of_the_mark_is_found);
     tcase_add_test(t, every_bit_of_a_blob_is_found);

@@ -5,7 +5,8 @@
  * LMDB's flushes off the same images must show losses, and without the mark forks, or the model proves
  * nothing. The log goes on through the close, which overwrites what is unused.
  *
- * KEDGE_CRASH_IMAGES=N makes N different images instead of 10,000. */
+ * Each day other images: KEDGE_TEST_TURN=N repeats a day's. KEDGE_CRASH_IMAGES=N makes N different images
+ * instead of 2,000. */
 #include "disk_model.h"
 
 #include <stdlib.h>
@@ -16,14 +17,15 @@
 #include "chain/store/blob/guard.h"
 #include "common/base/os/clock.h"
 #include "common/base/text.h"
+#include "tests/fixtures/effort.h"
 
 enum {
     BATCHES = 32,
     AFTER = 3, /* entries after the restart */
     WORKERS_MAX = 8,
     SEEN_SLOTS = 1 << 20,
-    IMAGES_DEFAULT = 10000,
-    IMAGES_FEW = 1000,
+    IMAGES_DEFAULT = 2000,
+    IMAGES_FEW = 500,
     IMAGES_CONTROL = 300,
     ROUNDS_MAX = 1000,
     LIMIT_MS = 10000,
@@ -187,6 +189,7 @@ static void judge_image(const struct fixture *f, const struct disk *d, const cha
 /* ---- all images ---- */
 
 static uint64_t wanted; /* different images, of all workers */
+static uint64_t turn;   /* the generator's seed */
 
 /* True for an image that no worker has had; open addressing over the first bytes of their digests. */
 static bool is_new(uint64_t *seen, const struct disk *d)
@@ -224,7 +227,7 @@ static void run_worker(const struct fixture *f, unsigned worker, bool has_mark, 
     struct disk *d = disk_new();
     for (uint64_t round = 0; round < ROUNDS_MAX; round++) {
         struct kedge_rng rng;
-        kedge_rng_init(&rng, 3, KEDGE_RNG_TEST, worker, round);
+        kedge_rng_init(&rng, turn, KEDGE_RNG_TEST, worker, round);
         for (unsigned i = 0; i < FILES; i++) {
             d->files[i].pending_count = d->files[i].durable_len = 0;
         }
@@ -336,6 +339,7 @@ int main(void)
     Suite *suite = suite_create("store power");
     TCase *t = tcase_create("crash");
     tcase_set_timeout(t, 0); /* ctest has one */
+    turn = test_turn();
     tcase_add_test(t, power_loss_loses_nothing_acknowledged);
     tcase_add_test(t, closing_flushes_first_what_a_killed_writer_did_not);
     tcase_add_test(t, the_model_does_find_losses);
