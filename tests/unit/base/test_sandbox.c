@@ -249,7 +249,7 @@ START_TEST(knows_no_other_processes)
     }
     pid_t other = fork();
     if (other == 0) {
-        execlp("sh", "a-secret-word", "-c", "sleep 100; exit 0", "a-secret-word", (char *)NULL);
+        execlp("sleep", "a-secret-word", "100", (char *)NULL);
         _exit(127);
     }
     ck_assert_int_gt(other, 0);
