@@ -7,6 +7,7 @@
 #include "chain/anchor/keccak256.h"
 #include "chain/anchor/rlp.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 enum {
@@ -374,13 +375,11 @@ static bool has_only(json_t *o, const char *const *keys, size_t count)
 
 static int take_state(json_t *state, struct kedge_evm_evidence *e)
 {
-    int err = take_nodes(json_object_get(state, "account"), e, &e->account);
-    err = err ? err : take_nodes(json_object_get(state, "packed"), e, &e->packed);
-    err = err ? err : take_nodes(json_object_get(state, "root"), e, &e->root);
-    err = err || !has_only(state, state_keys, sizeof state_keys / sizeof state_keys[0]) ? KEDGE_E_FORMAT
-                                                                                        : KEDGE_OK;
-    e->has_state = err == KEDGE_OK;
-    return err;
+    e->has_state = take_nodes(json_object_get(state, "account"), e, &e->account) == KEDGE_OK
+                   && take_nodes(json_object_get(state, "packed"), e, &e->packed) == KEDGE_OK
+                   && take_nodes(json_object_get(state, "root"), e, &e->root) == KEDGE_OK
+                   && has_only(state, state_keys, sizeof state_keys / sizeof state_keys[0]);
+    return e->has_state ? KEDGE_OK : KEDGE_E_FORMAT;
 }
 
 /* A required field: its name when it is missing or malformed, else NULL. */
@@ -431,12 +430,9 @@ int kedge_evm_evidence_read(struct kedge_view text, struct kedge_evm_evidence *r
     json_t *o = NULL;
     memset(ret, 0, sizeof *ret);
     kedge_buf_init(&ret->bytes, KEDGE_EVM_EVIDENCE_MAX);
-    int err = kedgei_json_load(text, KEDGE_EVM_EVIDENCE_MAX, "anchor", &o, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_json_load(text, KEDGE_EVM_EVIDENCE_MAX, "anchor", &o, reterr));
     const char *kind = json_string_value(json_object_get(o, "format"));
-    err = kedge_buf_reserve(&ret->bytes, text.len); /* views into it must not move */
+    int err = kedge_buf_reserve(&ret->bytes, text.len); /* views into it must not move */
     if (!err && (!kind || strcmp(kind, format) != 0)) {
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "anchor: format: expected \"%s\"", format);
     }

@@ -7,6 +7,7 @@
 #include "chain/log/checkpoint.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 /* The checkpoint that the evidence carries: signed by the log itself, of this size and root. */
 static bool is_signed(const struct kedge_anchor_main *main, const struct kedge_evm_evidence *e)
@@ -59,7 +60,9 @@ static int claim(const struct kedge_anchor_files *files, const struct kedge_anch
         return KEDGE_E_NOMEM;
     }
     int err = kedge_evm_evidence_read(files->anchor, e, reterr);
-    err = err ? err : claim_of(e, files->number, main, trust, ret, reterr);
+    if (!err) {
+        err = claim_of(e, files->number, main, trust, ret, reterr);
+    }
     kedge_evm_evidence_deinit(e);
     kedge_mem_free(e);
     return err;
@@ -111,13 +114,14 @@ static int trust_read(const json_t *o, struct kedge_trust_anchors *io, struct ke
     if (!err && (!json_is_integer(id) || json_integer_value(id) < 1)) {
         err = kedgei_trust_bad(d, "chain_id", "a whole number from 1 on");
     }
-    err = err ? err : read_address(o, "contract", &io->contract, d);
-    err = err ? err : read_address(o, "account", &io->account, d);
-    if (!err) {
-        io->chain_id = (uint64_t)json_integer_value(id);
-        io->has_evm = true;
+    if (err) {
+        return err;
     }
-    return err;
+    KEDGE_TRY(read_address(o, "contract", &io->contract, d));
+    KEDGE_TRY(read_address(o, "account", &io->account, d));
+    io->chain_id = (uint64_t)json_integer_value(id);
+    io->has_evm = true;
+    return KEDGE_OK;
 }
 
 static void trust_put(const struct kedge_trust_anchors *trust, struct kedge_buf *out)

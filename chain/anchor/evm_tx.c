@@ -5,6 +5,7 @@
 #include "chain/anchor/keccak256.h"
 #include "chain/anchor/rlp.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 enum { TYPE_1559 = 0x02, V_BASE = 35 };
 
@@ -148,11 +149,9 @@ static int signing_hash(const struct kedge_evm_tx *tx, struct kedge_hash *ret)
 {
     struct kedge_buf preimage KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&preimage, KEDGE_EVM_RAW_MAX);
-    int err = kedge_evm_tx_preimage(tx, &preimage);
-    if (!err) {
-        kedge_keccak256(kedge_buf_view(&preimage), ret);
-    }
-    return err;
+    KEDGE_TRY(kedge_evm_tx_preimage(tx, &preimage));
+    kedge_keccak256(kedge_buf_view(&preimage), ret);
+    return KEDGE_OK;
 }
 
 int kedge_evm_tx_sign(const struct kedge_evm_tx *tx, const struct kedge_secp_secret *secret,
@@ -163,17 +162,14 @@ int kedge_evm_tx_sign(const struct kedge_evm_tx *tx, const struct kedge_secp_sec
     struct kedge_hash hash;
     size_t start = out->len;
     kedge_buf_init(&items, KEDGE_EVM_RAW_MAX);
-    int err = signing_hash(tx, &hash);
-    err = err ? err : kedge_secp_sign(&hash, secret, &signature);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(signing_hash(tx, &hash));
+    KEDGE_TRY(kedge_secp_sign(&hash, secret, &signature));
     put_fields(tx, &items);
     kedge_rlp_put_u64(&items, tx->kind == KEDGE_EVM_EIP1559 ? signature.parity
                                                             : V_BASE + 2 * tx->chain_id + signature.parity);
     kedge_rlp_put_integer(&items, kedge_view_of(signature.r, sizeof signature.r));
     kedge_rlp_put_integer(&items, kedge_view_of(signature.s, sizeof signature.s));
-    err = put_whole(tx, &items, out);
+    int err = put_whole(tx, &items, out);
     if (!err && ret_hash) {
         kedge_keccak256(kedge_view_of(out->ptr + start, out->len - start), ret_hash);
     }
@@ -200,14 +196,17 @@ static int take_fields(struct kedge_view *rest, struct kedge_evm_tx *tx)
 {
     bool typed = tx->kind == KEDGE_EVM_EIP1559;
     struct kedge_view access;
-    int err = typed ? kedge_rlp_take_u64(rest, &tx->chain_id) : KEDGE_OK;
-    err = err ? err : kedge_rlp_take_u64(rest, &tx->nonce);
+    KEDGE_TRY(typed ? kedge_rlp_take_u64(rest, &tx->chain_id) : KEDGE_OK);
+    int err = kedge_rlp_take_u64(rest, &tx->nonce);
     err = err || !typed ? err : kedge_rlp_take_u64(rest, &tx->priority_fee);
-    err = err ? err : kedge_rlp_take_u64(rest, &tx->max_fee);
-    err = err ? err : kedge_rlp_take_u64(rest, &tx->gas);
-    err = err ? err : take_to(rest, tx);
-    err = err ? err : kedge_rlp_take_u64(rest, &tx->value);
-    err = err ? err : kedge_rlp_take_string(rest, &tx->data);
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(kedge_rlp_take_u64(rest, &tx->max_fee));
+    KEDGE_TRY(kedge_rlp_take_u64(rest, &tx->gas));
+    KEDGE_TRY(take_to(rest, tx));
+    KEDGE_TRY(kedge_rlp_take_u64(rest, &tx->value));
+    err = kedge_rlp_take_string(rest, &tx->data);
     if (!err && typed) {
         err = kedge_rlp_take_list(rest, &access);
         err = err || access.len > 0 ? KEDGE_E_FORMAT : KEDGE_OK;
@@ -219,10 +218,9 @@ static int take_signature(struct kedge_view *rest, struct kedge_evm_tx *tx,
                           struct kedge_secp_signature *signature)
 {
     uint64_t v;
-    int err = kedge_rlp_take_u64(rest, &v);
-    err = err ? err : kedge_rlp_take_integer(rest, signature->r, sizeof signature->r);
-    err = err ? err : kedge_rlp_take_integer(rest, signature->s, sizeof signature->s);
-    if (err || rest->len > 0) {
+    if (kedge_rlp_take_u64(rest, &v) != KEDGE_OK
+        || kedge_rlp_take_integer(rest, signature->r, sizeof signature->r) != KEDGE_OK
+        || kedge_rlp_take_integer(rest, signature->s, sizeof signature->s) != KEDGE_OK || rest->len > 0) {
         return KEDGE_E_FORMAT;
     }
     if (tx->kind == KEDGE_EVM_EIP155) {
@@ -252,20 +250,12 @@ int kedge_evm_tx_decode(struct kedge_view raw, struct kedge_evm_tx *ret_tx,
         tx.kind = KEDGE_EVM_EIP1559;
         body = kedge_view_of(raw.ptr + 1, raw.len - 1);
     }
-    int err = kedge_rlp_decode(body, &list);
-    if (err || !list.is_list) {
+    if (kedge_rlp_decode(body, &list) != KEDGE_OK || !list.is_list || take_fields(&list.body, &tx) != KEDGE_OK
+        || take_signature(&list.body, &tx, &signature) != KEDGE_OK || !is_sound(&tx)) {
         return KEDGE_E_FORMAT;
     }
-    err = take_fields(&list.body, &tx);
-    err = err ? err : take_signature(&list.body, &tx, &signature);
-    if (err || !is_sound(&tx)) {
-        return KEDGE_E_FORMAT;
-    }
-    err = signing_hash(&tx, &hash);
-    err = err ? err : kedge_secp_recover(&hash, &signature, &key);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(signing_hash(&tx, &hash));
+    KEDGE_TRY(kedge_secp_recover(&hash, &signature, &key));
     *ret_tx = tx;
     if (ret_sender) {
         kedge_evm_address_of_key(&key, ret_sender);

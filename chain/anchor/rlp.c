@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "common/base/try.h"
+
 enum { STRING = 0x80, LIST = 0xc0, SHORT_MAX = 55 };
 
 static struct kedge_view without_zeros(struct kedge_view v)
@@ -159,11 +161,9 @@ int kedge_rlp_take_integer(struct kedge_view *rest, uint8_t *out, size_t len)
 int kedge_rlp_take_u64(struct kedge_view *rest, uint64_t *ret_v)
 {
     uint8_t be[8];
-    int err = kedge_rlp_take_integer(rest, be, sizeof be);
-    if (!err) {
-        *ret_v = kedge_load_be64(be);
-    }
-    return err;
+    KEDGE_TRY(kedge_rlp_take_integer(rest, be, sizeof be));
+    *ret_v = kedge_load_be64(be);
+    return KEDGE_OK;
 }
 
 int kedge_rlp_decode(struct kedge_view bytes, struct kedge_rlp_item *ret_item)

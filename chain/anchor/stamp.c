@@ -9,7 +9,9 @@ static int read_checkpoint(struct kedge_view note, struct kedge_view origin, con
 {
     struct kedge_note *parsed = kedge_mem_new(1, sizeof *parsed);
     int err = parsed ? kedge_note_parse(note, parsed) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_checkpoint_parse(parsed->text, ret);
+    if (!err) {
+        err = kedge_checkpoint_parse(parsed->text, ret);
+    }
     kedge_mem_free(parsed);
     if (err == KEDGE_E_NOMEM) {
         return kedge_diag_set(reterr, err, "out of memory");

@@ -5,6 +5,7 @@
 #include "chain/anchor/kind.h"
 #include "chain/anchor/stamp.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 static int claim(const struct kedge_anchor_files *files, const struct kedge_anchor_main *main,
@@ -13,11 +14,8 @@ static int claim(const struct kedge_anchor_files *files, const struct kedge_anch
 {
     struct kedge_stamp s;
     const char *ca = trust->tsa_ca;
-    int err = kedge_stamp_check(files->note, files->anchor, kedge_view_str(main->origin), main->vkey,
-                                ca ? kedge_view_str(ca) : kedge_view_of(NULL, 0), &s, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_stamp_check(files->note, files->anchor, kedge_view_str(main->origin), main->vkey,
+                                ca ? kedge_view_str(ca) : kedge_view_of(NULL, 0), &s, reterr));
     if (s.size != files->number) {
         return kedge_diag_set(reterr, KEDGE_E_VERIFY, "its checkpoint is of another size than its name says");
     }

@@ -7,6 +7,7 @@
 
 #include "chain/log/lines.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 static bool is_origin(struct kedge_view origin)
 {
@@ -44,14 +45,8 @@ int kedge_checkpoint_parse(struct kedge_view text, struct kedge_checkpoint *ret_
         || !kedgei_take_line(&rest, &root) || !is_origin(c.origin)) {
         return KEDGE_E_FORMAT;
     }
-    int err = kedge_decimal_decode(size, KEDGE_TREE_SIZE_MAX, &c.size);
-    if (err) {
-        return err;
-    }
-    err = kedgei_base64_hash(root, &c.root);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_decimal_decode(size, KEDGE_TREE_SIZE_MAX, &c.size));
+    KEDGE_TRY(kedgei_base64_hash(root, &c.root));
     c.extensions = rest;
     while (kedgei_take_line(&rest, &line)) {
         if (line.len == 0) {
@@ -85,11 +80,8 @@ int kedge_checkpoint_open(struct kedge_view bytes, struct kedge_view expected_or
     }
     struct kedge_note note;
     struct kedge_checkpoint c;
-    int err = kedge_note_parse(bytes, &note);
-    if (err) {
-        return err;
-    }
-    err = kedge_checkpoint_parse(note.text, &c);
+    KEDGE_TRY(kedge_note_parse(bytes, &note));
+    int err = kedge_checkpoint_parse(note.text, &c);
     if (err) {
         return err;
     }
@@ -100,10 +92,7 @@ int kedge_checkpoint_open(struct kedge_view bytes, struct kedge_view expected_or
         return err;
     }
     struct kedge_note_verdict verdicts[KEDGE_NOTE_SIGNATURES_MAX];
-    err = kedge_note_verify(&note, known, known_count, verdicts, NULL);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_note_verify(&note, known, known_count, verdicts, NULL));
     /* Cosignatures alone say nothing of who keeps the log: one of its own keys must have signed. */
     bool by_log = false;
     for (size_t i = 0; i < known_count; i++) {

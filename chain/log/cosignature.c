@@ -12,6 +12,7 @@
 #include "chain/log/checkpoint.h"
 #include "chain/log/note_impl.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 enum { TIME_LEN = 8, BLOB_LEN = KEDGE_KEY_ID_LEN + TIME_LEN + KEDGE_SIGNATURE_LEN };
 
@@ -23,15 +24,13 @@ int kedge_cosignature_make(struct kedge_view text, struct kedge_view name, const
     if (time_s > (uint64_t)INT64_MAX) {
         return KEDGE_E_ARG;
     }
-    int err = kedge_vkey_make(name, KEDGE_KEY_COSIGNATURE, &pair->public, &vkey);
-    err = err ? err : kedge_checkpoint_parse(text, &checkpoint);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_vkey_make(name, KEDGE_KEY_COSIGNATURE, &pair->public, &vkey));
+    KEDGE_TRY(kedge_checkpoint_parse(text, &checkpoint));
     struct kedge_buf message KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&message, KEDGE_NOTE_MAX + 64);
     kedgei_cosignature_message(text, time_s, &message);
-    err = message.err ? message.err : kedge_buf_reserve(ret_line, kedgei_note_line_len(name.len, BLOB_LEN));
+    int err =
+        message.err ? message.err : kedge_buf_reserve(ret_line, kedgei_note_line_len(name.len, BLOB_LEN));
     if (err) {
         return err;
     }
@@ -99,21 +98,12 @@ static int write_note(const struct kedge_note *note, struct kedge_buf *ret_note)
 int kedge_note_add_line(struct kedge_view note, struct kedge_view line, struct kedge_buf *ret_note)
 {
     struct kedge_note into, from;
-    int err = kedge_note_parse(note, &into);
-    if (err) {
-        return err;
-    }
-    err = kedgei_note_parse_lines(line, &from);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_note_parse(note, &into));
+    KEDGE_TRY(kedgei_note_parse_lines(line, &from));
     if (from.line_count != 1) {
         return KEDGE_E_FORMAT;
     }
-    err = put_line(&into, &from.lines[0]);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(put_line(&into, &from.lines[0]));
     return write_note(&into, ret_note);
 }
 
@@ -138,13 +128,10 @@ int kedge_cosignature_accept(struct kedge_view note, struct kedge_view lines,
     if (count > KEDGE_NOTE_SIGNATURES_MAX) {
         return KEDGE_E_ARG;
     }
-    int err = kedge_note_parse(note, &into);
-    err = err ? err : kedgei_note_parse_lines(lines, &from);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_note_parse(note, &into));
+    KEDGE_TRY(kedgei_note_parse_lines(lines, &from));
     from.text = into.text;
-    err = kedge_note_verify(&from, witnesses, count, verdicts, NULL);
+    int err = kedge_note_verify(&from, witnesses, count, verdicts, NULL);
     for (size_t i = 0; !err && i < count; i++) {
         if (!verdicts[i].verified || time_there(&into, &witnesses[i]) > verdicts[i].time_s) {
             continue;
@@ -156,9 +143,12 @@ int kedge_cosignature_accept(struct kedge_view note, struct kedge_view lines,
             }
         }
     }
-    err = err ? err : write_note(&into, ret_note);
-    for (size_t i = 0; !err && ret_verdicts && i < count; i++) {
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(write_note(&into, ret_note));
+    for (size_t i = 0; ret_verdicts && i < count; i++) {
         ret_verdicts[i] = verdicts[i];
     }
-    return err;
+    return KEDGE_OK;
 }

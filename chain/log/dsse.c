@@ -7,6 +7,7 @@
 
 #include "chain/log/lines.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 const char KEDGE_DSSE_IN_TOTO[] = "application/vnd.in-toto+json";
 
@@ -134,10 +135,7 @@ static int decode_signature(struct kedge_view base64, struct kedge_signature *re
     }
     struct kedge_buf raw KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&raw, SIG_BASE64_LEN);
-    int err = kedge_base64_decode(base64, false, &raw);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_base64_decode(base64, false, &raw));
     if (raw.len != KEDGE_SIGNATURE_LEN) {
         return KEDGE_E_FORMAT;
     }
@@ -190,11 +188,9 @@ int kedge_dsse_decode(struct kedge_view envelope, struct kedge_buf *ret_payload,
 {
     struct kedge_dsse_entry entry;
     uint32_t count;
-    int err = decode(envelope, ret_payload, &entry, 1, &count);
-    if (!err) {
-        *ret_entry = entry;
-    }
-    return err;
+    KEDGE_TRY(decode(envelope, ret_payload, &entry, 1, &count));
+    *ret_entry = entry;
+    return KEDGE_OK;
 }
 
 int kedge_dsse_decode_all(struct kedge_view envelope, struct kedge_buf *ret_payload,
@@ -202,12 +198,10 @@ int kedge_dsse_decode_all(struct kedge_view envelope, struct kedge_buf *ret_payl
 {
     struct kedge_dsse_entry entries[KEDGE_DSSE_SIGNATURES_MAX];
     uint32_t count;
-    int err = decode(envelope, ret_payload, entries, KEDGE_DSSE_SIGNATURES_MAX, &count);
-    if (!err) {
-        memcpy(ret_entries, entries, count * sizeof entries[0]);
-        *ret_count = count;
-    }
-    return err;
+    KEDGE_TRY(decode(envelope, ret_payload, entries, KEDGE_DSSE_SIGNATURES_MAX, &count));
+    memcpy(ret_entries, entries, count * sizeof entries[0]);
+    *ret_count = count;
+    return KEDGE_OK;
 }
 
 int kedge_dsse_add(struct kedge_view envelope, const struct kedge_key_pair *pair,
@@ -218,14 +212,8 @@ int kedge_dsse_add(struct kedge_view envelope, const struct kedge_key_pair *pair
     struct kedge_buf payload KEDGE_CLEANUP(kedge_buf_deinit);
     uint32_t count, at = 0;
     kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
-    int err = kedge_dsse_decode_all(envelope, &payload, entries, &count);
-    if (err) {
-        return err;
-    }
-    err = sign_pae(type, kedge_buf_view(&payload), pair, &own);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_dsse_decode_all(envelope, &payload, entries, &count));
+    KEDGE_TRY(sign_pae(type, kedge_buf_view(&payload), pair, &own));
     while (at < count && memcmp(entries[at].keyid.b, own.keyid.b, KEDGE_HASH_LEN) < 0) {
         at++;
     }

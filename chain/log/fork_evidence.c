@@ -16,6 +16,7 @@
 #include "chain/log/lines.h"
 #include "chain/log/witness_policy.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 static const char header[] = "kedge.dev/fork-evidence@v1\n";
 
@@ -30,11 +31,8 @@ int kedge_fork_evidence_encode(struct kedge_view note, struct kedge_view other, 
                                struct kedge_buf *ret_text)
 {
     struct kedge_checkpoint a, b;
-    int err = parse_checkpoint(note, &a);
-    err = err ? err : parse_checkpoint(other, &b);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(parse_checkpoint(note, &a));
+    KEDGE_TRY(parse_checkpoint(other, &b));
     size_t count = path ? path->count : 0;
     if (count > KEDGE_PROOF_MAX || (a.size == b.size) != (count == 0)) {
         return KEDGE_E_ARG;
@@ -42,7 +40,7 @@ int kedge_fork_evidence_encode(struct kedge_view note, struct kedge_view other, 
     bool swap = a.size > b.size;
     struct kedge_view first = swap ? other : note, second = swap ? note : other;
     size_t line_len = kedge_base64_len(KEDGE_HASH_LEN) + 1;
-    err = kedge_buf_reserve(ret_text, sizeof header + count * line_len + 2 + first.len + second.len);
+    int err = kedge_buf_reserve(ret_text, sizeof header + count * line_len + 2 + first.len + second.len);
     if (err) {
         return err;
     }
@@ -85,22 +83,13 @@ int kedge_fork_evidence_decode(struct kedge_view text, struct kedge_fork_evidenc
     if (!kedgei_take_prefix(&rest, header)) {
         return KEDGE_E_FORMAT;
     }
-    int err = kedgei_take_path(&rest, &e.path);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_take_path(&rest, &e.path));
     if (!take_note(&rest, &e.old_note)) {
         return KEDGE_E_FORMAT;
     }
     e.new_note = rest;
-    err = parse_checkpoint(e.old_note, &e.old_checkpoint);
-    if (err) {
-        return err;
-    }
-    err = parse_checkpoint(e.new_note, &e.new_checkpoint);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(parse_checkpoint(e.old_note, &e.old_checkpoint));
+    KEDGE_TRY(parse_checkpoint(e.new_note, &e.new_checkpoint));
     uint64_t m = e.old_checkpoint.size;
     uint64_t n = e.new_checkpoint.size;
     if (m > n || (m == n) != (e.path.count == 0)) {
@@ -131,14 +120,8 @@ int kedge_fork_evidence_verify(const struct kedge_fork_evidence *evidence, const
     if (!kedge_view_eq(old->origin, new->origin)) {
         return kedge_diag_set(reterr, KEDGE_E_VERIFY, "proves nothing: the checkpoints are of two origins");
     }
-    int err = check_signed(evidence->old_note, old, log_keys, key_count, reterr);
-    if (err) {
-        return err;
-    }
-    err = check_signed(evidence->new_note, new, log_keys, key_count, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(check_signed(evidence->old_note, old, log_keys, key_count, reterr));
+    KEDGE_TRY(check_signed(evidence->new_note, new, log_keys, key_count, reterr));
     struct kedge_hash actual = new->root, root = new->root;
     if (old->size < new->size
         && kedge_consistency_roots(old->size, new->size, evidence->path.hashes, evidence->path.count, &actual,

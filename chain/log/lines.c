@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 bool kedgei_cut(struct kedge_view *rest, uint8_t c, struct kedge_view *ret_head)
 {
@@ -37,10 +38,7 @@ int kedgei_base64_hash(struct kedge_view base64, struct kedge_hash *ret_hash)
     }
     struct kedge_buf raw KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&raw, KEDGE_HASH_LEN + 1);
-    int err = kedge_base64_decode(base64, false, &raw);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_base64_decode(base64, false, &raw));
     if (raw.len != KEDGE_HASH_LEN) {
         return KEDGE_E_FORMAT;
     }

@@ -13,6 +13,7 @@
 #include "chain/log/lines.h"
 #include "chain/log/note_impl.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 static const char dash[] = "\xe2\x80\x94 "; /* U+2014 EM DASH, space */
 enum { DASH_LEN = 4 };
@@ -146,10 +147,7 @@ static int parse_line(struct kedge_view line, struct kedge_buf *scratch, struct 
         return KEDGE_E_FORMAT;
     }
     kedge_buf_clear(scratch);
-    int err = kedge_base64_decode(rest, false, scratch);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_base64_decode(rest, false, scratch));
     if (scratch->len <= KEDGE_KEY_ID_LEN) {
         return KEDGE_E_FORMAT;
     }
@@ -205,10 +203,7 @@ int kedge_note_parse(struct kedge_view bytes, struct kedge_note *ret_note)
         return KEDGE_E_FORMAT;
     }
     struct kedge_note note;
-    int err = kedgei_note_parse_lines(kedge_view_of(bytes.ptr + at, bytes.len - at), &note);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_note_parse_lines(kedge_view_of(bytes.ptr + at, bytes.len - at), &note));
     note.text = kedge_view_of(bytes.ptr, at - 1);
     *ret_note = note;
     return KEDGE_OK;
@@ -236,11 +231,9 @@ static int verify_cosignature(struct kedge_view text, struct kedge_view blob,
     struct kedge_buf message KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&message, KEDGE_NOTE_MAX + 64);
     kedgei_cosignature_message(text, time_s, &message);
-    int err = message.err ? message.err : kedge_verify(kedge_buf_view(&message), &sig, key);
-    if (!err) {
-        *ret_time_s = time_s;
-    }
-    return err;
+    KEDGE_TRY(message.err ? message.err : kedge_verify(kedge_buf_view(&message), &sig, key));
+    *ret_time_s = time_s;
+    return KEDGE_OK;
 }
 
 static int verify_line(struct kedge_view text, const struct kedge_note_line *line,
@@ -248,10 +241,7 @@ static int verify_line(struct kedge_view text, const struct kedge_note_line *lin
 {
     struct kedge_buf blob KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&blob, KEDGE_NOTE_MAX);
-    int err = kedge_base64_decode(line->base64, false, &blob);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_base64_decode(line->base64, false, &blob));
     KEDGE_ASSERT(blob.len > KEDGE_KEY_ID_LEN); /* parse_line saw to it */
     struct kedge_view sig = kedge_view_of(blob.ptr + KEDGE_KEY_ID_LEN, blob.len - KEDGE_KEY_ID_LEN);
     switch (key->type) {
@@ -362,20 +352,14 @@ int kedge_note_sign(struct kedge_view text, struct kedge_view name, const struct
     if (text.len == 0 || text.ptr[text.len - 1] != '\n' || !is_note_text(text)) {
         return KEDGE_E_ARG;
     }
-    int err = kedge_vkey_make(name, KEDGE_KEY_ED25519, &pair->public, &vkey);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_vkey_make(name, KEDGE_KEY_ED25519, &pair->public, &vkey));
     uint8_t blob[KEDGE_KEY_ID_LEN + KEDGE_SIGNATURE_LEN];
     struct kedge_signature sig;
     kedge_sign(text, pair, &sig);
     memcpy(blob, vkey.id, KEDGE_KEY_ID_LEN);
     memcpy(blob + KEDGE_KEY_ID_LEN, sig.b, sizeof sig.b);
     size_t len = text.len + 1 + kedgei_note_line_len(name.len, sizeof blob);
-    err = kedge_buf_reserve(ret_note, len); /* all or nothing */
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_buf_reserve(ret_note, len)); /* all or nothing */
     kedge_buf_put(ret_note, text.ptr, text.len);
     kedge_buf_put_u8(ret_note, '\n');
     kedgei_note_put_line(name, kedge_view_of(blob, sizeof blob), ret_note);

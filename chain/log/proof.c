@@ -6,6 +6,7 @@
 
 #include "chain/log/lines.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 static const char header[] = "c2sp.org/tlog-proof@v1";
 
@@ -54,10 +55,7 @@ int kedge_proof_decode(struct kedge_view text, struct kedge_proof *ret_proof)
         || kedge_decimal_decode(line, KEDGE_TREE_SIZE_MAX, &p.index) != KEDGE_OK) {
         return KEDGE_E_FORMAT;
     }
-    int err = kedgei_take_path(&rest, &p.path);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_take_path(&rest, &p.path));
     if (rest.len == 0) {
         return KEDGE_E_FORMAT;
     }
@@ -74,11 +72,9 @@ int kedge_proof_verify(const struct kedge_proof *proof, const struct kedge_hash 
                        struct kedge_checkpoint *ret_checkpoint)
 {
     struct kedge_checkpoint c;
-    int err = kedge_checkpoint_open(proof->note, expected_origin, known, known_count, &c, NULL);
-    if (err) {
-        return err;
-    }
-    err = kedge_inclusion_verify(proof->index, c.size, leaf, proof->path.hashes, proof->path.count, &c.root);
+    KEDGE_TRY(kedge_checkpoint_open(proof->note, expected_origin, known, known_count, &c, NULL));
+    int err =
+        kedge_inclusion_verify(proof->index, c.size, leaf, proof->path.hashes, proof->path.count, &c.root);
     if (!err && ret_checkpoint) {
         *ret_checkpoint = c;
     }

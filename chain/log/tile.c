@@ -10,6 +10,7 @@
 
 #include "chain/log/lines.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 enum { GROUP = 1000, GROUPS_MAX = 7 /* 19 digits */ };
 
@@ -187,9 +188,7 @@ int kedge_bundle_decode(struct kedge_view bytes, size_t count, struct kedge_view
     for (size_t i = 0; i < count; i++) {
         entries[i] = kedge_read_bytes(&r, kedge_read_u16(&r));
     }
-    int err = kedge_reader_end(&r);
-    if (!err) {
-        memcpy(ret_entries, entries, count * sizeof *entries);
-    }
-    return err;
+    KEDGE_TRY(kedge_reader_end(&r));
+    memcpy(ret_entries, entries, count * sizeof *entries);
+    return KEDGE_OK;
 }

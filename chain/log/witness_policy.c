@@ -13,6 +13,7 @@
 #include "chain/log/lines.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 enum {
     KEY_TYPE_MLDSA44 = 6,
@@ -227,12 +228,12 @@ static int parse_log(struct parser *ps, struct kedge_view rest)
     if (!take_item(&rest, &log->vkey_text)) {
         return fail(ps, KEDGE_E_FORMAT, "expected %s", "log KEY [URL]");
     }
-    int err = read_key(ps, log->vkey_text, &raw);
-    err = err ? err : check_key(ps, &raw, KEDGE_KEY_ED25519, &log->vkey);
-    err = err ? err : take_url(ps, &rest, &log->url);
-    err = err ? err : claim_key(ps, &raw, true);
-    p->log_count += err ? 0 : 1;
-    return err;
+    KEDGE_TRY(read_key(ps, log->vkey_text, &raw));
+    KEDGE_TRY(check_key(ps, &raw, KEDGE_KEY_ED25519, &log->vkey));
+    KEDGE_TRY(take_url(ps, &rest, &log->url));
+    KEDGE_TRY(claim_key(ps, &raw, true));
+    p->log_count++;
+    return KEDGE_OK;
 }
 
 /* A name for something new. */
@@ -266,25 +267,22 @@ static int parse_witness(struct parser *ps, struct kedge_view rest)
     }
     struct kedge_witness *w = &p->witnesses[p->witness_count];
     struct raw_key raw;
-    int err = take_new_name(ps, &rest, usage, &w->name);
-    if (!err && !take_item(&rest, &w->vkey_text)) {
-        err = fail(ps, KEDGE_E_FORMAT, "expected %s", usage);
+    KEDGE_TRY(take_new_name(ps, &rest, usage, &w->name));
+    if (!take_item(&rest, &w->vkey_text)) {
+        return fail(ps, KEDGE_E_FORMAT, "expected %s", usage);
     }
-    err = err ? err : read_key(ps, w->vkey_text, &raw);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(read_key(ps, w->vkey_text, &raw));
     w->is_supported = raw.blob[0] != KEY_TYPE_MLDSA44;
     if (w->is_supported) {
-        err = check_key(ps, &raw, KEDGE_KEY_COSIGNATURE, &w->vkey);
+        KEDGE_TRY(check_key(ps, &raw, KEDGE_KEY_COSIGNATURE, &w->vkey));
     } else if (raw.blob_len != KEY_BLOB_MAX) {
-        err = fail(ps, KEDGE_E_FORMAT, "ML-DSA-44 key of %zu bytes, expected %d", raw.blob_len - 1,
-                   MLDSA44_KEY_LEN);
+        return fail(ps, KEDGE_E_FORMAT, "ML-DSA-44 key of %zu bytes, expected %d", raw.blob_len - 1,
+                    MLDSA44_KEY_LEN);
     }
-    err = err ? err : take_url(ps, &rest, &w->url);
-    err = err ? err : claim_key(ps, &raw, false);
-    p->witness_count += err ? 0 : 1;
-    return err;
+    KEDGE_TRY(take_url(ps, &rest, &w->url));
+    KEDGE_TRY(claim_key(ps, &raw, false));
+    p->witness_count++;
+    return KEDGE_OK;
 }
 
 static int parse_member(struct parser *ps, struct kedge_view item)

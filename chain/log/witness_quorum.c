@@ -173,7 +173,9 @@ static int evaluate(const struct kedge_witness_policy *p, struct kedge_view byte
         return kedge_diag_set(reterr, err, "the log's keys are not usable together with the policy");
     }
     err = kedge_note_parse(bytes, &note);
-    err = err ? err : kedge_checkpoint_parse(note.text, &c);
+    if (!err) {
+        err = kedge_checkpoint_parse(note.text, &c);
+    }
     if (err) {
         return kedge_diag_set(reterr, err, "not a signed checkpoint: %s", kedge_strerror(err));
     }

@@ -13,6 +13,7 @@
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 enum {
     FORM_AS_IS = 0,
@@ -423,7 +424,9 @@ static int unpack_envelope(struct kedge_view stored, struct kedge_buf *room)
         return len > 0 ? KEDGE_E_NOMEM : KEDGE_E_CORRUPT;
     }
     int err = unpack_payload(stored.ptr[0] == FORM_APART, in.rest, payload, len);
-    err = err ? err : kedge_dsse_spell(kedge_view_of(payload, len), signatures, count, room);
+    if (!err) {
+        err = kedge_dsse_spell(kedge_view_of(payload, len), signatures, count, room);
+    }
     kedge_mem_free(payload);
     return err == KEDGE_E_TOO_LONG ? KEDGE_E_CORRUPT : err;
 }
@@ -459,10 +462,8 @@ int kedge_entry_load(struct kedge_view stored, struct kedge_buf *room, struct ke
         return KEDGE_E_CORRUPT;
     }
     kedge_buf_clear(room);
-    int err =
-        stored.ptr[0] == FORM_CHECKPOINT ? unpack_checkpoint(stored, room) : unpack_envelope(stored, room);
-    if (!err) {
-        *ret = kedge_buf_view(room);
-    }
-    return err;
+    KEDGE_TRY(stored.ptr[0] == FORM_CHECKPOINT ? unpack_checkpoint(stored, room)
+                                               : unpack_envelope(stored, room));
+    *ret = kedge_buf_view(room);
+    return KEDGE_OK;
 }

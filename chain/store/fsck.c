@@ -77,7 +77,9 @@ static int check_table(struct run *r, enum kedge_kv_table table)
     r->table = table;
     r->index = r->total = 0;
     int err = kedge_kv_count(r->tx, table, &r->total);
-    err = err ? err : kedge_kv_scan(r->tx, table, all, all, visit_record, r);
+    if (!err) {
+        err = kedge_kv_scan(r->tx, table, all, all, visit_record, r);
+    }
     if (err == KEDGE_E_CORRUPT) {
         find_in(r, name, true, r->index, "the table cannot be read beyond this record");
         return KEDGE_OK;
@@ -86,7 +88,9 @@ static int check_table(struct run *r, enum kedge_kv_table table)
         find_in(r, name, true, r->index, "records are missing or too many");
     }
     kedge_buf_init(&last, KEDGE_KV_KEY_MAX);
-    err = err ? err : kedge_kv_last(r->tx, table, &last, NULL);
+    if (!err) {
+        err = kedge_kv_last(r->tx, table, &last, NULL);
+    }
     kedge_buf_deinit(&last);
     if (err == KEDGE_E_CORRUPT || (err == KEDGE_E_NOT_FOUND && r->total > 0)) {
         find_in(r, name, true, r->index, "the last record is not found");
@@ -234,7 +238,9 @@ static int check_mark(const struct run *r, struct kedge_ledger *l, const char *m
     int err = kedge_ledger_check_high_water(l, mark, &d);
     for (unsigned i = 0; i < MARK_TRIES && err == KEDGE_E_CORRUPT && r->f->beside; i++) {
         err = kedge_ledger_refresh(l, &d); /* the mark may tell of a commit that came between */
-        err = err ? err : kedge_ledger_check_high_water(l, mark, &d);
+        if (!err) {
+            err = kedge_ledger_check_high_water(l, mark, &d);
+        }
     }
     return unless_damage(&at_mark, err, "high-water", &d);
 }
@@ -280,7 +286,9 @@ int kedge_fsck_ledger(const struct kedge_fsck *f, const struct kedge_fsck_ledger
     if (!err) {
         err = kedge_kv_count(r.tx, KEDGE_KV_HEAD, &counts->heads);
         struct refs refs = {&r, ledger->gone, ret_refs};
-        err = err ? err : kedge_kv_scan(r.tx, KEDGE_KV_REF, all, all, append_ref, &refs);
+        if (!err) {
+            err = kedge_kv_scan(r.tx, KEDGE_KV_REF, all, all, append_ref, &refs);
+        }
         err = err == KEDGE_E_CORRUPT ? KEDGE_OK : err; /* which the check has told */
     }
     if (err && reterr && !reterr->text[0]) {

@@ -117,7 +117,9 @@ static int check_files(struct run *r, struct kedge_diag *reterr)
         struct kedge_diag d = {.text = ""};
         char path[KEDGE_PATH_MAX];
         int err = kedge_blobs_path(r->blobs, &file->digest, path);
-        err = err ? err : kedge_blobs_verify(r->blobs, &file->digest, &d);
+        if (!err) {
+            err = kedge_blobs_verify(r->blobs, &file->digest, &d);
+        }
         if (err == KEDGE_E_NOT_FOUND) {
             continue; /* gone since the folder was listed */
         }
@@ -186,7 +188,9 @@ int kedge_fsck_blobs(const struct kedge_fsck *f, const struct kedge_fsck_blobs *
             qsort(r.files, r.count, sizeof *r.files, compare_files);
         }
         err = find_missing(&r);
-        err = err ? err : check_files(&r, reterr);
+        if (!err) {
+            err = check_files(&r, reterr);
+        }
     }
     kedge_buf_deinit(&r.pruned);
     kedge_mem_free(r.files);

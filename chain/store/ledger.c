@@ -8,6 +8,7 @@
 #include "chain/log/checkpoint.h"
 #include "chain/store/ledger_impl.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 static struct kedge_view meta_key(const char *name)
 {
@@ -60,32 +61,37 @@ static int load_note(struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t si
 
 /* ---- opening ---- */
 
+/* Which log this is, under which key, and how its entries are written. */
+static int put_identity(const struct kedge_ledger *l, struct kedge_kv_tx *tx)
+{
+    const struct kedge_view key = kedge_view_of(l->public_key.b, KEDGE_KEY_LEN);
+    const struct {
+        const char *name;
+        struct kedge_view value;
+    } rows[] = {{"schema", kedge_view_str(KEDGEI_LEDGER_SCHEMA)},
+                {"origin", kedge_view_str(l->origin)},
+                {"key", key},
+                {"words", kedge_entry_words(KEDGE_FORMS_SHORT)},
+                {"copy", kedge_view_str("1")}}; /* the last of a copy only */
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0] - (l->is_copy ? 0 : 1); i++) {
+        KEDGE_TRY(kedge_kv_put(tx, KEDGE_KV_META, meta_key(rows[i].name), rows[i].value, KEDGE_KV_PUT));
+    }
+    return KEDGE_OK;
+}
+
 /* The identity of a new ledger. */
 static int create(struct kedge_ledger *l, struct kedge_diag *reterr)
 {
     struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(l->kv, true, &tx, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_kv_begin(l->kv, true, &tx, reterr));
     struct kedgei_state empty;
     memset(&empty, 0, sizeof empty);
     kedge_merkle_empty_root(&empty.root);
-    err = kedge_kv_put(tx, KEDGE_KV_META, meta_key("schema"), kedge_view_str(KEDGEI_LEDGER_SCHEMA),
-                       KEDGE_KV_PUT);
-    err = err ? err
-              : kedge_kv_put(tx, KEDGE_KV_META, meta_key("origin"), kedge_view_str(l->origin), KEDGE_KV_PUT);
-    err = err ? err
-              : kedge_kv_put(tx, KEDGE_KV_META, meta_key("key"),
-                             kedge_view_of(l->public_key.b, KEDGE_KEY_LEN), KEDGE_KV_PUT);
-    err = err ? err
-              : kedge_kv_put(tx, KEDGE_KV_META, meta_key("words"), kedge_entry_words(KEDGE_FORMS_SHORT),
-                             KEDGE_KV_PUT);
-    if (!err && l->is_copy) {
-        err = kedge_kv_put(tx, KEDGE_KV_META, meta_key("copy"), kedge_view_str("1"), KEDGE_KV_PUT);
-    }
+    int err = put_identity(l, tx);
     l->forms = KEDGE_FORMS_SHORT;
-    err = err ? err : kedgei_state_write(tx, &empty);
+    if (!err) {
+        err = kedgei_state_write(tx, &empty);
+    }
     if (err) {
         kedge_kv_abort(tx);
         return kedge_diag_set(reterr, err, "ledger %s: cannot create: %s", l->origin, kedge_strerror(err));
@@ -137,10 +143,9 @@ static int check_identity(struct kedge_ledger *l, const struct kedge_ledger_opti
         err = kedge_kv_peek(tx, KEDGE_KV_META, meta_key("words"), &words);
         err = !err && !kedge_view_eq(words, kedge_entry_words(l->forms)) ? KEDGE_E_CORRUPT : err;
     }
-    err = err ? err : kedge_kv_peek(tx, KEDGE_KV_META, meta_key("origin"), &origin);
-    err = err ? err : kedge_kv_peek(tx, KEDGE_KV_META, meta_key("key"), &key);
-    if (err || origin.len == 0 || origin.len > KEDGE_ORIGIN_MAX || memchr(origin.ptr, 0, origin.len)
-        || key.len != KEDGE_KEY_LEN) {
+    if (err || kedge_kv_peek(tx, KEDGE_KV_META, meta_key("origin"), &origin) != KEDGE_OK
+        || kedge_kv_peek(tx, KEDGE_KV_META, meta_key("key"), &key) != KEDGE_OK || origin.len == 0
+        || origin.len > KEDGE_ORIGIN_MAX || memchr(origin.ptr, 0, origin.len) || key.len != KEDGE_KEY_LEN) {
         return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: meta table is damaged", l->origin);
     }
     if (options->origin && !kedge_view_eq(origin, kedge_view_str(l->origin))) {
@@ -186,7 +191,9 @@ static int load_state(struct kedge_ledger *l, struct kedge_kv_tx *tx, struct ked
         return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: %llu entries stored, expected %llu",
                               l->origin, (unsigned long long)count, (unsigned long long)size);
     }
-    err = err ? err : kedge_merkle_root(kedgei_tile_subtree, tx, size, &root);
+    if (!err) {
+        err = kedge_merkle_root(kedgei_tile_subtree, tx, size, &root);
+    }
     if (err || !kedge_hash_eq(&root, &state.root)) {
         return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: tile table does not have the stored root",
                               l->origin);
@@ -229,10 +236,10 @@ static int check_high_water(struct kedge_ledger *l, struct kedge_kv_tx *tx, stru
                         "restore the file, or adopt the present size if you are sure that it is the newest");
         return KEDGE_E_CORRUPT;
     }
-    err = err ? err : kedgei_high_water_allows(l->high_water_path, l->origin, size, &l->state.root, reterr);
     if (err) {
         return err;
     }
+    KEDGE_TRY(kedgei_high_water_allows(l->high_water_path, l->origin, size, &l->state.root, reterr));
     struct kedge_hash root;
     err = kedge_merkle_root(kedgei_tile_subtree, tx, mark.size, &root);
     if (err) {
@@ -246,20 +253,21 @@ static int check_high_water(struct kedge_ledger *l, struct kedge_kv_tx *tx, stru
     return KEDGE_OK;
 }
 
+static int verify(struct kedge_ledger *l, const struct kedge_ledger_options *options, struct kedge_kv_tx *tx,
+                  struct kedge_diag *reterr)
+{
+    KEDGE_TRY(check_identity(l, options, tx, reterr));
+    KEDGE_TRY(load_state(l, tx, reterr));
+    KEDGE_TRY(load_note(l, tx, l->state.frontier.size, reterr));
+    return l->key && l->high_water_path[0] ? check_high_water(l, tx, reterr) : KEDGE_OK;
+}
+
 /* Everything that open and reopen verify. */
 static int load(struct kedge_ledger *l, const struct kedge_ledger_options *options, struct kedge_diag *reterr)
 {
     struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(l->kv, false, &tx, reterr);
-    if (err) {
-        return err;
-    }
-    err = check_identity(l, options, tx, reterr);
-    err = err ? err : load_state(l, tx, reterr);
-    err = err ? err : load_note(l, tx, l->state.frontier.size, reterr);
-    if (!err && l->key && l->high_water_path[0]) {
-        err = check_high_water(l, tx, reterr);
-    }
+    KEDGE_TRY(kedge_kv_begin(l->kv, false, &tx, reterr));
+    int err = verify(l, options, tx, reterr);
     kedge_kv_abort(tx);
     if (err || !l->key) {
         return err;
@@ -307,12 +315,9 @@ static int init(struct kedge_ledger *l, struct kedge_kv *kv, const struct kedge_
 static int look(struct kedge_kv *kv, bool *ret_present, struct kedge_diag *reterr)
 {
     struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(kv, false, &tx, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_kv_begin(kv, false, &tx, reterr));
     struct kedge_view schema;
-    err = kedge_kv_peek(tx, KEDGE_KV_META, meta_key("schema"), &schema);
+    int err = kedge_kv_peek(tx, KEDGE_KV_META, meta_key("schema"), &schema);
     kedge_kv_abort(tx);
     *ret_present = err != KEDGE_E_NOT_FOUND;
     return err == KEDGE_OK || err == KEDGE_E_NOT_FOUND
@@ -346,7 +351,9 @@ int kedge_ledger_open(struct kedge_kv *kv, const struct kedge_ledger_options *op
     if (!err && !present && options->create && (options->key || options->copy)) {
         err = create(l, reterr);
     }
-    err = err ? err : load(l, options, reterr);
+    if (!err) {
+        err = load(l, options, reterr);
+    }
     if (err) {
         keep_evidence(kv, err);
         kedge_buf_deinit(&l->note);
@@ -368,7 +375,9 @@ int kedgei_ledger_open_unchecked(struct kedge_kv *kv, const char *origin, const 
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "cannot open a ledger: out of memory");
     }
     int err = init(l, kv, &options, reterr);
-    err = err ? err : kedge_kv_begin(kv, false, &tx, reterr);
+    if (!err) {
+        err = kedge_kv_begin(kv, false, &tx, reterr);
+    }
     if (!err) {
         err = check_identity(l, &options, tx, reterr);
         kedge_kv_abort(tx);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "chain/store/ledger_impl.h"
+#include "common/base/try.h"
 
 struct run {
     struct kedge_ledger *l;
@@ -48,10 +49,7 @@ static int leaf_of(const struct run *r, uint64_t index, struct kedge_hash *ret)
 static int find_stored(const struct run *r, struct kedge_view idem_key, uint64_t *ret_index)
 {
     struct kedge_view value;
-    int err = kedge_kv_peek(r->tx, KEDGE_KV_IDEM, idem_key, &value);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_kv_peek(r->tx, KEDGE_KV_IDEM, idem_key, &value));
     uint64_t index = value.len == KEDGEI_POINTER_LEN ? kedge_load_be64(value.ptr) : UINT64_MAX;
     struct kedge_hash leaf;
     if (index >= r->base + r->staged || leaf_of(r, index, &leaf)) {
@@ -105,7 +103,9 @@ static int plan_batch(struct run *r, struct kedge_ledger_batch *b, size_t *ret_n
             r->l->leaves[r->staged + fresh++] = leaf;
             continue;
         }
-        err = err ? err : leaf_of(r, index, &other);
+        if (!err) {
+            err = leaf_of(r, index, &other);
+        }
         if (err) {
             return err;
         }
@@ -125,7 +125,9 @@ static int put_item(struct run *r, const struct kedge_ledger_append *item, uint6
     const bool has_forms = r->l->forms != KEDGE_FORMS_AS_IS;
     int err = has_forms ? kedge_entry_store(r->packer, item->entry, &r->stored) : KEDGE_OK;
     struct kedge_view stored = has_forms ? kedge_buf_view(&r->stored) : item->entry;
-    err = err ? err : kedge_kv_put(r->tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), stored, KEDGE_KV_APPEND);
+    if (!err) {
+        err = kedge_kv_put(r->tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), stored, KEDGE_KV_APPEND);
+    }
     if (!err && item->idem_key.len > 0) {
         kedgei_pointer_encode(item->idem_key, index, leaf, pointer);
         err = kedge_kv_put(r->tx, KEDGE_KV_IDEM, item->idem_key, value, KEDGE_KV_PUT_IF_ABSENT);
@@ -167,7 +169,9 @@ static int rehash(struct run *r, struct kedge_diag *reterr)
         struct kedge_view entry;
         struct kedge_hash leaf;
         int err = kedge_kv_peek(r->tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), &entry);
-        err = err ? err : kedge_entry_load(entry, &r->stored, &entry);
+        if (!err) {
+            err = kedge_entry_load(entry, &r->stored, &entry);
+        }
         if (err == KEDGE_E_NOMEM) {
             return kedge_diag_set(reterr, err, "ledger %s: out of memory", r->l->origin);
         }
@@ -225,7 +229,9 @@ static int fill(struct run *r, struct kedge_ledger_batch *batches, size_t count,
     if (!err && (stored.frontier.size != r->base || !kedge_hash_eq(&stored.root, &r->state.root))) {
         err = KEDGE_E_CORRUPT;
     }
-    err = err ? err : put_note(r);
+    if (!err) {
+        err = put_note(r);
+    }
     for (size_t i = 0; i < count && !err; i++) {
         size_t fresh;
         err = plan_batch(r, &batches[i], &fresh);
@@ -357,7 +363,9 @@ int kedge_ledger_flush(struct kedge_ledger *l, struct kedge_diag *reterr)
     err = kedge_kv_begin(l->kv, true, &r.tx, reterr);
     if (!err) {
         err = put_note(&r);
-        err = err ? err : kedgei_state_write(r.tx, &r.state);
+        if (!err) {
+            err = kedgei_state_write(r.tx, &r.state);
+        }
         if (err) {
             kedge_kv_abort(r.tx);
             kedge_diag_set(reterr, err, "ledger %s: cannot store the checkpoint: %s", l->origin,

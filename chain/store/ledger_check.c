@@ -6,6 +6,7 @@
 #include "chain/log/checkpoint.h"
 #include "chain/store/ledger_impl.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum {
     META_RECORDS = 4
@@ -123,7 +124,6 @@ static int visit_entry(void *arg, struct kedge_view key, struct kedge_view store
     struct check *c = arg;
     uint64_t size = c->stored.frontier.size;
     uint64_t index = key.len == 8 ? kedge_load_be64(key.ptr) : 0;
-    int err = KEDGE_OK;
     if (key.len != 8 || index < c->entries) {
         return damaged(c, KEDGE_KV_ENTRY, c->entries, "a key that is no index");
     }
@@ -131,14 +131,11 @@ static int visit_entry(void *arg, struct kedge_view key, struct kedge_view store
         return damaged(c, KEDGE_KV_ENTRY, index, "entry beyond the stored size");
     }
     if (index > c->entries) {
-        err = damaged(c, KEDGE_KV_ENTRY, c->entries, "entry missing");
-        err = err ? err : skip_to(c, index);
-    }
-    if (err) {
-        return err;
+        KEDGE_TRY(damaged(c, KEDGE_KV_ENTRY, c->entries, "entry missing"));
+        KEDGE_TRY(skip_to(c, index));
     }
     struct kedge_view entry;
-    err = kedge_entry_load(stored, &c->room, &entry);
+    int err = kedge_entry_load(stored, &c->room, &entry);
     if (err) {
         err =
             err == KEDGE_E_CORRUPT ? damaged(c, KEDGE_KV_ENTRY, c->entries, "not an entry in any form") : err;
@@ -157,8 +154,8 @@ static int visit_entry(void *arg, struct kedge_view key, struct kedge_view store
         return err ? err : KEDGE_E_CORRUPT;
     }
     c->entries++;
-    err = kedge_frontier_append(&c->frontier, &leaf);
-    err = err ? err : add_leaf(c, leaf);
+    KEDGE_TRY(kedge_frontier_append(&c->frontier, &leaf));
+    err = add_leaf(c, leaf);
     if (!err && c->progress && c->entries % 1024 == 0) {
         c->progress(c->arg, c->entries, size);
     }
@@ -174,11 +171,8 @@ static int check_tree(struct check *c)
         return c->reterr->err == err ? err : damaged(c, KEDGE_KV_ENTRY, c->entries, said_of(err));
     }
     if (c->entries < c->stored.frontier.size) {
-        err = damaged(c, KEDGE_KV_ENTRY, c->entries, "entry missing");
-        err = err ? err : skip_to(c, c->stored.frontier.size);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(damaged(c, KEDGE_KV_ENTRY, c->entries, "entry missing"));
+        KEDGE_TRY(skip_to(c, c->stored.frontier.size));
     }
     for (unsigned level = 0; level < KEDGEI_TILE_LEVELS; level++) {
         if (c->levels[level].count % KEDGEI_TILE_WIDTH != 0) {
@@ -312,8 +306,8 @@ static int check_pointers(struct check *c, enum kedge_kv_table table, uint64_t e
 static int read_head(const struct check *c, struct kedge_view bytes, struct kedge_checkpoint *ret)
 {
     struct kedge_note note;
-    int err = kedge_note_parse(bytes, &note);
-    err = err ? err : kedge_checkpoint_parse(note.text, ret);
+    KEDGE_TRY(kedge_note_parse(bytes, &note));
+    int err = kedge_checkpoint_parse(note.text, ret);
     return err || kedge_view_eq(ret->origin, kedge_view_str(c->l->origin)) ? err : KEDGE_E_FORMAT;
 }
 
@@ -329,10 +323,11 @@ static int visit_head(void *arg, struct kedge_view key, struct kedge_view note)
     struct kedge_checkpoint checkpoint;
     struct kedge_hash root;
     int err = kedge_head_load(kedge_view_str(c->l->origin), size, note, &c->room, &note);
-    err = err                 ? err
-          : c->unsigned_heads ? read_head(c, note, &checkpoint)
-                              : kedge_checkpoint_open(note, kedge_view_str(c->l->origin), &c->vkey, 1,
-                                                      &checkpoint, &c->verdict);
+    if (!err) {
+        err = c->unsigned_heads ? read_head(c, note, &checkpoint)
+                                : kedge_checkpoint_open(note, kedge_view_str(c->l->origin), &c->vkey, 1,
+                                                        &checkpoint, &c->verdict);
+    }
     if (err == KEDGE_E_NOMEM) {
         return err;
     }
@@ -416,7 +411,9 @@ static int run_check(struct kedge_ledger *l, bool unsigned_heads, kedge_ledger_d
             err =
                 kedge_diag_set(&own, err, "ledger %s: meta table, state: %s", l->origin, kedge_strerror(err));
         }
-        err = err ? err : check_parts(c);
+        if (!err) {
+            err = check_parts(c);
+        }
         kedge_kv_abort(c->tx);
     }
     if (c->found > 0 || err == KEDGE_E_CORRUPT) {

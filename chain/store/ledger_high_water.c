@@ -11,6 +11,7 @@
 #include "chain/store/ledger_impl.h"
 #include "common/base/os/file.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 static const char *const first_line = "kedge high-water 1";
 enum { FILE_MAX = 1024, SECTOR = 512 };
@@ -142,11 +143,9 @@ int kedgei_high_water_write(const char *path, const char *origin, uint64_t size,
 int kedge_high_water_size(const char *path, const char *origin, uint64_t *ret_size, struct kedge_diag *reterr)
 {
     struct kedgei_high_water mark;
-    int err = kedgei_high_water_read(path, origin, &mark, reterr);
-    if (!err) {
-        *ret_size = mark.size;
-    }
-    return err;
+    KEDGE_TRY(kedgei_high_water_read(path, origin, &mark, reterr));
+    *ret_size = mark.size;
+    return KEDGE_OK;
 }
 
 int kedge_high_water_set(struct kedge_ledger *l, const char *path, struct kedge_diag *reterr)

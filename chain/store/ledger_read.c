@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "chain/store/ledger_impl.h"
+#include "common/base/try.h"
 
 /* A damaged record that a reader met: the file is evidence from now on, whatever becomes of the reader. */
 static int noting(struct kedge_ledger *l, int err)
@@ -62,17 +63,18 @@ int kedge_ledger_checkpoint_at(struct kedge_ledger *l, uint64_t size, struct ked
         return KEDGE_E_BUSY; /* another commit came between: ask again */
     }
     struct kedge_kv_tx *tx;
-    err = kedge_kv_begin(l->kv, false, &tx, NULL);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_kv_begin(l->kv, false, &tx, NULL));
     struct kedgei_key key = kedgei_key_index(size);
     struct kedge_buf room KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_view note;
     kedge_buf_init(&room, KEDGE_CHECKPOINT_MAX);
     err = kedge_kv_peek(tx, KEDGE_KV_HEAD, kedgei_key_view(&key), &note);
-    err = err ? err : kedge_head_load(kedge_view_str(l->origin), size, note, &room, &note);
-    err = err ? err : kedge_buf_reserve(ret_note, note.len);
+    if (!err) {
+        err = kedge_head_load(kedge_view_str(l->origin), size, note, &room, &note);
+    }
+    if (!err) {
+        err = kedge_buf_reserve(ret_note, note.len);
+    }
     if (!err) {
         kedge_buf_put(ret_note, note.ptr, note.len);
     }
@@ -105,14 +107,13 @@ int kedgei_peek_entry(const struct kedge_ledger *l, struct kedge_kv_tx *tx, uint
     struct kedge_view entry;
     struct kedge_hash leaf, expected;
     int err = kedge_kv_peek(tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), &entry);
-    err = err ? err : kedge_entry_load(entry, room, &entry);
+    if (!err) {
+        err = kedge_entry_load(entry, room, &entry);
+    }
     if (err || entry.len > KEDGE_ENTRY_MAX) {
         return err && err != KEDGE_E_NOT_FOUND ? err : KEDGE_E_CORRUPT;
     }
-    err = kedgei_tile_subtree(tx, 0, index, &expected);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_tile_subtree(tx, 0, index, &expected));
     if (entry.len == 0 && l->is_copy) { /* nothing is known but the hash */
         *ret = entry;
         return KEDGE_OK;
@@ -131,18 +132,17 @@ int kedge_ledger_get(struct kedge_ledger *l, uint64_t index, struct kedge_buf *r
         return KEDGE_E_NOT_FOUND;
     }
     struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(l->kv, false, &tx, NULL);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_kv_begin(l->kv, false, &tx, NULL));
     struct kedge_view entry;
     struct kedge_buf room;
     kedge_buf_init(&room, KEDGE_ENTRY_MAX);
-    err = kedgei_peek_entry(l, tx, index, &room, &entry);
+    int err = kedgei_peek_entry(l, tx, index, &room, &entry);
     if (!err && entry.len == 0) {
         err = KEDGE_E_WITHHELD;
     }
-    err = err ? err : kedge_buf_reserve(ret, entry.len);
+    if (!err) {
+        err = kedge_buf_reserve(ret, entry.len);
+    }
     if (!err) {
         kedge_buf_put(ret, entry.ptr, entry.len);
     }
@@ -213,13 +213,10 @@ static int find_pointer(struct kedge_ledger *l, enum kedge_kv_table table, struc
 {
     uint64_t size = kedge_ledger_size(l);
     struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(l->kv, false, &tx, NULL);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_kv_begin(l->kv, false, &tx, NULL));
     struct kedge_view value;
     uint64_t index;
-    err = kedge_kv_peek(tx, table, key, &value);
+    int err = kedge_kv_peek(tx, table, key, &value);
     if (!err && value.len == KEDGEI_POINTER_LEN && kedge_load_be64(value.ptr) >= size) {
         /* Committed after the handle last looked: not there yet as far as it is concerned. */
         struct kedgei_state now;
@@ -228,7 +225,9 @@ static int find_pointer(struct kedge_ledger *l, enum kedge_kv_table table, struc
             err = KEDGE_E_NOT_FOUND;
         }
     }
-    err = err ? err : kedgei_pointer_check(tx, key, value, size, &index);
+    if (!err) {
+        err = kedgei_pointer_check(tx, key, value, size, &index);
+    }
     kedge_kv_abort(tx);
     if (!err && ret_index) {
         *ret_index = index;
@@ -295,7 +294,9 @@ int kedge_ledger_for_each(struct kedge_ledger *l, uint64_t from, kedge_ledger_vi
     for (uint64_t i = from; i < size && !err; i++) {
         struct kedge_view entry;
         err = kedgei_peek_entry(l, tx, i, &room, &entry);
-        err = err ? err : visit(arg, i, entry);
+        if (!err) {
+            err = visit(arg, i, entry);
+        }
     }
     kedge_buf_deinit(&room);
     kedge_kv_abort(tx);

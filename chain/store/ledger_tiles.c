@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "chain/store/ledger_impl.h"
+#include "common/base/try.h"
 
 /* What the reader may see and what vouches for it. */
 struct sight {
@@ -97,11 +98,9 @@ static int conclude(struct kedge_ledger *l, struct kedge_kv_tx *tx, int err)
 
 static int append_bytes(struct kedge_buf *ret, struct kedge_view bytes)
 {
-    int err = kedge_buf_reserve(ret, bytes.len);
-    if (!err) {
-        kedge_buf_put(ret, bytes.ptr, bytes.len);
-    }
-    return err;
+    KEDGE_TRY(kedge_buf_reserve(ret, bytes.len));
+    kedge_buf_put(ret, bytes.ptr, bytes.len);
+    return KEDGE_OK;
 }
 
 int kedge_ledger_tile(struct kedge_ledger *l, unsigned level, uint64_t index, unsigned width,
@@ -112,13 +111,12 @@ int kedge_ledger_tile(struct kedge_ledger *l, unsigned level, uint64_t index, un
         return KEDGE_E_NOT_FOUND;
     }
     struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(l->kv, false, &tx, NULL);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_kv_begin(l->kv, false, &tx, NULL));
     struct kedge_view tile;
-    err = peek_tile(tx, &s.frontier, level, index, &tile);
-    err = err ? err : append_bytes(ret, kedge_view_of(tile.ptr, (size_t)width * KEDGE_HASH_LEN));
+    int err = peek_tile(tx, &s.frontier, level, index, &tile);
+    if (!err) {
+        err = append_bytes(ret, kedge_view_of(tile.ptr, (size_t)width * KEDGE_HASH_LEN));
+    }
     return conclude(l, tx, err);
 }
 
@@ -130,15 +128,12 @@ int kedge_ledger_bundle(struct kedge_ledger *l, uint64_t index, unsigned width,
         return KEDGE_E_NOT_FOUND;
     }
     struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(l->kv, false, &tx, NULL);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_kv_begin(l->kv, false, &tx, NULL));
     size_t start = ret->len;
     struct kedge_view tile;
     struct kedge_buf room;
     kedge_buf_init(&room, KEDGE_ENTRY_MAX);
-    err = peek_tile(tx, &s.frontier, 0, index, &tile);
+    int err = peek_tile(tx, &s.frontier, 0, index, &tile);
     for (unsigned i = 0; i < width && !err; i++) {
         uint64_t at = index * KEDGE_TILE_WIDTH + i;
         struct kedge_view entry;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "chain/store/ledger_impl.h"
+#include "common/base/try.h"
 
 struct kedgei_key kedgei_key_index(uint64_t index)
 {
@@ -131,10 +132,7 @@ int kedgei_pointer_check(struct kedge_kv_tx *tx, struct kedge_view key, struct k
         return KEDGE_E_CORRUPT;
     }
     struct kedge_hash leaf;
-    int err = kedgei_tile_subtree(tx, 0, index, &leaf);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_tile_subtree(tx, 0, index, &leaf));
     uint8_t expected[KEDGEI_POINTER_LEN];
     kedgei_pointer_encode(key, index, &leaf, expected);
     if (!kedge_view_eq(value, kedge_view_of(expected, sizeof expected))) {

@@ -13,6 +13,7 @@
 #include "chain/store/repair_impl.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 
 enum { CHECK_TIMEOUT_LEAST_MS = 60000, BYTES_PER_MS = 2 << 10 };
 
@@ -42,11 +43,8 @@ static int check_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_dia
     struct kedge_kv *kv;
     struct kedge_ledger *l;
     (void)ret_out;
-    int err = open_copy(r, &kv, &l, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_ledger_check(l, NULL, NULL, d);
+    KEDGE_TRY(open_copy(r, &kv, &l, d));
+    int err = kedge_ledger_check(l, NULL, NULL, d);
     kedge_ledger_close(l);
     kedge_kv_close(kv);
     return err;
@@ -136,12 +134,16 @@ static int choose(const struct kedge_repair *r, struct kedge_ledger *copy, struc
         }
     }
     int none = kedge_ledger_checkpoint(copy, NULL, &signed_size);
-    err = err ? err : none == KEDGE_E_NOT_FOUND ? KEDGE_OK : none;
+    if (!err) {
+        err = none == KEDGE_E_NOT_FOUND ? KEDGE_OK : none;
+    }
     if (!err && signed_size > b->goal.size) {
         b->goal.size = signed_size;
         err = kedge_ledger_root(copy, signed_size, &b->goal.root);
     }
-    err = err ? err : kedgei_rebuild_raise(b);
+    if (!err) {
+        err = kedgei_rebuild_raise(b);
+    }
     return err ? kedge_diag_set(reterr, err, "%s: %s", r->from, kedge_strerror(err)) : KEDGE_OK;
 }
 
@@ -197,17 +199,27 @@ static int check_built(const struct kedge_repair *r, const char *built, struct k
         .origin = r->origin, .key = r->key, .high_water_path = r->mark, .adopt_high_water = r->mark_is_lost};
     struct kedge_kv *kv;
     struct kedge_ledger *l;
-    int err = kedge_kv_lmdb_open(built, &options, &kv, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_ledger_open(kv, &ledger, &l, reterr);
+    KEDGE_TRY(kedge_kv_lmdb_open(built, &options, &kv, reterr));
+    int err = kedge_ledger_open(kv, &ledger, &l, reterr);
     if (!err) {
         err = kedge_ledger_check(l, NULL, NULL, reterr);
         kedge_ledger_close(l);
     }
     kedge_kv_close(kv);
     return err ? err : kedge_dir_sync(built);
+}
+
+static int build_beside(const struct kedge_repair *r, struct kedgei_rebuild *b, const char *built,
+                        struct kedge_diag *reterr)
+{
+    KEDGE_TRY(choose(r, b->copy, b, reterr));
+    KEDGE_TRY(kedgei_rebuild_check(b, reterr));
+    KEDGE_TRY(kedge_dir_remove(built)); /* of a repair that was interrupted */
+    KEDGE_TRY(kedgei_rebuild_into(b, built, reterr));
+    if (b->mark_is_void && unlink(r->mark) != 0 && errno != ENOENT) {
+        return fail(reterr, "remove", r->mark); /* what says nothing goes; the new ledger makes its own */
+    }
+    return check_built(r, built, reterr);
 }
 
 static int build(const struct kedge_repair *r, const char *store, struct kedge_repaired *ret,
@@ -221,14 +233,7 @@ static int build(const struct kedge_repair *r, const char *store, struct kedge_r
     if (err) {
         return err;
     }
-    err = choose(r, b.copy, &b, reterr);
-    err = err ? err : kedgei_rebuild_check(&b, reterr);
-    err = err ? err : kedge_dir_remove(built); /* of a repair that was interrupted */
-    err = err ? err : kedgei_rebuild_into(&b, built, reterr);
-    if (!err && b.mark_is_void) { /* what says nothing goes; the new ledger makes its own */
-        err = unlink(r->mark) == 0 || errno == ENOENT ? KEDGE_OK : fail(reterr, "remove", r->mark);
-    }
-    err = err ? err : check_built(r, built, reterr);
+    err = build_beside(r, &b, built, reterr);
     kedge_ledger_close(b.copy);
     kedge_kv_close(kv);
     if (err) {
@@ -246,7 +251,9 @@ int kedge_repair_ledger(const struct kedge_repair *r, struct kedge_repaired *ret
     int lock_fd = -1;
     *ret = (struct kedge_repaired){0};
     int err = kedge_path_join(store, r->dir, "ledger.lmdb");
-    err = err ? err : kedge_path_join(lock, store, "kedge.lock");
+    if (!err) {
+        err = kedge_path_join(lock, store, "kedge.lock");
+    }
     if (err) {
         return kedge_diag_set(reterr, err, "%s: path too long", r->dir);
     }
@@ -259,7 +266,9 @@ int kedge_repair_ledger(const struct kedge_repair *r, struct kedge_repaired *ret
         }
     }
     err = check_copy(r, reterr);
-    err = err ? err : build(r, store, ret, reterr);
+    if (!err) {
+        err = build(r, store, ret, reterr);
+    }
     if (lock_fd >= 0) {
         close(lock_fd);
     }

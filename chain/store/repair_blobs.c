@@ -3,6 +3,7 @@
 #include "chain/store/blob/pruned.h"
 #include "chain/store/repair.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { PIECE = 1 << 20, PRUNED_MAX = 1 << 27 };
 
@@ -37,10 +38,10 @@ static int target_open(struct kedge_blobs *from, struct kedge_blobs *to, const s
 {
     *ret = (struct target){NULL, NULL};
     uint64_t offset = 0;
-    int err = kedge_blobs_unstage(to, digest, d);
-    err = err ? err : kedge_blobs_remove(to, digest, d);
-    if (err || !seal) {
-        return err ? err : kedge_blob_writer_open(to, file->size, &ret->writer, d);
+    KEDGE_TRY(kedge_blobs_unstage(to, digest, d));
+    KEDGE_TRY(kedge_blobs_remove(to, digest, d));
+    if (!seal) {
+        return kedge_blob_writer_open(to, file->size, &ret->writer, d);
     }
     struct kedge_id key = key_there(from, file);
     return kedge_upload_open_under(to, &uploader, &key, digest, file->size, &ret->upload, &offset, d);
@@ -56,7 +57,9 @@ static int target_end(struct target *t, int err, struct kedge_diag *d)
         return err ? err : kedge_blob_writer_finish(t->writer, NULL, NULL, d);
     }
     err = kedge_upload_finish(t->upload, d);
-    err = err ? err : kedge_upload_commit(t->upload, d);
+    if (!err) {
+        err = kedge_upload_commit(t->upload, d);
+    }
     if (err) {
         kedge_upload_abort(t->upload);
     }
@@ -71,21 +74,19 @@ static int bring(struct kedge_blobs *from, struct kedge_blobs *to, const struct 
     struct kedge_blob_at at;
     struct kedge_blob_file file = {.fd = -1};
     char path[KEDGE_PATH_MAX];
-    int err = kedge_blobs_verify(from, digest, d); /* nothing that is wrong gets a name in blobs/ */
-    err = err ? err : kedge_blobs_at(from, digest, path, &at);
-    err = err ? err : kedge_blob_file_open(&at, KEDGE_BLOB_READ, &file, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_blobs_verify(from, digest, d)); /* nothing that is wrong gets a name in blobs/ */
+    KEDGE_TRY(kedge_blobs_at(from, digest, path, &at));
+    KEDGE_TRY(kedge_blob_file_open(&at, KEDGE_BLOB_READ, &file, d));
     uint8_t *piece = kedge_mem_new(PIECE, 1);
-    err = piece ? target_open(from, to, digest, &file, seal, &target, d) : KEDGE_E_NOMEM;
+    int err = piece ? target_open(from, to, digest, &file, seal, &target, d) : KEDGE_E_NOMEM;
     for (uint64_t done = 0; done < file.size && !err;) {
         size_t n = file.size - done < PIECE ? (size_t)(file.size - done) : PIECE;
         struct kedge_view bytes = kedge_view_of(piece, n);
         err = kedge_blob_file_read(&file, done, piece, n);
-        err = err             ? err
-              : target.upload ? kedge_upload_write(target.upload, done, bytes, d)
-                              : kedge_blob_writer_write(target.writer, bytes, d);
+        if (!err) {
+            err = target.upload ? kedge_upload_write(target.upload, done, bytes, d)
+                                : kedge_blob_writer_write(target.writer, bytes, d);
+        }
         done += n;
     }
     kedge_mem_free(piece);
@@ -144,12 +145,9 @@ int kedge_repair_blobs(const struct kedge_repair_blobs *r, struct kedge_repaired
     const struct kedge_blobs_options writing = {
         .keys_dir = r->keys_dir, .encrypt = r->encrypt, .pack = r->pack};
     const struct kedge_blobs_options source = {.read_only = true, .keys_dir = r->from_keys_dir};
-    int err = kedge_blobs_open(r->dir, &writing, &here, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_blobs_open(r->dir, &writing, &here, reterr));
     kedge_buf_init(&pruned, PRUNED_MAX);
-    err = kedge_pruned_read(r->dir, &pruned, reterr);
+    int err = kedge_pruned_read(r->dir, &pruned, reterr);
     if (kedge_blobs_open(r->from, &source, &there, NULL) != KEDGE_OK) {
         there = NULL; /* a replica without blobs: what is here must do */
     }

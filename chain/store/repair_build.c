@@ -8,6 +8,7 @@
 #include "chain/store/blob/guard.h"
 #include "chain/store/repair_impl.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum {
     STRETCH = 256,
@@ -35,7 +36,9 @@ static int salvage_entries(void *arg, struct kedge_buf *ret_out, struct kedge_di
     struct kedge_buf room;
     kedge_buf_init(&room, KEDGE_ENTRY_MAX);
     int err = kedge_kv_lmdb_open(s->store, &salvage_options, &kv, d);
-    err = err ? err : kedge_kv_begin(kv, false, &tx, d);
+    if (!err) {
+        err = kedge_kv_begin(kv, false, &tx, d);
+    }
     for (uint64_t i = s->from; i < s->to && !err; i++) {
         struct kedgei_key key = kedgei_key_index(i);
         struct kedge_view entry = kedge_view_of(NULL, 0);
@@ -128,7 +131,9 @@ static int salvage_notes(void *arg, struct kedge_buf *ret_out, struct kedge_diag
     const struct salvage *s = arg;
     struct kedge_kv *kv;
     int err = kedge_kv_lmdb_open(s->store, &salvage_options, &kv, d);
-    err = err ? err : read_notes(kv, s->origin, s->from, ret_out, d);
+    if (!err) {
+        err = read_notes(kv, s->origin, s->from, ret_out, d);
+    }
     return err == KEDGE_E_CORRUPT ? KEDGE_OK : err; /* up to the first that cannot be read */
 }
 
@@ -336,7 +341,9 @@ static int commit(struct filling *f, struct kedge_diag *d)
     uint64_t base = f->state.frontier.size - f->staged;
     int err = kedgei_tiles_append(f->tx, base, f->leaves, f->staged);
     kedge_frontier_root(&f->state.frontier, &f->state.root);
-    err = err ? err : kedgei_state_write(f->tx, &f->state);
+    if (!err) {
+        err = kedgei_state_write(f->tx, &f->state);
+    }
     struct kedge_kv_tx *tx = f->tx;
     f->tx = NULL;
     f->staged = f->bytes = 0;
@@ -365,33 +372,31 @@ static int put_entry(struct walk *w, uint64_t index, struct kedge_view entry, co
     struct kedge_hash refs[KEDGE_APPEND_REFS_MAX];
     size_t ref_count = 0;
     struct kedgei_key key = kedgei_key_index(index);
-    int err = f->tx ? KEDGE_OK : kedge_kv_begin(f->kv, true, &f->tx, w->reterr);
+    KEDGE_TRY(f->tx ? KEDGE_OK : kedge_kv_begin(f->kv, true, &f->tx, w->reterr));
     kedge_buf_clear(&f->key);
-    err = err || !r->index ? err : r->index(r->index_arg, entry, &f->key, refs, &ref_count);
-    err = err ? err : kedge_entry_store(f->packer, entry, &f->stored);
-    err = err ? err
-              : kedge_kv_put(f->tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), kedge_buf_view(&f->stored),
-                             KEDGE_KV_APPEND);
-    if (!err && f->key.len > 0) {
-        err = put_pointer(f, KEDGE_KV_IDEM, kedge_buf_view(&f->key), index, leaf, &f->state.idem_count);
+    if (r->index) {
+        KEDGE_TRY(r->index(r->index_arg, entry, &f->key, refs, &ref_count));
     }
-    for (size_t i = 0; i < ref_count && !err; i++) {
-        err = put_pointer(f, KEDGE_KV_REF, kedge_view_of(refs[i].b, KEDGE_HASH_LEN), index, leaf,
-                          &f->state.ref_count);
+    KEDGE_TRY(kedge_entry_store(f->packer, entry, &f->stored));
+    KEDGE_TRY(kedge_kv_put(f->tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), kedge_buf_view(&f->stored),
+                           KEDGE_KV_APPEND));
+    if (f->key.len > 0) {
+        KEDGE_TRY(put_pointer(f, KEDGE_KV_IDEM, kedge_buf_view(&f->key), index, leaf, &f->state.idem_count));
     }
-    err = err ? err : kedge_frontier_append(&f->state.frontier, leaf);
-    if (err) {
-        return err;
+    for (size_t i = 0; i < ref_count; i++) {
+        KEDGE_TRY(put_pointer(f, KEDGE_KV_REF, kedge_view_of(refs[i].b, KEDGE_HASH_LEN), index, leaf,
+                              &f->state.ref_count));
     }
+    KEDGE_TRY(kedge_frontier_append(&f->state.frontier, leaf));
     f->leaves[f->staged++] = *leaf;
     f->bytes += entry.len;
     if (f->staged == KEDGE_APPEND_MAX || f->bytes >= BATCH_BYTES) {
-        err = commit(f, w->reterr);
-        if (!err && r->progress) {
+        KEDGE_TRY(commit(f, w->reterr));
+        if (r->progress) {
             r->progress(r->progress_arg, index + 1, w->b->goal.size);
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* A checkpoint joins when the log's key signed it for a prefix of this very tree. */
@@ -424,19 +429,19 @@ static int take_head(void *arg, uint64_t size, struct kedge_view note)
 {
     struct heads *h = arg;
     struct filling *f = h->f;
-    int err = f->tx ? KEDGE_OK : kedge_kv_begin(f->kv, true, &f->tx, h->d);
-    err = err ? err : put_head(f, h->b, &h->vkey, size, note);
+    KEDGE_TRY(f->tx ? KEDGE_OK : kedge_kv_begin(f->kv, true, &f->tx, h->d));
+    KEDGE_TRY(put_head(f, h->b, &h->vkey, size, note));
     f->bytes += note.len;
-    return err || f->bytes < BATCH_BYTES ? err : commit(f, h->d);
+    return f->bytes < BATCH_BYTES ? KEDGE_OK : commit(f, h->d);
 }
 
 /* Both copies', the damaged store's where they can be read at all. */
 static int put_all_heads(struct filling *f, const struct kedgei_rebuild *b, struct kedge_diag *d)
 {
     struct heads h = {.f = f, .b = b, .d = d};
-    int err = make_vkey(b, &h.vkey);
-    err = err ? err : walk_notes(b, true, 0, take_head, &h);
-    err = err ? err : walk_notes(b, false, 0, take_head, &h);
+    KEDGE_TRY(make_vkey(b, &h.vkey));
+    KEDGE_TRY(walk_notes(b, true, 0, take_head, &h));
+    int err = walk_notes(b, false, 0, take_head, &h);
     return err ? err : commit(f, d);
 }
 
@@ -447,11 +452,8 @@ static int make_empty(const struct kedgei_rebuild *b, const char *dir, struct fi
     struct kedge_kv_lmdb_options options = {.create = true};
     struct kedge_ledger_options ledger = {.origin = b->r->origin, .key = b->r->key, .create = true};
     struct kedge_ledger *l;
-    int err = kedge_kv_lmdb_open(dir, &options, &f->kv, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_ledger_open(f->kv, &ledger, &l, d);
+    KEDGE_TRY(kedge_kv_lmdb_open(dir, &options, &f->kv, d));
+    int err = kedge_ledger_open(f->kv, &ledger, &l, d);
     if (!err) {
         f->state = l->state;
         kedge_ledger_close(l);
@@ -459,6 +461,13 @@ static int make_empty(const struct kedgei_rebuild *b, const char *dir, struct fi
         kedge_kv_close(f->kv);
     }
     return err;
+}
+
+static int fill(struct walk *w, struct filling *f, struct kedge_diag *d)
+{
+    KEDGE_TRY(walk_all(w));
+    KEDGE_TRY(commit(f, d));
+    return put_all_heads(f, w->b, d);
 }
 
 int kedgei_rebuild_into(struct kedgei_rebuild *b, const char *dir, struct kedge_diag *reterr)
@@ -474,9 +483,7 @@ int kedgei_rebuild_into(struct kedgei_rebuild *b, const char *dir, struct kedge_
     f->packer = kedge_entry_packer_new(KEDGE_FORMS_SHORT);
     int err = make_empty(b, dir, f, &d);
     if (!err) {
-        err = walk_all(&w);
-        err = err ? err : commit(f, &d);
-        err = err ? err : put_all_heads(f, b, &d);
+        err = fill(&w, f, &d);
         kedge_kv_abort(f->tx);
         kedge_kv_close(f->kv);
     }

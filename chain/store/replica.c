@@ -2,6 +2,7 @@
 
 #include "chain/log/checkpoint.h"
 #include "chain/store/ledger_impl.h"
+#include "common/base/try.h"
 
 int kedge_replica_open(struct kedge_kv *kv, const char *origin, const struct kedge_public_key *log_key,
                        bool create, struct kedge_ledger **ret, struct kedge_diag *reterr)
@@ -47,7 +48,9 @@ static int check_note(const struct kedge_ledger *l, struct kedge_view note, cons
     struct kedge_checkpoint checkpoint;
     struct kedge_vkey vkey;
     int err = kedge_vkey_make(kedge_view_str(l->origin), KEDGE_KEY_ED25519, &l->public_key, &vkey);
-    err = err ? err : kedge_checkpoint_open(note, kedge_view_str(l->origin), &vkey, 1, &checkpoint, NULL);
+    if (!err) {
+        err = kedge_checkpoint_open(note, kedge_view_str(l->origin), &vkey, 1, &checkpoint, NULL);
+    }
     if (!err && (checkpoint.size != state->frontier.size || !kedge_hash_eq(&checkpoint.root, &state->root))) {
         err = KEDGE_E_VERIFY;
     }
@@ -56,31 +59,48 @@ static int check_note(const struct kedge_ledger *l, struct kedge_view note, cons
                : KEDGE_OK;
 }
 
+/* In the log's form; without memory for a packer each is stored as it came, which every form allows. */
+static int put_entries(const struct kedge_ledger *l, struct kedge_kv_tx *tx,
+                       struct kedge_entry_packer *packer, uint64_t base,
+                       const struct kedge_replica_entry *entries, size_t count)
+{
+    struct kedge_buf stored KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&stored, KEDGE_ENTRY_STORED_MAX);
+    for (size_t i = 0; i < count; i++) {
+        struct kedgei_key key = kedgei_key_index(base + i);
+        struct kedge_view entry = entries[i].entry;
+        if (l->forms != KEDGE_FORMS_AS_IS && entry.len > 0) {
+            KEDGE_TRY(kedge_entry_store(packer, entry, &stored));
+            entry = kedge_buf_view(&stored);
+        }
+        KEDGE_TRY(kedge_kv_put(tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), entry, KEDGE_KV_APPEND));
+    }
+    return KEDGE_OK;
+}
+
+static int put_all(struct kedge_ledger *l, struct kedge_kv_tx *tx, const struct kedge_replica_entry *entries,
+                   size_t count, struct kedge_view note, struct kedgei_state *state)
+{
+    uint64_t base = state->frontier.size - count;
+    struct kedge_entry_packer *packer =
+        l->forms != KEDGE_FORMS_AS_IS ? kedge_entry_packer_new(l->forms) : NULL;
+    int err = put_entries(l, tx, packer, base, entries, count);
+    kedge_entry_packer_free(packer);
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(kedgei_tiles_append(tx, base, l->leaves, count));
+    if (note.len > 0) {
+        KEDGE_TRY(kedgei_head_put(l, tx, state->frontier.size, note, &state->head_count));
+    }
+    return kedgei_state_write(tx, state);
+}
+
+/* What is there already although the state does not count it: the tables contradict each other. */
 static int put(struct kedge_ledger *l, struct kedge_kv_tx *tx, const struct kedge_replica_entry *entries,
                size_t count, struct kedge_view note, struct kedgei_state *state)
 {
-    uint64_t base = state->frontier.size - count;
-    int err = KEDGE_OK;
-    const bool has_forms = l->forms != KEDGE_FORMS_AS_IS;
-    struct kedge_entry_packer *packer = has_forms ? kedge_entry_packer_new(l->forms) : NULL;
-    struct kedge_buf stored;
-    kedge_buf_init(&stored, KEDGE_ENTRY_STORED_MAX);
-    for (size_t i = 0; i < count && !err; i++) {
-        struct kedgei_key key = kedgei_key_index(base + i);
-        struct kedge_view entry = entries[i].entry;
-        if (has_forms && entry.len > 0) {
-            err = kedge_entry_store(packer, entry, &stored);
-            entry = kedge_buf_view(&stored);
-        }
-        err = err ? err : kedge_kv_put(tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), entry, KEDGE_KV_APPEND);
-    }
-    kedge_entry_packer_free(packer);
-    kedge_buf_deinit(&stored);
-    err = err ? err : kedgei_tiles_append(tx, base, l->leaves, count);
-    if (!err && note.len > 0) {
-        err = kedgei_head_put(l, tx, state->frontier.size, note, &state->head_count);
-    }
-    err = err ? err : kedgei_state_write(tx, state);
+    int err = put_all(l, tx, entries, count, note, state);
     return err == KEDGE_E_EXISTS ? KEDGE_E_CORRUPT : err;
 }
 
@@ -117,7 +137,9 @@ int kedge_replica_extend(struct kedge_ledger *l, const struct kedge_replica_entr
     kedge_buf_put(&kept, note.ptr, note.len);
     int err = kept.err ? kept.err : grow(l, entries, count, &state, reterr);
     err = err || note.len == 0 ? err : check_note(l, note, &state, reterr);
-    err = err ? err : kedge_kv_begin(l->kv, true, &tx, reterr);
+    if (!err) {
+        err = kedge_kv_begin(l->kv, true, &tx, reterr);
+    }
     if (!err) {
         err = put(l, tx, entries, count, note, &state);
         if (err) {

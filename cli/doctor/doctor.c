@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/local.h"
+#include "common/base/try.h"
 
 struct sink {
     struct kedge_cli *c;
@@ -31,10 +32,7 @@ static int find_folder(const char *dir, char out[KEDGE_PATH_MAX], struct kedge_d
 {
     static const char *const marks[] = {"config.json", "site.json"};
     char path[KEDGE_PATH_MAX];
-    int err = kedge_cli_may_look(dir, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_cli_may_look(dir, d));
     for (size_t i = 0; i < 2; i++) {
         if (kedge_path_join(path, dir, marks[i]) == KEDGE_OK && kedge_file_exists(path)) {
             return kedge_path_join(out, dir, ".");

@@ -14,6 +14,7 @@
 #include "common/base/os/file.h"
 #include "common/base/os/slots.h"
 #include "common/base/settings.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "common/net/web/http.h"
 #include "crypto/keyfile.h"
@@ -88,12 +89,10 @@ static int gather_log(void *arg, json_t **ret, struct kedge_diag *d)
 {
     struct question *q = arg;
     struct kedge_state_log log;
-    int err = kedge_cli_log_open(q->state, q->log, &log, d);
-    if (!err) {
-        *ret = json_pack("{s:I}", "size", (json_int_t)kedge_ledger_size(log.ledger));
-        kedge_state_log_close(&log);
-    }
-    return err;
+    KEDGE_TRY(kedge_cli_log_open(q->state, q->log, &log, d));
+    *ret = json_pack("{s:I}", "size", (json_int_t)kedge_ledger_size(log.ledger));
+    kedge_state_log_close(&log);
+    return KEDGE_OK;
 }
 
 /* Line 3 of the mark is the size; its meaning is the store's, which refuses to write below it. */

@@ -29,7 +29,9 @@ static int call_once(const char *url, const struct kedge_key_pair *key,
     struct kedge_net_reply reply = {.impl = NULL};
     struct kedge_view question = kedge_view_str("is this the same wire");
     int err = kedge_net_client_open(&options, &client, d);
-    err = err ? err : kedge_net_call(client, question, CALL_MS, &reply);
+    if (!err) {
+        err = kedge_net_call(client, question, CALL_MS, &reply);
+    }
     if (!err && !kedge_view_eq(reply.view, question)) {
         err = KEDGE_E_FORMAT;
     }

@@ -8,6 +8,7 @@
 
 #include "client/lib/lib.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -73,16 +74,32 @@ int kedge_arrays_add(struct kedge_arrays *a, const char *name, const uint64_t *d
         }
         count *= dims[i];
     }
-    int err = make_room(a, before + count);
-    if (err) {
-        return err;
-    }
-    err = kedge_layout_add(&a->layout, name, dims, dims_count, &d);
+    KEDGE_TRY(make_room(a, before + count));
+    int err = kedge_layout_add(&a->layout, name, dims, dims_count, &d);
     if (err) {
         return kedgei_lib_fail(err, "%s", d.text);
     }
     memcpy(a->values + before, values, (size_t)count * sizeof *values);
     return KEDGE_OK;
+}
+
+/* Names, shapes and places of its tensors; *io_start is where its values begin. */
+static int read_head(int fd, uint64_t len, struct kedge_layout *ret, uint64_t *io_start, struct kedge_diag *d)
+{
+    uint64_t start = *io_start;
+    if (start > len) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "it ends within its header");
+    }
+    uint8_t *head = kedge_mem_new((size_t)start, 1);
+    if (!head) {
+        return KEDGE_E_NOMEM;
+    }
+    int err = pread(fd, head, (size_t)start, 0) == (ssize_t)start
+                  ? kedge_safetensors_read(kedge_view_of(head, (size_t)start), len, KEDGE_SAFETENSORS_ANY,
+                                           ret, io_start, d)
+                  : kedge_diag_set(d, KEDGE_E_IO, "cannot read it");
+    kedge_mem_free(head);
+    return err;
 }
 
 static int read_file(int fd, uint64_t len, struct kedge_arrays *a, struct kedge_diag *d)
@@ -93,23 +110,13 @@ static int read_file(int fd, uint64_t len, struct kedge_arrays *a, struct kedge_
         return kedge_diag_set(d, KEDGE_E_FORMAT, "%llu bytes, expected a safetensors file",
                               (unsigned long long)len);
     }
-    int err = kedge_safetensors_data_start(first, &start, d);
-    uint8_t *head = err || start > len ? NULL : kedge_mem_new((size_t)start, 1);
-    if (!err && !head) {
-        err = start > len ? kedge_diag_set(d, KEDGE_E_FORMAT, "it ends within its header") : KEDGE_E_NOMEM;
+    KEDGE_TRY(kedge_safetensors_data_start(first, &start, d));
+    KEDGE_TRY(read_head(fd, len, &a->layout, &start, d));
+    if (a->layout.dtype != KEDGE_DTYPE_F32) {
+        return kedge_diag_set(d, KEDGE_E_SHAPE, "its tensors are I32, expected F32");
     }
-    if (!err && pread(fd, head, (size_t)start, 0) != (ssize_t)start) {
-        err = kedge_diag_set(d, KEDGE_E_IO, "cannot read it");
-    }
-    err = err ? err
-              : kedge_safetensors_read(kedge_view_of(head, (size_t)start), len, KEDGE_SAFETENSORS_ANY,
-                                       &a->layout, &start, d);
-    kedge_mem_free(head);
-    if (!err && a->layout.dtype != KEDGE_DTYPE_F32) {
-        err = kedge_diag_set(d, KEDGE_E_SHAPE, "its tensors are I32, expected F32");
-    }
-    err = err ? err : make_room(a, a->layout.values_count);
-    uint64_t left = err ? 0 : a->layout.values_count * sizeof *a->values;
+    KEDGE_TRY(make_room(a, a->layout.values_count));
+    uint64_t left = a->layout.values_count * sizeof *a->values;
     for (uint8_t *at = (uint8_t *)a->values; left > 0;) {
         ssize_t n = pread(fd, at, (size_t)left, (off_t)start);
         if (n <= 0) {
@@ -117,7 +124,7 @@ static int read_file(int fd, uint64_t len, struct kedge_arrays *a, struct kedge_
         }
         at += n, start += (uint64_t)n, left -= (uint64_t)n;
     }
-    return err;
+    return KEDGE_OK;
 }
 
 int kedge_arrays_load(const char *path, struct kedge_arrays **ret)
@@ -177,10 +184,7 @@ static int write_file(const struct kedge_arrays *a, const char *path, int fd)
 int kedge_arrays_save(const struct kedge_arrays *a, const char *path)
 {
     char temporary[4096 + 32];
-    int err = check_finite(a);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(check_finite(a));
     if (a->layout.count == 0 || strlen(path) > 4096) {
         return kedgei_lib_fail(KEDGE_E_ARG,
                                "%.80s: expected at least one tensor, and a path of at most 4096 bytes", path);
@@ -191,7 +195,7 @@ int kedge_arrays_save(const struct kedge_arrays *a, const char *path)
     if (fd < 0) {
         return kedgei_lib_fail(KEDGE_E_IO, "%s: %s", temporary, strerror(errno));
     }
-    err = write_file(a, path, fd);
+    int err = write_file(a, path, fd);
     if (close(fd) != 0 && !err) {
         err = kedgei_lib_fail(KEDGE_E_IO, "%s: %s", temporary, strerror(errno));
     }

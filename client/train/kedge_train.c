@@ -11,6 +11,7 @@
 #include "client/train/standardize.h"
 #include "client/train/task.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 #ifndef KEDGE_VERSION
 #define KEDGE_VERSION "0.1.0"
@@ -143,12 +144,9 @@ static int use_net(struct trainer *t, const struct kedge_task *task, struct kedg
     drop_net(t);
     struct kedge_model_spec inner = task->model;
     inner.standardize = false; /* the data are, before the net sees them */
-    int err = t->is_cuda ? kedge_net_new_on(&inner, batch, t->choice.ops, t->choice.dev, &t->net, reterr)
-                         : kedge_net_new(&inner, batch, &t->net, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_model_layout(&task->model, &t->layout, reterr);
+    KEDGE_TRY(t->is_cuda ? kedge_net_new_on(&inner, batch, t->choice.ops, t->choice.dev, &t->net, reterr)
+                         : kedge_net_new(&inner, batch, &t->net, reterr));
+    int err = kedge_model_layout(&task->model, &t->layout, reterr);
     if (err) {
         kedge_net_free(t->net);
         t->net = NULL;
@@ -211,26 +209,22 @@ static double now_seconds(void)
 static int evaluate(struct trainer *t, struct kedge_task_result *r, struct kedge_diag *reterr)
 {
     struct kedge_evaluation e;
-    int err = kedge_net_evaluate(t->net, &t->test, &e, reterr);
-    if (!err) {
-        r->has_test = true;
-        r->test_samples = e.samples;
-        r->test_correct = e.correct;
-        r->test_loss = e.loss;
-    }
-    return err;
+    KEDGE_TRY(kedge_net_evaluate(t->net, &t->test, &e, reterr));
+    r->has_test = true;
+    r->test_samples = e.samples;
+    r->test_correct = e.correct;
+    r->test_loss = e.loss;
+    return KEDGE_OK;
 }
 
 /* Loss of the base on the site's own training data. */
 static int measure_base(struct trainer *t, struct kedge_task_result *r, struct kedge_diag *reterr)
 {
     struct kedge_evaluation e;
-    int err = kedge_net_evaluate(t->net, &t->train, &e, reterr);
-    if (!err) {
-        r->has_base_loss = true;
-        r->base_loss = e.loss;
-    }
-    return err;
+    KEDGE_TRY(kedge_net_evaluate(t->net, &t->train, &e, reterr));
+    r->has_base_loss = true;
+    r->base_loss = e.loss;
+    return KEDGE_OK;
 }
 
 /* FedProx, Ditto: mu · base. */
@@ -289,10 +283,7 @@ static int find_together(struct trainer *t, struct kedge_task_result *r, struct 
 {
     uint32_t bad = 0;
     struct kedge_evaluation e;
-    int err = kedge_net_evaluate(t->net, &t->train, &e, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_net_evaluate(t->net, &t->train, &e, reterr));
     if (finds_scales(t)
         && kedge_scales_advance(t->scales, kedge_model_inputs(&t->spec), t->found, &bad) != KEDGE_OK) {
         return kedge_diag_set(
@@ -328,7 +319,9 @@ static int train_phases(struct trainer *t, const struct kedge_task *task, struct
         params->epochs = phase->epochs;
         params->seed = task->seed + k;
         err = kedge_part_check(&phase->part, &t->layout, reterr);
-        err = err ? err : kedge_net_train(t->net, &t->train, params, &one, reterr);
+        if (!err) {
+            err = kedge_net_train(t->net, &t->train, params, &one, reterr);
+        }
         ret->steps += one.steps;
         ret->loss = one.loss;
     }
@@ -395,13 +388,11 @@ static int personal_open(const struct trainer *t, const struct kedge_task *task,
 static int personal_evaluate(struct trainer *t, struct kedge_task_result *r, struct kedge_diag *reterr)
 {
     struct kedge_evaluation e;
-    int err = kedge_net_evaluate(t->net, &t->test, &e, reterr);
-    if (!err) {
-        r->has_personal = true;
-        r->personal_correct = e.correct;
-        r->personal_loss = e.loss;
-    }
-    return err;
+    KEDGE_TRY(kedge_net_evaluate(t->net, &t->test, &e, reterr));
+    r->has_personal = true;
+    r->personal_correct = e.correct;
+    r->personal_loss = e.loss;
+    return KEDGE_OK;
 }
 
 /* As many steps as the shared model had, pulled towards the base; then it is written. */
@@ -450,7 +441,9 @@ static int run_task(struct trainer *t, const struct kedge_task *task, struct ked
     if (!err) {
         *ret_code = "model";
         err = use_net(t, task, reterr);
-        err = err ? err : read_base(t, task, reterr);
+    }
+    if (!err) {
+        err = read_base(t, task, reterr);
     }
     if (!err && standardizes) {
         *ret_code = "data";

@@ -8,6 +8,7 @@
 
 #include "client/train/net_impl.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 /* Floats that an evaluation's activations may take: its batches are no larger than that. Models of dense
  * layers alone keep the batch that they were made for. */
@@ -78,10 +79,7 @@ static int take_memory(struct kedge_net *net)
 int kedge_net_new_on(const struct kedge_model_spec *spec, uint32_t batch_max, const struct kedge_ops *ops,
                      struct kedge_device *dev, struct kedge_net **ret, struct kedge_diag *reterr)
 {
-    int err = kedge_model_check(spec, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_model_check(spec, reterr));
     if (spec->standardize) {
         return kedge_diag_set(reterr, KEDGE_E_ARG, "a model with \"standardize\" takes data that are scaled");
     }
@@ -90,7 +88,7 @@ int kedge_net_new_on(const struct kedge_model_spec *spec, uint32_t batch_max, co
                               KEDGE_TRAIN_BATCH_MAX);
     }
     struct kedge_net *net = kedge_mem_new(1, sizeof *net);
-    err = KEDGE_E_NOMEM;
+    int err = KEDGE_E_NOMEM;
     if (net) {
         net->spec = *spec;
         net->batch_max = batch_max;

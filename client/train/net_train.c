@@ -5,6 +5,7 @@
 #include "client/train/net_impl.h"
 #include "common/base/mem.h"
 #include "common/base/rng.h"
+#include "common/base/try.h"
 
 int kedge_net_check_data(const struct kedge_net *net, const struct kedge_dataset *data,
                          struct kedge_diag *reterr)
@@ -279,13 +280,12 @@ int kedge_net_train(struct kedge_net *net, const struct kedge_dataset *data,
                     struct kedge_diag *reterr)
 {
     struct training t = {.net = net, .data = data, .params = params};
-    int err = check_params(net, data, params, reterr);
-    err = err ? err : check_tokens(net, data, reterr);
-    if (err) {
-        return err;
+    KEDGE_TRY(check_params(net, data, params, reterr));
+    KEDGE_TRY(check_tokens(net, data, reterr));
+    int err = save_held(&t, reterr);
+    if (!err) {
+        err = training_open(&t, reterr);
     }
-    err = save_held(&t, reterr);
-    err = err ? err : training_open(&t, reterr);
     enum kedge_rng_purpose purpose = params->steps ? KEDGE_RNG_PRETRAIN : KEDGE_RNG_TRAIN;
     for (uint64_t pass = 0; !err; pass++) {
         uint64_t left = params->steps ? params->steps - t.result.steps : UINT64_MAX;
@@ -304,12 +304,13 @@ int kedge_net_train(struct kedge_net *net, const struct kedge_dataset *data,
         err = train_pass(&t, left, reterr);
     }
     training_close(&t);
-    err = err ? err : kedge_net_pull(net, reterr);
-    err = err ? err : check_finite(net, reterr);
-    if (!err) {
-        *ret = t.result;
+    if (err) {
+        return err;
     }
-    return err;
+    KEDGE_TRY(kedge_net_pull(net, reterr));
+    KEDGE_TRY(check_finite(net, reterr));
+    *ret = t.result;
+    return KEDGE_OK;
 }
 
 /* The loss of a row whose target is a number. */
@@ -361,8 +362,8 @@ int kedge_net_evaluate(struct kedge_net *net, const struct kedge_dataset *data, 
     const struct kedge_ops *ops = net->ops;
     struct kedge_evaluation e = {.samples = data->n};
     uint32_t count = net->evaluate_max;
-    int err = kedge_net_check_data(net, data, reterr);
-    err = err ? err : check_tokens(net, data, reterr);
+    KEDGE_TRY(kedge_net_check_data(net, data, reterr));
+    int err = check_tokens(net, data, reterr);
     if (err) {
         return err;
     }

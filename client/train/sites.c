@@ -9,6 +9,7 @@
 #include "client/train/net_impl.h"
 #include "common/base/mem.h"
 #include "common/base/rng.h"
+#include "common/base/try.h"
 
 enum { STEPS_MAX = 64 /* whose order is on the device at a time */ };
 
@@ -160,18 +161,17 @@ static int check_work(const struct together *t, struct kedge_diag *reterr)
     if (p->steps == 0 && p->epochs == 0) {
         return kedge_diag_set(reterr, KEDGE_E_ARG, "neither epochs nor steps to train");
     }
-    int err = KEDGE_OK;
-    for (uint32_t s = 0; s < t->sites && !err; s++) {
+    for (uint32_t s = 0; s < t->sites; s++) {
         if (t->work[s].data->n == 0 || t->work[s].data->features != t->work[0].data->features
             || t->work[s].data->is_real != t->work[0].data->is_real
             || (t->work[s].towards == NULL) != (t->work[0].towards == NULL)) {
-            err = kedge_diag_set(reterr, KEDGE_E_ARG,
-                                 "site %u: no samples, or features, labels or a pull unlike those of site 0",
-                                 s);
+            return kedge_diag_set(reterr, KEDGE_E_ARG,
+                                  "site %u: no samples, or features, labels or a pull unlike those of site 0",
+                                  s);
         }
-        err = err ? err : kedge_net_check_data(t->net, t->work[s].data, reterr);
+        KEDGE_TRY(kedge_net_check_data(t->net, t->work[s].data, reterr));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 static int take_memory(struct together *t)
@@ -267,32 +267,33 @@ static int give_back(struct together *t, struct kedge_diag *reterr)
     return KEDGE_OK;
 }
 
+static int train_together(struct together *t, struct kedge_diag *reterr)
+{
+    const struct kedge_train_params *params = t->params;
+    uint64_t steps = 0;
+    KEDGE_TRY(check_work(t, reterr));
+    int err = take_memory(t);
+    for (uint32_t s = 0; s < t->sites && !err; s++) {
+        err = open_site(t, s, &steps);
+    }
+    if (err) {
+        return kedge_diag_set(reterr, err, "no memory for %u sites", t->sites);
+    }
+    t->net->reals = t->work[0].data->is_real;
+    t->bend.towards = t->work[0].towards ? t->net->towards : NULL;
+    t->rule = (struct kedge_net_rule){params->lr, params->l2, params->momentum, params->clip, &t->bend};
+    KEDGE_TRY(kedge_net_prepare_rule(t->net, &t->rule, reterr));
+    KEDGE_TRY(run_all(t, steps, reterr));
+    return give_back(t, reterr);
+}
+
 int kedge_sites_train(const struct kedge_model_spec *spec, const struct kedge_ops *ops,
                       struct kedge_device *dev, struct kedge_site_work *work, uint32_t sites,
                       const struct kedge_train_params *params, struct kedge_diag *reterr)
 {
     struct together t = {.work = work, .sites = sites, .params = params, .bend = params->bend};
-    uint64_t steps = 0;
-    int err = kedge_net_new_on(spec, params->batch, ops, dev, &t.net, reterr);
-    if (err) {
-        return err;
-    }
-    err = check_work(&t, reterr);
-    if (!err) {
-        err = take_memory(&t);
-        for (uint32_t s = 0; s < sites && !err; s++) {
-            err = open_site(&t, s, &steps);
-        }
-        err = err ? kedge_diag_set(reterr, err, "no memory for %u sites", sites) : KEDGE_OK;
-    }
-    if (!err) {
-        t.net->reals = work[0].data->is_real;
-        t.bend.towards = work[0].towards ? t.net->towards : NULL;
-        t.rule = (struct kedge_net_rule){params->lr, params->l2, params->momentum, params->clip, &t.bend};
-        err = kedge_net_prepare_rule(t.net, &t.rule, reterr);
-    }
-    err = err ? err : run_all(&t, steps, reterr);
-    err = err ? err : give_back(&t, reterr);
+    KEDGE_TRY(kedge_net_new_on(spec, params->batch, ops, dev, &t.net, reterr));
+    int err = train_together(&t, reterr);
     close_together(&t);
     return err;
 }

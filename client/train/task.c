@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/train/net.h"
+#include "common/base/try.h"
 
 static uint64_t hash_text(struct kedge_view v, uint64_t h)
 {
@@ -27,11 +28,9 @@ static int get_u32(const struct kedge_json *doc, const char *key, uint32_t min, 
                    uint32_t otherwise, uint32_t *ret, struct kedge_diag *reterr)
 {
     uint64_t v = 0;
-    int err = get_count(doc, key, min, max, otherwise, &v, reterr);
-    if (!err) {
-        *ret = (uint32_t)v;
-    }
-    return err;
+    KEDGE_TRY(get_count(doc, key, min, max, otherwise, &v, reterr));
+    *ret = (uint32_t)v;
+    return KEDGE_OK;
 }
 
 static int read_numbers(const struct kedge_json *doc, struct kedge_task *t, struct kedge_diag *reterr)
@@ -76,10 +75,7 @@ static int read_numbers(const struct kedge_json *doc, struct kedge_task *t, stru
 static int read_train(const struct kedge_json *doc, bool engine, struct kedge_task *t,
                       struct kedge_diag *reterr)
 {
-    int err = kedge_json_get_string(doc, 0, "out", t->out, sizeof t->out, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_json_get_string(doc, 0, "out", t->out, sizeof t->out, reterr));
     if (engine && t->epochs == 0 && t->steps == 0) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"epochs\" or \"steps\" must be at least 1 to train");
     }
@@ -215,10 +211,13 @@ int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret
     if (!err) {
         err = read_numbers(&doc, ret, reterr);
     }
-    err = err ? err : read_personal(&doc, ret, reterr);
-    err = err ? err : read_drift(&doc, ret, reterr);
-    err = err ? err : kedgei_task_read_phases(&doc, ret, reterr);
-    err = err ? err : read_device(&doc, ret, reterr);
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(read_personal(&doc, ret, reterr));
+    KEDGE_TRY(read_drift(&doc, ret, reterr));
+    KEDGE_TRY(kedgei_task_read_phases(&doc, ret, reterr));
+    err = read_device(&doc, ret, reterr);
     if (!err && ret->op == KEDGE_TASK_TRAIN) {
         err = read_train(&doc, engine, ret, reterr);
     }

@@ -2,28 +2,30 @@
 #include <string.h>
 
 #include "client/train/task.h"
+#include "common/base/try.h"
 
 static int read_names(const struct kedge_json *doc, uint32_t list, struct kedge_part *ret,
                       struct kedge_diag *reterr)
 {
     char name[KEDGE_TENSOR_NAME_MAX + 1];
-    int err = KEDGE_OK;
     if (list == KEDGE_JSON_NONE || !kedge_json_is(doc, list, KEDGE_JSON_ARRAY)
         || doc->tokens[list].count == 0) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"tensors\": expected a list of names of tensors");
     }
-    for (uint32_t at = list + 1, i = 0; i < doc->tokens[list].count && !err; i++) {
-        err = kedge_json_is(doc, at, KEDGE_JSON_STRING) ? kedge_json_decode_string(doc, at, name, sizeof name)
-                                                        : KEDGE_E_FORMAT;
-        if (err) {
+    for (uint32_t at = list + 1, i = 0; i < doc->tokens[list].count; i++) {
+        if (!kedge_json_is(doc, at, KEDGE_JSON_STRING)
+            || kedge_json_decode_string(doc, at, name, sizeof name) != KEDGE_OK) {
             return kedge_diag_set(reterr, KEDGE_E_FORMAT,
                                   "\"tensors\": expected names of at most %d characters",
                                   KEDGE_TENSOR_NAME_MAX);
         }
-        err = err ? err : kedge_part_add(ret, name, reterr);
+        int err = kedge_part_add(ret, name, reterr);
+        if (err) {
+            return kedge_diag_wrap(reterr, err, "\"tensors\"");
+        }
         at = doc->tokens[at].next;
     }
-    return err ? kedge_diag_wrap(reterr, err, "\"tensors\"") : KEDGE_OK;
+    return KEDGE_OK;
 }
 
 static int read_phase(const struct kedge_json *doc, uint32_t at, struct kedge_task_phase *ret,
@@ -34,11 +36,10 @@ static int read_phase(const struct kedge_json *doc, uint32_t at, struct kedge_ta
     if (!kedge_json_is(doc, at, KEDGE_JSON_OBJECT)) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "expected objects of \"tensors\" and \"epochs\"");
     }
-    int err = kedge_json_check_keys(doc, at, "phases", keys, sizeof keys / sizeof keys[0], reterr);
-    err = err ? err : kedge_json_get_u64(doc, at, "epochs", 1, 1000000, &epochs, reterr);
-    err = err ? err : read_names(doc, kedge_json_find(doc, at, "tensors"), &ret->part, reterr);
+    KEDGE_TRY(kedge_json_check_keys(doc, at, "phases", keys, sizeof keys / sizeof keys[0], reterr));
+    KEDGE_TRY(kedge_json_get_u64(doc, at, "epochs", 1, 1000000, &epochs, reterr));
     ret->epochs = (uint32_t)epochs;
-    return err;
+    return read_names(doc, kedge_json_find(doc, at, "tensors"), &ret->part, reterr);
 }
 
 int kedgei_task_read_phases(const struct kedge_json *doc, struct kedge_task *t, struct kedge_diag *reterr)

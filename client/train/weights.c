@@ -9,6 +9,7 @@
 
 #include "client/train/task.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -33,11 +34,8 @@ static int take_weights(struct kedge_view file, const struct kedge_layout *layou
 {
     struct kedge_layout found;
     uint64_t start = 0;
-    int err = kedge_safetensors_read(file, file.len, KEDGE_SAFETENSORS_CANONICAL, &found, &start, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_layout_check_same(layout, &found, KEDGE_DTYPE_F32, reterr);
+    KEDGE_TRY(kedge_safetensors_read(file, file.len, KEDGE_SAFETENSORS_CANONICAL, &found, &start, reterr));
+    int err = kedge_layout_check_same(layout, &found, KEDGE_DTYPE_F32, reterr);
     kedge_layout_deinit(&found);
     if (err) {
         return err;

@@ -15,6 +15,7 @@
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 #include "common/net/client_state.h"
 
 #define NS_PER_MS 1000000u
@@ -256,7 +257,9 @@ int kedge_net_call_send(struct kedge_net_client *client, struct kedge_net_outgoi
     pthread_mutex_lock(&client->mutex);
     struct kedgei_call *call = take_place(client);
     int err = call ? wait_connected(client, call, connect < deadline ? connect : deadline) : KEDGE_E_BUSY;
-    err = err ? err : exchange(client, call, &frame, deadline, &reply);
+    if (!err) {
+        err = exchange(client, call, &frame, deadline, &reply);
+    }
     if (call) {
         call->used = false;
     }
@@ -273,10 +276,7 @@ int kedge_net_call(struct kedge_net_client *client, struct kedge_view request, u
                    struct kedge_net_reply *ret_reply)
 {
     struct kedge_net_outgoing outgoing;
-    int err = kedge_net_call_begin(client, request.len, &outgoing);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_net_call_begin(client, request.len, &outgoing));
     if (request.len > 0) {
         memcpy(outgoing.ptr, request.ptr, request.len);
     }

@@ -14,6 +14,7 @@
 
 #include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"
+#include "common/base/try.h"
 #include "common/net/client_state.h"
 #include "common/net/resolve.h"
 #include "common/net/socket.h"
@@ -62,16 +63,16 @@ static int introduce(struct kedge_net_client *client, uint64_t deadline_ns)
     int err = kedgei_stream_handshake(&link->stream, &key);
     while (err == KEDGE_E_BUSY) {
         link->stream.allowance = KEDGEI_TURN_MAX;
-        err = wait_for(client, link->stream.fd, link->stream.wants_write ? POLLOUT : POLLIN, deadline_ns);
-        err = err ? err : kedgei_stream_handshake(&link->stream, &key);
-    }
-    struct kedgei_frame *greeting =
-        err ? NULL : kedgei_frame_greeting(client->has_claim ? &client->claim : NULL);
-    if (!err && !greeting) {
-        err = KEDGE_E_NOMEM;
+        KEDGE_TRY(
+            wait_for(client, link->stream.fd, link->stream.wants_write ? POLLOUT : POLLIN, deadline_ns));
+        err = kedgei_stream_handshake(&link->stream, &key);
     }
     if (err) {
         return err;
+    }
+    struct kedgei_frame *greeting = kedgei_frame_greeting(client->has_claim ? &client->claim : NULL);
+    if (!greeting) {
+        return KEDGE_E_NOMEM;
     }
     kedgei_link_queue(link, greeting);
     err = kedgei_link_send(link, &done);
@@ -82,7 +83,9 @@ static int introduce(struct kedge_net_client *client, uint64_t deadline_ns)
         if (n == 0) {
             short events = (short)(POLLIN | (kedgei_link_wants_write(link) ? POLLOUT : 0));
             err = wait_for(client, link->stream.fd, events, deadline_ns);
-            err = err ? err : kedgei_link_send(link, &done);
+            if (!err) {
+                err = kedgei_link_send(link, &done);
+            }
         }
     }
     kedgei_frame_free(done);
@@ -126,16 +129,15 @@ static int try_socket(struct kedge_net_client *client, int fd)
         return KEDGE_E_UNREACHABLE;
     }
     uint64_t deadline = kedge_os_now_ns() + (uint64_t)KEDGE_NET_HANDSHAKE_MS * NS_PER_MS;
-    int err = kedgei_link_init(&client->link, fd, client->tls, client->frame_max);
-    if (err) {
-        return err;
-    }
-    err = wait_for(client, fd, POLLOUT, deadline);
+    KEDGE_TRY(kedgei_link_init(&client->link, fd, client->tls, client->frame_max));
+    int err = wait_for(client, fd, POLLOUT, deadline);
     err = !err && kedgei_socket_error(fd) != 0 ? KEDGE_E_UNREACHABLE : err;
     if (!err && client->has_proxy && client->proxy.connects) {
         err = ask_proxy(client, fd, deadline);
     }
-    err = err ? err : introduce(client, deadline);
+    if (!err) {
+        err = introduce(client, deadline);
+    }
     if (err) {
         kedgei_link_deinit(&client->link);
     }
@@ -147,11 +149,8 @@ static int try_names(struct kedge_net_client *client)
     struct kedgei_resolution *r = NULL;
     uint64_t deadline = kedge_os_now_ns() + (uint64_t)KEDGE_NET_CONNECT_MS * NS_PER_MS;
     const struct kedgei_address *to = client->has_proxy ? &client->proxy.address : &client->address;
-    int err = kedgei_resolve_begin(to->host, to->port, &r);
-    if (err) {
-        return err;
-    }
-    err = wait_for(client, kedgei_resolve_fd(r), POLLIN, deadline);
+    KEDGE_TRY(kedgei_resolve_begin(to->host, to->port, &r));
+    int err = wait_for(client, kedgei_resolve_fd(r), POLLIN, deadline);
     if (!err) {
         err = KEDGE_E_UNREACHABLE;
         for (const struct addrinfo *a = kedgei_resolve_list(r); a && err && err != KEDGE_E_CANCELLED;

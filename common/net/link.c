@@ -5,6 +5,7 @@
 #include "common/net/link.h"
 
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 
 #define NS_PER_S 1000000000u
 enum { RECORD_MAX = 16384 }; /* plain text of a TLS record: RFC 8446 §5.1 */
@@ -36,10 +37,7 @@ int kedgei_link_receive(struct kedgei_link *link)
     if (n <= 0) {
         return (int)n;
     }
-    int err = kedgei_decoder_advance(&link->in, (size_t)n);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_decoder_advance(&link->in, (size_t)n));
     struct kedgei_progress *p = &link->receiving;
     if (link->in.state == KEDGEI_BODY || (link->in.state == KEDGEI_HEAD && link->in.got > 0)) {
         p->moved_ns = kedge_os_now_ns();

@@ -111,7 +111,9 @@ int kedge_relay_open(const struct kedge_relay_options *options, struct kedge_rel
     if (!err && (n < 0 || n >= (int)sizeof url || kedgei_address_parse(url, false, &at, NULL) != KEDGE_OK)) {
         err = kedge_diag_set(reterr, KEDGE_E_ARG, "listen %.100s: expected HOST:PORT", options->listen);
     }
-    err = err ? err : kedgei_socket_listen(&at, url + strlen("tls+tcp://"), &r->listener, &r->port, reterr);
+    if (!err) {
+        err = kedgei_socket_listen(&at, url + strlen("tls+tcp://"), &r->listener, &r->port, reterr);
+    }
     r->pairs = err ? NULL : kedge_mem_new(options->connections, sizeof *r->pairs);
     if (!err && (!r->pairs || kedgei_loop_init(&r->loop) != KEDGE_OK)) {
         err = kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory");

@@ -15,6 +15,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 #include "common/net/server_state.h"
 #include "common/net/socket.h"
 
@@ -333,15 +334,13 @@ static void fail(struct kedgei_session *s, int err)
 static int shake_hands(struct kedgei_session *s)
 {
     struct kedge_public_key key;
-    int err = kedgei_stream_handshake(&s->link.stream, &key);
-    if (!err) {
-        s->stage = KEDGEI_GREETED;
-        if (s->who.kind == KEDGE_NET_TLS) {
-            s->who.key = key;
-            s->who.has_key = true;
-        }
+    KEDGE_TRY(kedgei_stream_handshake(&s->link.stream, &key));
+    s->stage = KEDGEI_GREETED;
+    if (s->who.kind == KEDGE_NET_TLS) {
+        s->who.key = key;
+        s->who.has_key = true;
     }
-    return err;
+    return KEDGE_OK;
 }
 
 static int send_queued(struct kedgei_session *s)

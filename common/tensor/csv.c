@@ -8,6 +8,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/csv_impl.h"
 
 #define F32_MAX 3.4028234e38
@@ -390,11 +391,8 @@ int kedge_csv_read(struct kedge_view file, const struct kedge_csv_options *optio
 {
     static const struct kedge_csv_options none = {.label = NULL};
     struct table t = {.o = options ? options : &none, .is_whole = true};
-    int err = kedgei_csv_find_shape(file, t.o, &t.shape, reterr);
-    if (err) {
-        return err;
-    }
-    err = read_table(&t, reterr);
+    KEDGE_TRY(kedgei_csv_find_shape(file, t.o, &t.shape, reterr));
+    int err = read_table(&t, reterr);
     kedge_mem_free(t.shape.roles);
     kedge_mem_free(t.found.text);
     kedge_mem_free(t.targets);
@@ -410,12 +408,10 @@ int kedge_csv_count_features(struct kedge_view file, const struct kedge_csv_opti
                              struct kedge_diag *reterr)
 {
     struct kedgei_csv_shape shape;
-    int err = kedgei_csv_find_shape(file, options, &shape, reterr);
-    if (!err) {
-        *ret = shape.features;
-        kedge_mem_free(shape.roles);
-    }
-    return err;
+    KEDGE_TRY(kedgei_csv_find_shape(file, options, &shape, reterr));
+    *ret = shape.features;
+    kedge_mem_free(shape.roles);
+    return KEDGE_OK;
 }
 
 void kedge_csv_deinit(struct kedge_csv *csv)

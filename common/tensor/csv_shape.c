@@ -5,6 +5,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/csv_impl.h"
 #include "common/tensor/idx.h"
 
@@ -440,8 +441,8 @@ static int count_rows(struct kedgei_csv_shape *s, struct kedge_diag *reterr)
 static int find_roles(struct kedgei_csv_shape *s, const struct kedge_csv_options *o,
                       struct kedge_diag *reterr)
 {
-    int err = set_ignored(s, o, reterr);
-    err = err ? err : set_kept(s, o, reterr);
+    KEDGE_TRY(set_ignored(s, o, reterr));
+    int err = set_kept(s, o, reterr);
     err = err || o->no_label ? err : set_label(s, o, reterr);
     if (err) {
         return err;
@@ -463,15 +464,16 @@ int kedgei_csv_find_shape(struct kedge_view file, const struct kedge_csv_options
                           struct kedgei_csv_shape *ret, struct kedge_diag *reterr)
 {
     struct kedgei_csv_shape s = {.separator = o->separator};
-    int err = open_text(file, &s, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(open_text(file, &s, reterr));
     bool given = s.separator != '\0';
     s.separator = given ? s.separator : find_separator(s.file);
-    err = count_columns(&s, given, o->no_label ? 1 : 2, reterr);
-    err = err ? err : find_roles(&s, o, reterr);
-    err = err ? err : count_rows(&s, reterr);
+    int err = count_columns(&s, given, o->no_label ? 1 : 2, reterr);
+    if (!err) {
+        err = find_roles(&s, o, reterr);
+    }
+    if (!err) {
+        err = count_rows(&s, reterr);
+    }
     if (err) {
         kedge_mem_free(s.roles);
         return err;

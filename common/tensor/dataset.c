@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/rng.h"
+#include "common/base/try.h"
 #include "common/tensor/dataset_impl.h"
 #include "common/tensor/idx.h"
 #include "common/tensor/npz.h"
@@ -106,11 +107,8 @@ static int load_idx_labels(const char *path, uint32_t n, int32_t **ret, struct k
     uint8_t *file;
     size_t len;
     struct kedge_idx idx;
-    int err = kedge_data_file_read(path, &file, &len, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_idx_read(kedge_view_of(file, len), &idx, reterr);
+    KEDGE_TRY(kedge_data_file_read(path, &file, &len, reterr));
+    int err = kedge_idx_read(kedge_view_of(file, len), &idx, reterr);
     if (!err && (idx.dims_count != 1 || idx.dims[0] != n)) {
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
                              "%u dimensions, %u labels: expected one dimension, %u labels "
@@ -138,12 +136,9 @@ static int load_idx(const struct kedge_data_source *source, struct kedge_dataset
     uint8_t *file;
     size_t len;
     struct kedge_idx idx;
-    int err = kedge_data_file_read(source->path, &file, &len, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_data_file_read(source->path, &file, &len, reterr));
     ds->storage = file;
-    err = kedge_idx_read(kedge_view_of(file, len), &idx, reterr);
+    int err = kedge_idx_read(kedge_view_of(file, len), &idx, reterr);
     if (!err && (idx.dims_count < 2 || idx.count / idx.dims[0] > UINT32_MAX)) {
         err =
             kedge_diag_set(reterr, KEDGE_E_FORMAT,
@@ -219,19 +214,13 @@ static int load_npz_arrays(const struct kedge_npz *npz, const struct kedge_data_
                            enum kedge_csv_target target, struct kedge_dataset *ds, struct kedge_diag *reterr)
 {
     struct kedge_npy array;
-    int err = kedge_npz_read(npz, source->x, &array, reterr);
-    if (err) {
-        return err;
-    }
-    err = take_npz_features(&array, source->scale, ds, reterr);
+    KEDGE_TRY(kedge_npz_read(npz, source->x, &array, reterr));
+    int err = take_npz_features(&array, source->scale, ds, reterr);
     kedge_npy_deinit(&array);
     if (err) {
         return kedge_diag_wrap(reterr, err, "array \"%s\"", source->x);
     }
-    err = kedge_npz_read(npz, source->y, &array, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_npz_read(npz, source->y, &array, reterr));
     err = take_npz_labels(&array, target, ds, reterr);
     kedge_npy_deinit(&array);
     return err ? kedge_diag_wrap(reterr, err, "array \"%s\"", source->y) : KEDGE_OK;
@@ -243,11 +232,8 @@ static int load_npz(const struct kedge_data_source *source, enum kedge_csv_targe
     uint8_t *file;
     size_t len;
     struct kedge_npz npz;
-    int err = kedge_data_file_read(source->path, &file, &len, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_npz_open(kedge_view_of(file, len), &npz, reterr);
+    KEDGE_TRY(kedge_data_file_read(source->path, &file, &len, reterr));
+    int err = kedge_npz_open(kedge_view_of(file, len), &npz, reterr);
     if (!err) {
         err = load_npz_arrays(&npz, source, target, ds, reterr);
         kedge_npz_close(&npz);
@@ -452,10 +438,7 @@ int kedge_data_binding_load(const struct kedge_data_binding *binding, struct ked
     if (binding->tells_classes) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"classes\": the job has not learnt their names yet");
     }
-    int err = kedgei_data_binding_load(binding, &a, &b, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_data_binding_load(binding, &a, &b, reterr));
     kedge_csv_deinit(&a.csv);
     kedge_csv_deinit(&b.csv);
     *train = a.ds;

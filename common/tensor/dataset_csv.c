@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/dataset_impl.h"
 
 static struct kedge_csv_options options_of(const struct kedge_data_source *source,
@@ -42,11 +43,8 @@ int kedgei_dataset_load_csv(const struct kedge_data_source *source, const struct
     const struct kedge_csv_options o = options_of(source, as);
     uint8_t *file;
     size_t len;
-    int err = kedge_data_file_read(source->path, &file, &len, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_csv_read(kedge_view_of(file, len), &o, &ret->csv, reterr);
+    KEDGE_TRY(kedge_data_file_read(source->path, &file, &len, reterr));
+    int err = kedge_csv_read(kedge_view_of(file, len), &o, &ret->csv, reterr);
     kedge_mem_free(file);
     if (err) {
         return kedge_diag_wrap(reterr, err, "%s", source->path);
@@ -60,11 +58,8 @@ int kedge_data_csv_features(const struct kedge_data_source *source, uint32_t *re
     const struct kedge_csv_options o = options_of(source, &(struct kedgei_load_as){0});
     uint8_t *file;
     size_t len;
-    int err = kedge_data_file_read(source->path, &file, &len, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_csv_count_features(kedge_view_of(file, len), &o, ret, reterr);
+    KEDGE_TRY(kedge_data_file_read(source->path, &file, &len, reterr));
+    int err = kedge_csv_count_features(kedge_view_of(file, len), &o, ret, reterr);
     kedge_mem_free(file);
     return err ? kedge_diag_wrap(reterr, err, "%s", source->path) : KEDGE_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/dataset_impl.h"
 
 static int get_optional(const struct kedge_json *doc, uint32_t at, const char *key, const char *otherwise,
@@ -146,26 +147,23 @@ static int read_csv(const struct kedge_json *doc, uint32_t at, struct kedge_data
     static const char *const decimals[] = {".", ","};
     uint32_t what = 0, comma = 0;
     bool header = false;
-    int err = kedge_json_check_keys(doc, at, "csv data", keys, sizeof keys / sizeof *keys, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_json_get_string(doc, at, "path", s->path, sizeof s->path, reterr);
-    err = err ? err : read_label(doc, at, s, reterr);
-    err = err ? err : read_separator(doc, at, s, reterr);
-    err = err ? err : read_ignore(doc, at, s, reterr);
-    err = err ? err : get_word(doc, at, "missing", missing, 3, &what, reterr);
-    err = err ? err : get_word(doc, at, "decimal", decimals, 2, &comma, reterr);
-    if (!err && kedge_json_find(doc, at, "header") != KEDGE_JSON_NONE) {
-        err = kedge_json_get_bool(doc, at, "header", &header, reterr);
+    KEDGE_TRY(kedge_json_check_keys(doc, at, "csv data", keys, sizeof keys / sizeof *keys, reterr));
+    KEDGE_TRY(kedge_json_get_string(doc, at, "path", s->path, sizeof s->path, reterr));
+    KEDGE_TRY(read_label(doc, at, s, reterr));
+    KEDGE_TRY(read_separator(doc, at, s, reterr));
+    KEDGE_TRY(read_ignore(doc, at, s, reterr));
+    KEDGE_TRY(get_word(doc, at, "missing", missing, 3, &what, reterr));
+    KEDGE_TRY(get_word(doc, at, "decimal", decimals, 2, &comma, reterr));
+    if (kedge_json_find(doc, at, "header") != KEDGE_JSON_NONE) {
+        KEDGE_TRY(kedge_json_get_bool(doc, at, "header", &header, reterr));
         s->csv.header = header ? KEDGE_CSV_HEADER_YES : KEDGE_CSV_HEADER_NO;
     }
     s->csv.missing = (enum kedge_csv_missing)what;
     s->csv.decimal_comma = comma > 0;
-    if (!err && s->csv.decimal_comma && s->csv.separator == ',') {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"decimal\": a comma cannot be \"separator\" as well");
+    if (s->csv.decimal_comma && s->csv.separator == ',') {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"decimal\": a comma cannot be \"separator\" as well");
     }
-    return err;
+    return KEDGE_OK;
 }
 
 static int read_npz(const struct kedge_json *doc, uint32_t at, struct kedge_data_source *s,
@@ -187,23 +185,19 @@ static int read_text(const struct kedge_json *doc, uint32_t at, struct kedge_dat
 {
     static const char *const keys[] = {"format", "path", "window", "step", "alphabet"};
     uint64_t window = 0, step = 1;
-    int err = kedge_json_check_keys(doc, at, "text data", keys, 5, reterr);
-    if (!err) {
-        err = kedge_json_get_string(doc, at, "path", s->path, sizeof s->path, reterr);
+    KEDGE_TRY(kedge_json_check_keys(doc, at, "text data", keys, 5, reterr));
+    KEDGE_TRY(kedge_json_get_string(doc, at, "path", s->path, sizeof s->path, reterr));
+    KEDGE_TRY(kedge_json_get_u64(doc, at, "window", 1, KEDGE_DATA_WINDOW_MAX, &window, reterr));
+    if (kedge_json_find(doc, at, "step") != KEDGE_JSON_NONE) {
+        KEDGE_TRY(kedge_json_get_u64(doc, at, "step", 1, KEDGE_DATA_STEP_MAX, &step, reterr));
     }
-    if (!err) {
-        err = kedge_json_get_u64(doc, at, "window", 1, KEDGE_DATA_WINDOW_MAX, &window, reterr);
-    }
-    if (!err && kedge_json_find(doc, at, "step") != KEDGE_JSON_NONE) {
-        err = kedge_json_get_u64(doc, at, "step", 1, KEDGE_DATA_STEP_MAX, &step, reterr);
-    }
-    err = err ? err : get_optional(doc, at, "alphabet", kedge_text_alphabet, s->x, sizeof s->x, reterr);
-    if (!err && s->x[0] == '\0') {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"alphabet\": expected at least one character");
+    KEDGE_TRY(get_optional(doc, at, "alphabet", kedge_text_alphabet, s->x, sizeof s->x, reterr));
+    if (s->x[0] == '\0') {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"alphabet\": expected at least one character");
     }
     s->window = (uint32_t)window;
     s->step = (uint32_t)step;
-    return err;
+    return KEDGE_OK;
 }
 
 static int data_source_from_json(const struct kedge_json *doc, uint32_t at, struct kedge_data_source *ret,
@@ -301,27 +295,24 @@ static int read_binding(const struct kedge_json *doc, uint32_t at, struct kedge_
             return kedge_diag_wrap(reterr, err, "test");
         }
     }
-    err = read_split(doc, at, b, reterr);
-    err = err ? err : read_classes(doc, at, b, reterr);
-    err = err ? err : get_word(doc, at, "standardize", standardize, 2, &how, reterr);
+    KEDGE_TRY(read_split(doc, at, b, reterr));
+    KEDGE_TRY(read_classes(doc, at, b, reterr));
+    KEDGE_TRY(get_word(doc, at, "standardize", standardize, 2, &how, reterr));
     b->standardize = (enum kedge_data_standardize)how;
-    return err;
+    return KEDGE_OK;
 }
 
 int kedge_data_binding_from_json(const struct kedge_json *doc, uint32_t at, struct kedge_data_binding *ret,
                                  struct kedge_diag *reterr)
 {
     static const char *const keys[] = {"train", "test", "split", "classes", "standardize"};
-    int err = kedge_json_check_keys(doc, at, "data", keys, sizeof keys / sizeof *keys, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_json_check_keys(doc, at, "data", keys, sizeof keys / sizeof *keys, reterr));
     struct kedge_data_binding *b = kedge_mem_new(1, sizeof *b);
     if (!b) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a data binding");
     }
     b->split = 1.0;
-    err = read_binding(doc, at, b, reterr);
+    int err = read_binding(doc, at, b, reterr);
     if (err) {
         err = kedge_diag_wrap(reterr, err, "data");
     } else {

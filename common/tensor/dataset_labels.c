@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/dataset_impl.h"
 
 /* Where the names of a set stand among all. */
@@ -58,19 +59,25 @@ static void move_labels(struct kedge_dataset *ds, const struct places *places, u
     ds->classes = classes;
 }
 
+static int unite(const struct kedge_data_binding *binding, struct kedgei_loaded *train,
+                 struct kedgei_loaded *test, struct places *of_train, struct places *of_test,
+                 struct kedge_data_labels *ret, struct kedge_diag *reterr)
+{
+    if (train->csv.classes_count == 0 || train->ds.is_real
+        || (binding->has_test && test->csv.classes_count == 0)) {
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE,
+                              "\"classes\": \"federated\": labels that are names stand in files of csv");
+    }
+    KEDGE_TRY(places_new(&train->csv, of_train, reterr));
+    KEDGE_TRY(places_new(&test->csv, of_test, reterr));
+    return merge(&train->csv, &test->csv, of_train, of_test, ret, reterr);
+}
+
 int kedgei_loaded_unite(const struct kedge_data_binding *binding, struct kedgei_loaded *train,
                         struct kedgei_loaded *test, struct kedge_data_labels *ret, struct kedge_diag *reterr)
 {
     struct places of_train = {.at = NULL}, of_test = {.at = NULL};
-    int err = KEDGE_OK;
-    if (train->csv.classes_count == 0 || train->ds.is_real
-        || (binding->has_test && test->csv.classes_count == 0)) {
-        err = kedge_diag_set(reterr, KEDGE_E_SHAPE,
-                             "\"classes\": \"federated\": labels that are names stand in files of csv");
-    }
-    err = err ? err : places_new(&train->csv, &of_train, reterr);
-    err = err ? err : places_new(&test->csv, &of_test, reterr);
-    err = err ? err : merge(&train->csv, &test->csv, &of_train, &of_test, ret, reterr);
+    int err = unite(binding, train, test, &of_train, &of_test, ret, reterr);
     if (!err) {
         move_labels(&train->ds, &of_train, ret->count);
         move_labels(&test->ds, binding->has_test ? &of_test : &of_train, ret->count);
@@ -88,11 +95,8 @@ int kedge_data_binding_find(const struct kedge_data_binding *binding, struct ked
                             struct kedge_diag *reterr)
 {
     struct kedgei_loaded a, b;
-    int err = kedgei_data_binding_load(binding, &a, &b, reterr);
-    err = err ? err : kedgei_loaded_unite(binding, &a, &b, ret_labels, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_data_binding_load(binding, &a, &b, reterr));
+    KEDGE_TRY(kedgei_loaded_unite(binding, &a, &b, ret_labels, reterr));
     kedge_csv_deinit(&a.csv);
     kedge_csv_deinit(&b.csv);
     *train = a.ds;

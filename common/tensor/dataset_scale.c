@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/dataset_impl.h"
 
 /* Values of F32 that differ at all differ by more than this of their size. */
@@ -34,14 +35,8 @@ int kedge_dataset_fill(struct kedge_dataset *train, struct kedge_dataset *test, 
     uint32_t width = train->features;
     struct kedge_dataset *sets[] = {train, test};
     const char *name = columns;
-    int err = make_reals(train, reterr);
-    if (err) {
-        return err;
-    }
-    err = make_reals(test, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(make_reals(train, reterr));
+    KEDGE_TRY(make_reals(test, reterr));
     for (uint32_t f = 0; f < width; f++) {
         float *x = (float *)train->storage + f;
         double sum = 0;
@@ -95,10 +90,7 @@ int kedge_dataset_scale(struct kedge_dataset *ds, const double *means, const dou
     if (ds->stride > 0) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"standardize\": characters of a text have no scale");
     }
-    int err = make_reals(ds, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(make_reals(ds, reterr));
     float *x = ds->storage;
     for (uint32_t r = 0; r < ds->n; r++) {
         for (uint32_t f = 0; f < ds->features; f++, x++) {
@@ -132,7 +124,9 @@ int kedge_dataset_standardize(struct kedge_dataset *train, struct kedge_dataset 
         deviations[f] = found > CONSTANT_BELOW * fabs(means[f]) ? found : 1;
     }
     int err = kedge_dataset_scale(train, means, deviations, reterr);
-    err = err ? err : kedge_dataset_scale(test, means, deviations, reterr);
+    if (!err) {
+        err = kedge_dataset_scale(test, means, deviations, reterr);
+    }
     kedge_mem_free(means);
     return err;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/dataset_impl.h"
 
 /* LEAF's 80 characters of Shakespeare, in its order (Caldas et al. 2018). */
@@ -32,14 +33,8 @@ int kedge_dataset_load_text(const struct kedge_data_source *source, struct kedge
 {
     uint8_t *file, table[256];
     size_t len;
-    int err = make_table(source->x, table, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_data_file_read(source->path, &file, &len, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(make_table(source->x, table, reterr));
+    KEDGE_TRY(kedge_data_file_read(source->path, &file, &len, reterr));
     ds->storage = file;
     if (len <= source->window || (len - source->window - 1) / source->step >= UINT32_MAX) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: %zu bytes, expected more than a window of %u",

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 struct parser {
     struct kedge_view text;
@@ -130,10 +131,7 @@ static int parse_string(struct parser *p, uint32_t *ret_at)
     if (peek(p) != '"') {
         return fail(p, "a string");
     }
-    int err = add_token(p, KEDGE_JSON_STRING, &at);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(add_token(p, KEDGE_JSON_STRING, &at));
     struct kedge_json_token *t = &p->tokens[at];
     t->start = ++p->pos;
     for (int c = peek(p); c != '"'; c = peek(p)) {
@@ -176,10 +174,7 @@ static struct kedge_view token_text(struct kedge_view text, const struct kedge_j
 static int parse_key(struct parser *p)
 {
     uint32_t object = p->open[p->depth - 1], at = 0;
-    int err = parse_string(p, &at);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(parse_string(p, &at));
     struct kedge_json_token *key = &p->tokens[at];
     struct kedge_view name = token_text(p->text, key);
     int shown = name.len < 64 ? (int)name.len : 64;
@@ -219,10 +214,7 @@ static bool skip_digits(struct parser *p)
 static int parse_number(struct parser *p)
 {
     uint32_t at = 0;
-    int err = add_token(p, KEDGE_JSON_NUMBER, &at);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(add_token(p, KEDGE_JSON_NUMBER, &at));
     if (peek(p) == '-') {
         p->pos++;
     }
@@ -287,10 +279,7 @@ static int open_container(struct parser *p, enum kedge_json_type type, bool *ret
         return kedge_diag_set(p->reterr, KEDGE_E_TOO_LONG, "JSON byte %u: nested deeper than %d", p->pos,
                               KEDGE_JSON_DEPTH_MAX);
     }
-    int err = add_token(p, type, &at);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(add_token(p, type, &at));
     p->open[p->depth++] = at;
     p->pos++;
     skip_space(p);

@@ -4,6 +4,7 @@
 
 #include "common/base/nearest.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/json.h"
 
 enum { KEY_SHOWN_MAX = 65 };
@@ -59,10 +60,7 @@ int kedge_json_get_string(const struct kedge_json *doc, uint32_t object, const c
                           size_t out_len, struct kedge_diag *reterr)
 {
     uint32_t at = 0;
-    int err = get(doc, object, key, KEDGE_JSON_STRING, &at, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(get(doc, object, key, KEDGE_JSON_STRING, &at, reterr));
     if (kedge_json_decode_string(doc, at, out, out_len) != KEDGE_OK) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
                               "\"%s\": expected a string of at most %zu bytes without U+0000", key,
@@ -76,10 +74,7 @@ int kedge_json_get_u64(const struct kedge_json *doc, uint32_t object, const char
 {
     uint32_t at = 0;
     uint64_t v = 0;
-    int err = get(doc, object, key, KEDGE_JSON_NUMBER, &at, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(get(doc, object, key, KEDGE_JSON_NUMBER, &at, reterr));
     struct kedge_view text = kedge_json_text(doc, at);
     if (kedge_decimal_decode(text, max, &v) != KEDGE_OK || v < min) {
         return kedge_diag_set(
@@ -94,10 +89,7 @@ int kedge_json_get_u64_string(const struct kedge_json *doc, uint32_t object, con
                               struct kedge_diag *reterr)
 {
     uint32_t at = 0;
-    int err = get(doc, object, key, KEDGE_JSON_STRING, &at, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(get(doc, object, key, KEDGE_JSON_STRING, &at, reterr));
     struct kedge_view text = kedge_json_text(doc, at);
     if (kedge_decimal_decode(text, UINT64_MAX, ret_v) != KEDGE_OK) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
@@ -132,10 +124,7 @@ int kedge_json_get_bool(const struct kedge_json *doc, uint32_t object, const cha
                         struct kedge_diag *reterr)
 {
     uint32_t at = 0;
-    int err = get(doc, object, key, KEDGE_JSON_BOOL, &at, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(get(doc, object, key, KEDGE_JSON_BOOL, &at, reterr));
     *ret_v = doc->tokens[at].len == 4; /* "true" */
     return KEDGE_OK;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 const char *kedge_dtype_name(enum kedge_dtype dtype)
 {
@@ -92,12 +93,9 @@ int kedge_layout_add(struct kedge_layout *layout, const char *name, const uint64
     if (kedge_layout_find(layout, name)) {
         return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\" appears twice", name);
     }
-    int err = left == 0 ? kedge_diag_set(reterr, KEDGE_E_SHAPE,
+    KEDGE_TRY(left == 0 ? kedge_diag_set(reterr, KEDGE_E_SHAPE,
                                          "tensor \"%s\": model is full (2^31 elements)", name)
-                        : count_elements(name, dims, dims_count, left, &count, reterr);
-    if (err) {
-        return err;
-    }
+                        : count_elements(name, dims, dims_count, left, &count, reterr));
     if (layout->count == layout->cap) {
         uint32_t cap = layout->cap ? layout->cap * 2 : 8;
         struct kedge_tensor *p = kedge_mem_resize(layout->tensors, cap, sizeof *p);

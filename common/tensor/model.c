@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "common/base/rng.h"
+#include "common/base/try.h"
 #include "common/tensor/scales.h"
 
 static struct kedge_model_shape input_of(const struct kedge_model_spec *spec)
@@ -175,14 +176,8 @@ uint64_t kedge_model_values_count(const struct kedge_model_spec *spec)
 static int add_scales(struct kedge_layout *layout, uint32_t inputs, struct kedge_diag *reterr)
 {
     const uint64_t dims[] = {KEDGE_SCALES_DIGITS, inputs}, one = 1;
-    int err = kedge_layout_add(layout, "standardize.mean", dims, 2, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_layout_add(layout, "standardize.variance", dims, 2, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_layout_add(layout, "standardize.mean", dims, 2, reterr));
+    KEDGE_TRY(kedge_layout_add(layout, "standardize.variance", dims, 2, reterr));
     return kedge_layout_add(layout, "standardize.stage", &one, 1, reterr);
 }
 

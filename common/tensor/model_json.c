@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/model_impl.h"
 
 enum { KEYS_MAX = 8 };
@@ -24,11 +25,9 @@ static int get_number(const struct kedge_json *doc, uint32_t at, const char *key
                       uint32_t *ret, struct kedge_diag *reterr)
 {
     uint64_t v = 0;
-    int err = kedge_json_get_u64(doc, at, key, min, max, &v, reterr);
-    if (!err) {
-        *ret = (uint32_t)v;
-    }
-    return err;
+    KEDGE_TRY(kedge_json_get_u64(doc, at, key, min, max, &v, reterr));
+    *ret = (uint32_t)v;
+    return KEDGE_OK;
 }
 
 static bool has_key(const struct kedge_json *doc, uint32_t at, const char *key)
@@ -196,9 +195,9 @@ static int read_layers(const struct kedge_json *doc, uint32_t at, struct kedge_m
     static const char *const keys[] = {"layers", "input", "loss", "standardize"};
     uint32_t list = kedge_json_find(doc, at, "layers");
     struct kedge_model_spec spec = {.count = 0};
-    int err = kedge_json_check_keys(doc, at, "model", keys, 4, reterr);
-    err = err ? err : read_input(doc, at, &spec.input, reterr);
-    err = err ? err : read_loss(doc, at, &spec.loss, reterr);
+    KEDGE_TRY(kedge_json_check_keys(doc, at, "model", keys, 4, reterr));
+    KEDGE_TRY(read_input(doc, at, &spec.input, reterr));
+    int err = read_loss(doc, at, &spec.loss, reterr);
     if (!err && has_key(doc, at, "standardize")) {
         err = kedge_json_get_bool(doc, at, "standardize", &spec.standardize, reterr);
         err = err ? kedge_diag_wrap(reterr, err, "model") : KEDGE_OK;
@@ -223,11 +222,9 @@ static int read_layers(const struct kedge_json *doc, uint32_t at, struct kedge_m
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
                               "model: \"input\" is missing: the shape of a sample, as [1, 28, 28]");
     }
-    err = kedge_model_check(&spec, reterr);
-    if (!err) {
-        *ret = spec;
-    }
-    return err;
+    KEDGE_TRY(kedge_model_check(&spec, reterr));
+    *ret = spec;
+    return KEDGE_OK;
 }
 
 static int read_preset(const struct kedge_json *doc, uint32_t at, uint32_t preset,

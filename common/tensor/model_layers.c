@@ -1,5 +1,6 @@
 /* One row per kind of layer: what shape it makes of which, and its parameters. The keys of its JSON are in
  * model_json.c. */
+#include "common/base/try.h"
 #include "common/tensor/model_impl.h"
 
 uint64_t kedge_model_shape_width(const struct kedge_model_shape *shape)
@@ -32,14 +33,8 @@ static int want_dims(const struct kedge_model_shape *in, uint32_t dims, const ch
 
 static int want_in(const struct kedge_layer *l, uint32_t width, struct kedge_diag *reterr)
 {
-    int err = check_range("in", l->in, 1, KEDGE_LAYER_WIDTH_MAX, reterr);
-    if (err) {
-        return err;
-    }
-    err = check_range("out", l->out, 1, KEDGE_LAYER_WIDTH_MAX, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(check_range("in", l->in, 1, KEDGE_LAYER_WIDTH_MAX, reterr));
+    KEDGE_TRY(check_range("out", l->out, 1, KEDGE_LAYER_WIDTH_MAX, reterr));
     if (l->in != width) {
         return kedge_diag_set(reterr, KEDGE_E_SHAPE, "\"in\" is %u, but its input has %u", l->in, width);
     }
@@ -49,10 +44,10 @@ static int want_in(const struct kedge_layer *l, uint32_t width, struct kedge_dia
 static int dense_shape(const struct kedge_layer *l, const struct kedge_model_shape *in,
                        struct kedge_model_shape *ret, struct kedge_diag *reterr)
 {
-    int err = want_dims(in, 1, "a vector (flatten first)", reterr);
-    err = err ? err : want_in(l, in->dims[0], reterr);
+    KEDGE_TRY(want_dims(in, 1, "a vector (flatten first)", reterr));
+    KEDGE_TRY(want_in(l, in->dims[0], reterr));
     *ret = (struct kedge_model_shape){1, {l->out, 0, 0}};
-    return err;
+    return KEDGE_OK;
 }
 
 static uint32_t dense_tensors(const struct kedge_layer *l, const struct kedge_model_shape *in,
@@ -82,26 +77,20 @@ static int window_shape(const struct kedge_layer *l, const struct kedge_model_sh
                         struct kedge_model_shape *ret, struct kedge_diag *reterr)
 {
     struct kedge_model_shape out = {3, {channels, 0, 0}};
-    int err = check_range("kernel", l->kernel, 1, KEDGE_LAYER_KERNEL_MAX, reterr);
-    err = err ? err : check_range("stride", l->stride, 1, KEDGE_LAYER_KERNEL_MAX, reterr);
-    err = err ? err : check_range("padding", l->padding, 0, l->kernel - 1, reterr);
-    err = err ? err : slide("height", in->dims[1], l, &out.dims[1], reterr);
-    err = err ? err : slide("width", in->dims[2], l, &out.dims[2], reterr);
+    KEDGE_TRY(check_range("kernel", l->kernel, 1, KEDGE_LAYER_KERNEL_MAX, reterr));
+    KEDGE_TRY(check_range("stride", l->stride, 1, KEDGE_LAYER_KERNEL_MAX, reterr));
+    KEDGE_TRY(check_range("padding", l->padding, 0, l->kernel - 1, reterr));
+    KEDGE_TRY(slide("height", in->dims[1], l, &out.dims[1], reterr));
+    KEDGE_TRY(slide("width", in->dims[2], l, &out.dims[2], reterr));
     *ret = out;
-    return err;
+    return KEDGE_OK;
 }
 
 static int conv2d_shape(const struct kedge_layer *l, const struct kedge_model_shape *in,
                         struct kedge_model_shape *ret, struct kedge_diag *reterr)
 {
-    int err = want_dims(in, 3, "an image [channels, height, width]", reterr);
-    if (err) {
-        return err;
-    }
-    err = want_in(l, in->dims[0], reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(want_dims(in, 3, "an image [channels, height, width]", reterr));
+    KEDGE_TRY(want_in(l, in->dims[0], reterr));
     return window_shape(l, in, l->out, ret, reterr);
 }
 
@@ -122,14 +111,8 @@ static uint32_t conv2d_tensors(const struct kedge_layer *l, const struct kedge_m
 static int pool_shape(const struct kedge_layer *l, const struct kedge_model_shape *in,
                       struct kedge_model_shape *ret, struct kedge_diag *reterr)
 {
-    int err = want_dims(in, 3, "an image [channels, height, width]", reterr);
-    if (err) {
-        return err;
-    }
-    err = check_range("padding", l->padding, 0, 0, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(want_dims(in, 3, "an image [channels, height, width]", reterr));
+    KEDGE_TRY(check_range("padding", l->padding, 0, 0, reterr));
     return window_shape(l, in, in->dims[0], ret, reterr);
 }
 
@@ -205,11 +188,11 @@ static uint32_t groupnorm_tensors(const struct kedge_layer *l, const struct kedg
 static int embedding_shape(const struct kedge_layer *l, const struct kedge_model_shape *in,
                            struct kedge_model_shape *ret, struct kedge_diag *reterr)
 {
-    int err = want_dims(in, 1, "a vector of token numbers", reterr);
-    err = err ? err : check_range("in", l->in, 1, KEDGE_LAYER_WIDTH_MAX, reterr);
-    err = err ? err : check_range("out", l->out, 1, KEDGE_LAYER_WIDTH_MAX, reterr);
+    KEDGE_TRY(want_dims(in, 1, "a vector of token numbers", reterr));
+    KEDGE_TRY(check_range("in", l->in, 1, KEDGE_LAYER_WIDTH_MAX, reterr));
+    KEDGE_TRY(check_range("out", l->out, 1, KEDGE_LAYER_WIDTH_MAX, reterr));
     *ret = (struct kedge_model_shape){2, {in->dims[0], l->out, 0}};
-    return err;
+    return KEDGE_OK;
 }
 
 static uint32_t embedding_tensors(const struct kedge_layer *l, const struct kedge_model_shape *in,
@@ -224,11 +207,11 @@ static uint32_t embedding_tensors(const struct kedge_layer *l, const struct kedg
 static int lstm_shape(const struct kedge_layer *l, const struct kedge_model_shape *in,
                       struct kedge_model_shape *ret, struct kedge_diag *reterr)
 {
-    int err = want_dims(in, 2, "a sequence [steps, width]", reterr);
-    err = err ? err : want_in(l, in->dims[1], reterr);
+    KEDGE_TRY(want_dims(in, 2, "a sequence [steps, width]", reterr));
+    KEDGE_TRY(want_in(l, in->dims[1], reterr));
     *ret = l->last ? (struct kedge_model_shape){1, {l->out, 0, 0}}
                    : (struct kedge_model_shape){2, {in->dims[0], l->out, 0}};
-    return err;
+    return KEDGE_OK;
 }
 
 static uint32_t lstm_tensors(const struct kedge_layer *l, const struct kedge_model_shape *in,

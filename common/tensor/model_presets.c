@@ -1,16 +1,15 @@
 /* The named models. A row of layers each; the last dense layer's `out` is the number of classes. */
 #include <string.h>
 
+#include "common/base/try.h"
 #include "common/tensor/model.h"
 
 static int take_checked(const struct kedge_model_spec *spec, struct kedge_model_spec *ret,
                         struct kedge_diag *reterr)
 {
-    int err = kedge_model_check(spec, reterr);
-    if (!err) {
-        *ret = *spec;
-    }
-    return err;
+    KEDGE_TRY(kedge_model_check(spec, reterr));
+    *ret = *spec;
+    return KEDGE_OK;
 }
 
 #define DENSE(i, o)                                      \

@@ -5,6 +5,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/idx.h"
 #include "common/tensor/npz.h"
 
@@ -200,10 +201,7 @@ int kedge_npy_read(struct kedge_view file, struct kedge_npy *ret, struct kedge_d
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "npy: header of %zu bytes in a file of %zu", len,
                               file.len);
     }
-    int err = read_header(kedge_view_of(p + begin, len), &npy, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(read_header(kedge_view_of(p + begin, len), &npy, reterr));
     size_t found = file.len - begin - len;
     if (found % npy.size != 0 || found / npy.size != npy.count) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,

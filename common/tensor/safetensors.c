@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/json.h"
 
 /* Per tensor: name, object, three keys, type, two arrays, offsets, shape. */
@@ -220,17 +221,14 @@ int kedge_safetensors_read(struct kedge_view head, uint64_t file_len, enum kedge
     if (head.len < 8) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "not a safetensors file: %zu bytes", head.len);
     }
-    int err = kedge_safetensors_data_start(head.ptr, &start, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_safetensors_data_start(head.ptr, &start, reterr));
     if (start > head.len || start > file_len) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "safetensors header of %llu bytes is cut off at %zu",
                               (unsigned long long)start, head.len);
     }
     struct kedge_layout layout;
     kedge_layout_init(&layout, KEDGE_DTYPE_F32);
-    err = read_header(kedge_view_of(head.ptr + 8, (size_t)start - 8), &layout, reterr);
+    int err = read_header(kedge_view_of(head.ptr + 8, (size_t)start - 8), &layout, reterr);
     if (!err && file_len - start != kedge_layout_data_len(&layout)) {
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "file of %llu bytes, expected %llu by its header",
                              (unsigned long long)file_len,

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "common/base/try.h"
+
 struct writer {
     struct kedge_buf *out;
     bool prefix_only; /* leave the bytes of the payload to the caller */
@@ -211,10 +213,7 @@ int kedge_msg_prefix(const struct kedge_msg *msg, uint8_t out[KEDGE_MSG_PREFIX_M
     }
     struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&b, KEDGE_MSG_PREFIX_MAX);
-    int err = encode(msg, &b, true);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(encode(msg, &b, true));
     memcpy(out, b.ptr, b.len);
     *ret_len = b.len;
     return KEDGE_OK;
@@ -352,10 +351,7 @@ int kedge_msg_decode(struct kedge_view frame, struct kedge_msg *ret)
     if (r.err) {
         return r.err;
     }
-    int err = kedge_reader_end(&r.in);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_reader_end(&r.in));
     if (!is_consistent(&msg)) {
         return KEDGE_E_FORMAT;
     }

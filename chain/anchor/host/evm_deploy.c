@@ -7,6 +7,7 @@
 #include "chain/anchor/host/evm_host.h"
 #include "chain/anchor/host/evm_rpc.h"
 #include "chain/state/state.h"
+#include "common/base/try.h"
 #include "crypto/sign.h"
 
 enum { DEPLOY_GAS = 400000, POLL_MS = 2000, POLLS_MAX = 300, POLLS_PER_SEND = 10 };
@@ -51,11 +52,8 @@ static int sign(struct deploy *p, const char *path, struct kedge_diag *reterr)
     const struct kedge_evm_config *c = &p->settings->config;
     uint64_t cost = 0;
     kedge_evm_contract_code(code);
-    int err = ask(p, KEDGE_EVM_CALL_NONCE, KEDGE_EVM_PENDING, &nonce, reterr);
-    err = err ? err : ask(p, KEDGE_EVM_CALL_FEES, KEDGE_EVM_LATEST, &fees, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(ask(p, KEDGE_EVM_CALL_NONCE, KEDGE_EVM_PENDING, &nonce, reterr));
+    KEDGE_TRY(ask(p, KEDGE_EVM_CALL_FEES, KEDGE_EVM_LATEST, &fees, reterr));
     struct kedge_evm_tx tx = {.kind = KEDGE_EVM_EIP1559,
                               .chain_id = c->chain_id,
                               .nonce = nonce.number,
@@ -75,7 +73,7 @@ static int sign(struct deploy *p, const char *path, struct kedge_diag *reterr)
             (unsigned long long)cost, (unsigned long long)fees.base_fee);
     }
     kedge_buf_clear(&p->raw);
-    err = kedge_evm_tx_sign(&tx, &p->key, &p->raw, NULL);
+    int err = kedge_evm_tx_sign(&tx, &p->key, &p->raw, NULL);
     return err ? err : kedge_file_write(path, kedge_buf_view(&p->raw), 0600, reterr);
 }
 
@@ -128,20 +126,26 @@ static int run(struct deploy *p, struct kedge_evm_address *ret, struct kedge_dia
     struct kedge_evm_tx tx;
     struct kedge_evm_address signer;
     struct kedge_hash hash;
-    int err = kedge_anchor_key_read(p->settings->key_file, &p->key, &p->sender, reterr);
-    err = err ? err : kedge_evm_rpc_open(p->settings->rpc_url, &p->rpc, reterr);
-    err = err ? err : check_chain(p, reterr);
-    err = err ? err : kedge_state_path(path, reterr, p->state, "anchors/evm/deploy.raw");
+    KEDGE_TRY(kedge_anchor_key_read(p->settings->key_file, &p->key, &p->sender, reterr));
+    KEDGE_TRY(kedge_evm_rpc_open(p->settings->rpc_url, &p->rpc, reterr));
+    KEDGE_TRY(check_chain(p, reterr));
+    int err = kedge_state_path(path, reterr, p->state, "anchors/evm/deploy.raw");
     if (!err) {
         err = kedge_file_exists(path) ? kedge_file_read(path, &p->raw, reterr) : sign(p, path, reterr);
     }
-    err = err ? err : kedge_evm_tx_decode(kedge_buf_view(&p->raw), &tx, &signer, &hash);
+    if (err) {
+        return err;
+    }
+    err = kedge_evm_tx_decode(kedge_buf_view(&p->raw), &tx, &signer, &hash);
     if (!err && (!kedge_evm_address_eq(&signer, &p->sender) || tx.chain_id != p->settings->config.chain_id)) {
         err = kedge_diag_set(reterr, KEDGE_E_STATE, "%s: begun with another key or chain", path);
     }
-    err = err ? err : wait_mined(p, &hash, ret, reterr);
-    err = err ? err : check_address(&signer, tx.nonce, ret, reterr);
-    err = err ? err : kedge_anchor_settings_set_contract(p->state, ret, reterr);
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(wait_mined(p, &hash, ret, reterr));
+    KEDGE_TRY(check_address(&signer, tx.nonce, ret, reterr));
+    err = kedge_anchor_settings_set_contract(p->state, ret, reterr);
     if (!err && unlink(path) != 0) {
         err = kedge_diag_set(reterr, KEDGE_E_IO, "%s: cannot be removed", path);
     }
@@ -154,17 +158,16 @@ int kedge_anchor_deploy(const char *state, const struct kedge_anchor_settings *s
 {
     struct deploy p = {.state = state, .settings = settings, .hooks = hooks};
     char path[KEDGE_PATH_MAX];
-    int lock = -1, err = kedge_state_path(path, reterr, state, "anchors/evm");
+    KEDGE_TRY(kedge_state_path(path, reterr, state, "anchors/evm"));
+    KEDGE_TRY(kedge_dir_make(path, 0700, reterr));
+    KEDGE_TRY(kedge_state_path(path, reterr, state, "anchors/evm/lock"));
+    int lock = kedge_file_lock(path, reterr);
+    if (lock < 0) {
+        return lock;
+    }
     kedge_buf_init(&p.raw, KEDGE_EVM_RAW_MAX);
-    err = err ? err : kedge_dir_make(path, 0700, reterr);
-    err = err ? err : kedge_state_path(path, reterr, state, "anchors/evm/lock");
-    if (!err) {
-        lock = kedge_file_lock(path, reterr);
-        err = lock < 0 ? lock : run(&p, ret_contract, reterr);
-    }
-    if (lock >= 0) {
-        close(lock);
-    }
+    int err = run(&p, ret_contract, reterr);
+    close(lock);
     kedge_evm_rpc_close(p.rpc);
     kedge_wipe(&p.key, sizeof p.key);
     kedge_buf_deinit(&p.raw);

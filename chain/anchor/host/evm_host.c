@@ -12,6 +12,7 @@
 #include "chain/log/checkpoint.h"
 #include "chain/state/state.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "crypto/sign.h"
 
 struct host {
@@ -39,12 +40,22 @@ static int save(struct host *h, struct kedge_diag *reterr)
     return err ? err : kedge_file_write(path, kedge_buf_view(&bytes), 0600, reterr);
 }
 
+static int write_evidence(const struct host *h, const struct kedge_evm_evidence *e, struct kedge_diag *reterr)
+{
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    char path[KEDGE_PATH_MAX];
+    kedge_buf_init(&text, KEDGE_EVM_EVIDENCE_MAX);
+    KEDGE_TRY(kedge_evm_evidence_check(e, reterr));
+    KEDGE_TRY(kedge_evm_evidence_write(e, &text));
+    KEDGE_TRY(
+        kedge_state_path(path, reterr, h->state, "anchors/evm/%llu.json", (unsigned long long)e->point.seq));
+    return kedge_file_write(path, kedge_buf_view(&text), 0644, reterr);
+}
+
 static int record(struct host *h, const struct kedge_evm_flight *f, struct kedge_diag *reterr)
 {
     struct kedge_evm_evidence *e = kedge_mem_new(1, sizeof *e);
-    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit), note KEDGE_CLEANUP(kedge_buf_deinit);
-    char path[KEDGE_PATH_MAX];
-    kedge_buf_init(&text, KEDGE_EVM_EVIDENCE_MAX);
+    struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
     if (!e) {
         return KEDGE_E_NOMEM;
@@ -64,12 +75,7 @@ static int record(struct host *h, const struct kedge_evm_flight *f, struct kedge
     kedge_anchor_read_checkpoint(h->state, f->point.size, &note);
     e->checkpoint = kedge_buf_view(&note);
     kedge_evm_rpc_evidence(h->rpc, e);
-    int err = kedge_evm_evidence_check(e, reterr);
-    err = err ? err : kedge_evm_evidence_write(e, &text);
-    err = err ? err
-              : kedge_state_path(path, reterr, h->state, "anchors/evm/%llu.json",
-                                 (unsigned long long)f->point.seq);
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&text), 0644, reterr);
+    int err = write_evidence(h, e, reterr);
     kedge_evm_evidence_deinit(e);
     kedge_mem_free(e);
     return err;
@@ -196,17 +202,19 @@ static int check_code(struct host *h, struct kedge_diag *reterr)
 static int open_host(struct host *h, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];
-    int err = kedge_anchor_settings_read(h->state, &h->settings, reterr);
-    err =
-        err ? err : kedge_anchor_key_read(h->settings.key_file, &h->key, &h->settings.config.sender, reterr);
+    KEDGE_TRY(kedge_anchor_settings_read(h->state, &h->settings, reterr));
+    int err = kedge_anchor_key_read(h->settings.key_file, &h->key, &h->settings.config.sender, reterr);
     if (!err && !h->settings.has_contract) {
         (void)kedge_diag_set(reterr, KEDGE_E_STATE, "%s/anchor.json: contract: missing", h->state);
         (void)kedge_diag_hint(reterr, "kedge anchor deploy --state %s makes it", h->state);
         err = KEDGE_E_STATE;
     }
-    err = err ? err : kedge_state_path(path, reterr, h->state, "anchors/evm");
-    err = err ? err : kedge_dir_make(path, 0700, reterr);
-    err = err ? err : kedge_state_path(path, reterr, h->state, "anchors/evm/lock");
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(kedge_state_path(path, reterr, h->state, "anchors/evm"));
+    KEDGE_TRY(kedge_dir_make(path, 0700, reterr));
+    err = kedge_state_path(path, reterr, h->state, "anchors/evm/lock");
     if (!err) {
         h->lock = kedge_file_lock(path, reterr);
         err = h->lock < 0 ? h->lock : KEDGE_OK;
@@ -214,10 +222,21 @@ static int open_host(struct host *h, struct kedge_diag *reterr)
     return err ? err : kedge_evm_rpc_open(h->settings.rpc_url, &h->rpc, reterr);
 }
 
+static int run(struct host *h, unsigned flags, struct kedge_diag *reterr)
+{
+    bool exists = false;
+    KEDGE_TRY(open_host(h, reterr));
+    KEDGE_TRY(kedge_anchor_load(h->state, &h->settings, &h->machine, &exists, reterr));
+    if (flags & KEDGE_ANCHOR_ADOPT) {
+        kedge_evm_anchor_adopt(&h->machine);
+    }
+    KEDGE_TRY(check_code(h, reterr));
+    return loop(h, reterr);
+}
+
 int kedge_anchor_run(const char *state, unsigned flags, const struct kedge_anchor_hooks *hooks,
                      struct kedge_diag *reterr)
 {
-    bool exists = false;
     struct host *h = kedge_mem_new(1, sizeof *h);
     if (!h) {
         return KEDGE_E_NOMEM;
@@ -226,13 +245,7 @@ int kedge_anchor_run(const char *state, unsigned flags, const struct kedge_ancho
     h->hooks = hooks;
     h->lock = -1;
     kedge_buf_init(&h->raw, KEDGE_EVM_RAW_MAX);
-    int err = open_host(h, reterr);
-    err = err ? err : kedge_anchor_load(state, &h->settings, &h->machine, &exists, reterr);
-    if (!err && (flags & KEDGE_ANCHOR_ADOPT)) {
-        kedge_evm_anchor_adopt(&h->machine);
-    }
-    err = err ? err : check_code(h, reterr);
-    err = err ? err : loop(h, reterr);
+    int err = run(h, flags, reterr);
     kedge_evm_rpc_close(h->rpc);
     if (h->lock >= 0) {
         close(h->lock);

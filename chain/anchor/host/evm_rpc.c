@@ -88,9 +88,10 @@ int kedgei_evm_ask(struct kedge_evm_rpc *rpc, const char *method, json_t *params
                                                                                           : KEDGE_OK;
     json_decref(request);
     kedge_buf_clear(&rpc->reply);
-    err =
-        err ? err
-            : kedge_http_post(rpc->http, kedge_buf_view(&body), KEDGE_EVM_RPC_MS, NULL, &rpc->reply, reterr);
+    if (err) {
+        return err;
+    }
+    err = kedge_http_post(rpc->http, kedge_buf_view(&body), KEDGE_EVM_RPC_MS, NULL, &rpc->reply, reterr);
     return err ? err
                : kedgei_evm_open_reply(kedge_buf_view(&rpc->reply), rpc->id, method, ret_result, reterr);
 }

@@ -9,6 +9,7 @@
 #include "chain/anchor/host/evm_host.h"
 #include "chain/state/state.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "crypto/sign.h"
 
@@ -122,14 +123,30 @@ static int load(const char *state, char path[KEDGE_PATH_MAX], json_t **ret, stru
     struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, SETTINGS_MAX);
     int err = kedge_state_path(path, reterr, state, "anchor.json");
-    err = err ? err : kedge_file_read(path, &text, reterr);
+    if (!err) {
+        err = kedge_file_read(path, &text, reterr);
+    }
     if (err == KEDGE_E_NOT_FOUND) {
         (void)kedge_diag_set(reterr, err, "%s: there is none: this main chain is not anchored elsewhere",
                              path);
         (void)kedge_diag_hint(reterr, "%s", example);
     }
-    err = err ? err : kedgei_json_load(kedge_buf_view(&text), SETTINGS_MAX, path, ret, reterr);
-    return err;
+    return err ? err : kedgei_json_load(kedge_buf_view(&text), SETTINGS_MAX, path, ret, reterr);
+}
+
+static int take_all(json_t *o, const char *state, const char *path, uint64_t n[NUMBERS],
+                    struct kedge_anchor_settings *s, struct kedge_diag *reterr)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(o, key, value)
+    {
+        if (!is_known(key)) {
+            return bad(reterr, path, key, "no such key");
+        }
+    }
+    KEDGE_TRY(take_numbers(o, path, n, reterr));
+    return take_texts(o, state, path, s, reterr);
 }
 
 int kedge_anchor_settings_read(const char *state, struct kedge_anchor_settings *ret,
@@ -139,27 +156,14 @@ int kedge_anchor_settings_read(const char *state, struct kedge_anchor_settings *
     char path[KEDGE_PATH_MAX], deployment[KEDGE_DEPLOYMENT_MAX + 1];
     uint64_t n[NUMBERS];
     json_t *o = NULL;
-    const char *key;
-    json_t *value;
     memset(&s, 0, sizeof s);
-    int err = load(state, path, &o, reterr);
-    if (err) {
-        return err;
-    }
-    json_object_foreach(o, key, value)
-    {
-        if (!is_known(key)) {
-            err = bad(reterr, path, key, "no such key");
-            break;
-        }
-    }
-    err = err ? err : take_numbers(o, path, n, reterr);
-    err = err ? err : take_texts(o, state, path, &s, reterr);
-    err = err ? err : kedge_state_deployment(state, deployment, reterr);
+    KEDGE_TRY(load(state, path, &o, reterr));
+    int err = take_all(o, state, path, n, &s, reterr);
     json_decref(o);
     if (err) {
         return err;
     }
+    KEDGE_TRY(kedge_state_deployment(state, deployment, reterr));
     snprintf(s.origin, sizeof s.origin, "%s/main", deployment);
     kedge_evm_namespace(kedge_view_str(s.origin), &s.config.ns);
     s.config.chain_id = n[CHAIN_ID];
@@ -196,7 +200,10 @@ int kedge_anchor_settings_set_contract(const char *state, const struct kedge_evm
     }
     kedge_buf_put_str(&text, "\n");
     json_decref(o);
-    err = err ? err : text.err;
+    if (err) {
+        return err;
+    }
+    err = text.err;
     return err ? err : kedge_file_write(path, kedge_buf_view(&text), 0600, reterr);
 }
 
@@ -230,7 +237,9 @@ int kedge_anchor_key_read(const char *path, struct kedge_secp_secret *ret_secret
         len--;
     }
     int err = kedge_hex_decode(kedge_view_of(text, len), ret_secret->b, sizeof ret_secret->b);
-    err = err ? err : kedge_secp_public_of(ret_secret, &public);
+    if (!err) {
+        err = kedge_secp_public_of(ret_secret, &public);
+    }
     kedge_wipe(text, sizeof text);
     if (err == KEDGE_E_FORMAT || err == KEDGE_E_KEY) {
         err = kedge_diag_set(reterr, KEDGE_E_KEY, "%s: expected 64 hex digits, a secp256k1 key", path);

@@ -2,7 +2,24 @@
 
 #include "chain/log/checkpoint.h"
 #include "chain/state/state.h"
-#include "common/base/mem.h"
+#include "common/base/try.h"
+
+/* Its newest checkpoint, and the root of that size as this machine's own entries make it: a store that
+ * contradicts what was signed is not anchored. */
+static int read_checkpoint(struct kedge_ledger *l, const char *state, struct kedge_buf *note,
+                           struct kedge_checkpoint *ret, struct kedge_diag *reterr)
+{
+    struct kedge_note parsed;
+    struct kedge_hash root;
+    KEDGE_TRY(kedge_ledger_checkpoint(l, note, NULL));
+    KEDGE_TRY(kedge_note_parse(kedge_buf_view(note), &parsed));
+    KEDGE_TRY(kedge_checkpoint_parse(parsed.text, ret));
+    KEDGE_TRY(kedge_ledger_root(l, ret->size, &root));
+    return kedge_hash_eq(&root, &ret->root)
+               ? KEDGE_OK
+               : kedge_diag_set(reterr, KEDGE_E_CORRUPT,
+                                "%s: the main chain's checkpoint has another root than it", state);
+}
 
 int kedge_anchor_read_main(const char *state, uint64_t at_size, uint64_t *ret_size,
                            struct kedge_hash *ret_root, struct kedge_hash *ret_root_at,
@@ -10,23 +27,11 @@ int kedge_anchor_read_main(const char *state, uint64_t at_size, uint64_t *ret_si
 {
     struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_state_log log;
-    struct kedge_note *parsed = kedge_mem_new(1, sizeof *parsed);
     struct kedge_checkpoint cp = {.size = 0};
-    struct kedge_hash root, root_at = {{0}};
+    struct kedge_hash root_at = {{0}};
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    int err = parsed ? kedge_state_log_open(state, NULL, KEDGE_STATE_READ, &log, reterr) : KEDGE_E_NOMEM;
-    if (err) {
-        kedge_mem_free(parsed);
-        return err;
-    }
-    err = kedge_ledger_checkpoint(log.ledger, &note, NULL);
-    err = err ? err : kedge_note_parse(kedge_buf_view(&note), parsed);
-    err = err ? err : kedge_checkpoint_parse(parsed->text, &cp);
-    err = err ? err : kedge_ledger_root(log.ledger, cp.size, &root);
-    if (!err && !kedge_hash_eq(&root, &cp.root)) {
-        err = kedge_diag_set(reterr, KEDGE_E_CORRUPT,
-                             "%s: the main chain's checkpoint has another root than it", state);
-    }
+    KEDGE_TRY(kedge_state_log_open(state, NULL, KEDGE_STATE_READ, &log, reterr));
+    int err = read_checkpoint(log.ledger, state, &note, &cp, reterr);
     if (!err && at_size > 0 && at_size <= cp.size) {
         err = kedge_ledger_root(log.ledger, at_size, &root_at);
     }
@@ -35,11 +40,10 @@ int kedge_anchor_read_main(const char *state, uint64_t at_size, uint64_t *ret_si
     }
     if (!err) {
         *ret_size = cp.size;
-        *ret_root = root;
+        *ret_root = cp.root;
         *ret_root_at = root_at;
     }
     kedge_state_log_close(&log);
-    kedge_mem_free(parsed);
     return err;
 }
 

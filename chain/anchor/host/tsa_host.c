@@ -9,6 +9,7 @@
 #include "chain/state/state.h"
 #include "common/base/mem.h"
 #include "common/base/os/entropy.h"
+#include "common/base/try.h"
 
 struct host {
     const char *state;
@@ -43,39 +44,43 @@ static int read_below(const char *state, const char *name, struct kedge_buf *out
     return err ? err : kedge_file_read(path, out, reterr);
 }
 
-int kedge_tsa_newest(const char *state, const char *origin, struct kedge_view ca_pem, struct kedge_stamp *ret,
-                     size_t *ret_count, struct kedge_diag *reterr)
+/* What a token claims, read from its two files and verified. */
+static int read_stamp(const char *state, const char *origin, uint64_t size, struct kedge_view ca_pem,
+                      struct kedge_stamp *ret, struct kedge_diag *reterr)
 {
     struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit), reply KEDGE_CLEANUP(kedge_buf_deinit);
     char name[KEDGE_ANCHOR_NAME_MAX], note_name[KEDGE_ANCHOR_NAME_MAX];
-    uint64_t *sizes = NULL;
-    size_t count = 0;
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
     kedge_buf_init(&reply, KEDGE_TSR_MAX);
-    int err = kedge_anchor_list(state, &kedge_anchor_tsa, &sizes, &count, reterr);
-    if (!err && count > 0) {
-        struct kedge_stamp s;
-        kedge_anchor_name(&kedge_anchor_tsa, sizes[count - 1], name);
-        kedge_anchor_note_name(&kedge_anchor_tsa, sizes[count - 1], note_name);
-        err = read_below(state, note_name, &note, reterr);
-        err = err ? err : read_below(state, name, &reply, reterr);
-        if (!err) {
-            err = kedge_stamp_check(kedge_buf_view(&note), kedge_buf_view(&reply), kedge_view_str(origin),
-                                    NULL, ca_pem, &s, reterr);
-            if (!err && s.size != sizes[count - 1]) {
-                err = kedge_diag_set(reterr, KEDGE_E_VERIFY, "is about a checkpoint of another size");
-            }
-            err = err ? kedge_diag_wrap(reterr, err, "%s/%s", state, name) : KEDGE_OK;
-        }
-        if (!err) {
-            *ret = s;
-        }
+    kedge_anchor_name(&kedge_anchor_tsa, size, name);
+    kedge_anchor_note_name(&kedge_anchor_tsa, size, note_name);
+    KEDGE_TRY(read_below(state, note_name, &note, reterr));
+    KEDGE_TRY(read_below(state, name, &reply, reterr));
+    int err = kedge_stamp_check(kedge_buf_view(&note), kedge_buf_view(&reply), kedge_view_str(origin), NULL,
+                                ca_pem, ret, reterr);
+    if (!err && ret->size != size) {
+        err = kedge_diag_set(reterr, KEDGE_E_VERIFY, "is about a checkpoint of another size");
     }
+    return err ? kedge_diag_wrap(reterr, err, "%s/%s", state, name) : KEDGE_OK;
+}
+
+int kedge_tsa_newest(const char *state, const char *origin, struct kedge_view ca_pem, struct kedge_stamp *ret,
+                     size_t *ret_count, struct kedge_diag *reterr)
+{
+    uint64_t *sizes = NULL;
+    size_t count = 0;
+    struct kedge_stamp s;
+    KEDGE_TRY(kedge_anchor_list(state, &kedge_anchor_tsa, &sizes, &count, reterr));
+    int err = count > 0 ? read_stamp(state, origin, sizes[count - 1], ca_pem, &s, reterr) : KEDGE_OK;
     kedge_mem_free(sizes);
-    if (!err) {
-        *ret_count = count;
+    if (err) {
+        return err;
     }
-    return err;
+    if (count > 0) {
+        *ret = s;
+    }
+    *ret_count = count;
+    return KEDGE_OK;
 }
 
 /* The main chain as it is now, which must still be the one that has tokens. */
@@ -143,11 +148,11 @@ static int store(struct host *h, uint64_t size, struct kedge_view reply, struct 
 {
     char path[KEDGE_PATH_MAX], name[KEDGE_ANCHOR_NAME_MAX];
     kedge_anchor_note_name(&kedge_anchor_tsa, size, name);
-    int err = kedge_state_path(path, d, h->state, "%s", name);
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&h->note), 0644, d);
+    KEDGE_TRY(kedge_state_path(path, d, h->state, "%s", name));
+    KEDGE_TRY(kedge_file_write(path, kedge_buf_view(&h->note), 0644, d));
     kedge_anchor_name(&kedge_anchor_tsa, size, name);
-    err = err ? err : kedge_state_path(path, d, h->state, "%s", name);
-    return err ? err : kedge_file_write(path, reply, 0644, d);
+    KEDGE_TRY(kedge_state_path(path, d, h->state, "%s", name));
+    return kedge_file_write(path, reply, 0644, d);
 }
 
 static int stamp(struct host *h, struct kedge_diag *d)
@@ -158,19 +163,17 @@ static int stamp(struct host *h, struct kedge_diag *d)
     kedge_buf_init(&query, KEDGE_TSR_MAX);
     kedge_buf_init(&reply, KEDGE_TSR_MAX);
     kedge_os_random(&nonce, sizeof nonce);
-    int err = kedge_timestamp_query(kedge_buf_view(&h->note), &nonce, &query);
-    err = err ? err : post(h, kedge_buf_view(&query), &reply, d);
-    err = err ? err : judge(h, kedge_buf_view(&reply), nonce, &s, d);
-    err = err ? err : store(h, s.size, kedge_buf_view(&reply), d);
-    if (!err) {
-        char text[KEDGE_TSA_NAME_MAX + 128];
-        h->last = s;
-        h->count++;
-        snprintf(text, sizeof text, "the main chain's first %llu entries are time-stamped by %s",
-                 (unsigned long long)s.size, s.token.authority);
-        say(h, text);
-    }
-    return err;
+    KEDGE_TRY(kedge_timestamp_query(kedge_buf_view(&h->note), &nonce, &query));
+    KEDGE_TRY(post(h, kedge_buf_view(&query), &reply, d));
+    KEDGE_TRY(judge(h, kedge_buf_view(&reply), nonce, &s, d));
+    KEDGE_TRY(store(h, s.size, kedge_buf_view(&reply), d));
+    char text[KEDGE_TSA_NAME_MAX + 128];
+    h->last = s;
+    h->count++;
+    snprintf(text, sizeof text, "the main chain's first %llu entries are time-stamped by %s",
+             (unsigned long long)s.size, s.token.authority);
+    say(h, text);
+    return KEDGE_OK;
 }
 
 /* ---- the loop ---- */
@@ -261,23 +264,22 @@ static int open_host(struct host *h, struct kedge_diag *reterr)
                                          .what = "--tsa",
                                          .content_type = "application/timestamp-query",
                                          .plain = true};
-    int err = kedge_state_deployment(h->state, deployment, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_deployment(h->state, deployment, reterr));
     snprintf(h->origin, sizeof h->origin, "%s/main", deployment);
-    err = h->hooks->post ? KEDGE_OK : kedge_http_open(&options, &h->http, reterr);
-    err = err ? err : kedge_state_path(path, reterr, h->state, "anchors/tsa");
-    err = err ? err : kedge_dir_make(path, 0700, reterr);
-    err = err ? err : kedge_state_path(path, reterr, h->state, "anchors/tsa/lock");
+    KEDGE_TRY(h->hooks->post ? KEDGE_OK : kedge_http_open(&options, &h->http, reterr));
+    KEDGE_TRY(kedge_state_path(path, reterr, h->state, "anchors/tsa"));
+    KEDGE_TRY(kedge_dir_make(path, 0700, reterr));
+    int err = kedge_state_path(path, reterr, h->state, "anchors/tsa/lock");
     if (!err) {
         h->lock = kedge_file_lock(path, reterr);
         err = h->lock < 0 ? h->lock : KEDGE_OK;
     }
     /* Its claims: it was verified before it was written, perhaps under another authority's certificates. */
-    err = err ? err
-              : kedge_tsa_newest(h->state, h->origin, kedge_view_of(NULL, 0), &h->last, &h->count, reterr);
-    err = err ? err : kedge_state_path(path, reterr, h->state, "anchors/tsa/ca.pem");
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(kedge_tsa_newest(h->state, h->origin, kedge_view_of(NULL, 0), &h->last, &h->count, reterr));
+    err = kedge_state_path(path, reterr, h->state, "anchors/tsa/ca.pem");
     return err ? err : kedge_file_write(path, h->settings->ca_pem, 0644, reterr);
 }
 
@@ -294,7 +296,9 @@ int kedge_tsa_run(const char *state, const struct kedge_tsa_settings *settings,
     h->lock = -1;
     kedge_buf_init(&h->note, KEDGE_NOTE_MAX);
     int err = open_host(h, reterr);
-    err = err ? err : loop(h, reterr);
+    if (!err) {
+        err = loop(h, reterr);
+    }
     kedge_http_close(h->http);
     if (h->lock >= 0) {
         close(h->lock);

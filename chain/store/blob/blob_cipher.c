@@ -4,6 +4,7 @@
 
 #include "chain/store/blob/short_form.h"
 #include "common/base/os/entropy.h"
+#include "common/base/try.h"
 
 enum {
     VERSION = 1,
@@ -96,13 +97,11 @@ int kedge_blob_cipher_of(const uint8_t head[KEDGE_BLOB_HEAD_LEN], const struct k
 {
     struct kedge_blob_key_id id;
     enum kedge_aead aead;
-    int err = kedge_blob_head_read(head, &aead, &id);
-    if (!err) {
-        *ret = (struct kedge_blob_cipher){.aead = aead};
-        memcpy(ret->head, head, sizeof ret->head);
-        derive(key, digest, ret);
-    }
-    return err;
+    KEDGE_TRY(kedge_blob_head_read(head, &aead, &id));
+    *ret = (struct kedge_blob_cipher){.aead = aead};
+    memcpy(ret->head, head, sizeof ret->head);
+    derive(key, digest, ret);
+    return KEDGE_OK;
 }
 
 void kedge_blob_cipher_wipe(struct kedge_blob_cipher *c)

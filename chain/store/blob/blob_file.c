@@ -9,6 +9,7 @@
 #include "chain/store/blob/blobs_impl.h"
 #include "chain/store/blob/short_form.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 /* ---- one chunk's memory per thread ---- */
 
@@ -50,7 +51,9 @@ static int open_cipher(const struct kedge_blob_at *at, const uint8_t head[KEDGE_
     struct kedge_seed seed;
     enum kedge_aead aead;
     int err = kedge_blob_head_read(head, &aead, &id);
-    err = err ? err : kedge_blob_content_len(aead, stored, &f->size);
+    if (!err) {
+        err = kedge_blob_content_len(aead, stored, &f->size);
+    }
     if (err) {
         return kedge_diag_set(d, err, "%s: an encrypted file whose head or length is damaged", at->path);
     }
@@ -190,10 +193,7 @@ static int lengthen(struct kedge_blob_file *f, const char *path)
     if (err || how == KEDGEI_SHORT_NOT) {
         return err;
     }
-    err = read_stream(f, 0, f->size, &stream);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(read_stream(f, 0, f->size, &stream));
     struct kedge_view bytes = kedge_view_of(stream, (size_t)f->size);
     content = kedge_mem_new(len, 1);
     err = !content       ? KEDGE_E_NOMEM
@@ -268,20 +268,15 @@ static int read_chunk(const struct kedge_blob_file *f, uint64_t i, size_t skip, 
     if (!scratch) {
         return KEDGE_E_NOMEM;
     }
-    int err = take_chunk(f, i, len, scratch, &stored);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(take_chunk(f, i, len, scratch, &stored));
     bool is_last = left <= KEDGE_BLOB_CHUNK;
     if (skip == 0 && n == len) {
         return kedge_blob_chunk_open(&f->cipher, i, is_last, stored, out);
     }
     uint8_t *plain = scratch + kedge_aead_nonce_len(f->cipher.aead);
-    err = kedge_blob_chunk_open(&f->cipher, i, is_last, stored, plain);
-    if (!err) {
-        memcpy(out, plain + skip, n);
-    }
-    return err;
+    KEDGE_TRY(kedge_blob_chunk_open(&f->cipher, i, is_last, stored, plain));
+    memcpy(out, plain + skip, n);
+    return KEDGE_OK;
 }
 
 int kedge_blob_file_read(const struct kedge_blob_file *f, uint64_t offset, uint8_t *out, size_t len)

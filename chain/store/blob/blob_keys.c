@@ -12,6 +12,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/entropy.h"
 #include "common/base/os/file.h"
+#include "common/base/try.h"
 #include "crypto/keyfile.h"
 
 enum { KEYS_MAX = 65536 };
@@ -319,7 +320,9 @@ int kedge_blob_keys_get(struct kedge_blob_keys *keys, const struct kedge_id *nam
             err = kedge_diag_set(reterr, KEDGE_E_KEY, "%s: the same key under two names", path);
         }
     }
-    err = err ? err : take_seed(e, ret, reterr);
+    if (!err) {
+        err = take_seed(e, ret, reterr);
+    }
     if (!err) {
         *ret_id = e->id;
     }
@@ -340,7 +343,9 @@ static int overwrite(const char *path, struct kedge_diag *d)
     }
     kedge_os_random(noise, sizeof noise);
     int err = fstat(fd, &st) == 0 && st.st_size <= (off_t)sizeof noise ? KEDGE_OK : KEDGE_E_IO;
-    err = err ? err : kedge_fd_write(fd, kedge_view_of(noise, (size_t)st.st_size));
+    if (!err) {
+        err = kedge_fd_write(fd, kedge_view_of(noise, (size_t)st.st_size));
+    }
     if (!err && fsync(fd) != 0) {
         err = kedge_errno(errno);
     }
@@ -372,7 +377,9 @@ int kedge_blob_keys_finish(struct kedge_blob_keys *keys, struct kedge_diag *rete
     while (dir && !err && (e = readdir(dir)) != NULL) {
         if (is_going(e->d_name) && kedge_path_join(path, keys->dir, e->d_name) == KEDGE_OK) {
             err = end_file(path, reterr);
-            err = err ? err : kedge_dir_sync(keys->dir);
+            if (!err) {
+                err = kedge_dir_sync(keys->dir);
+            }
         }
     }
     if (dir) {
@@ -381,24 +388,29 @@ int kedge_blob_keys_finish(struct kedge_blob_keys *keys, struct kedge_diag *rete
     return err;
 }
 
+static int end_key(const struct kedge_blob_keys *keys, const struct entry *e, struct kedge_diag *reterr)
+{
+    char gone[KEDGE_PATH_MAX];
+    if (snprintf(gone, sizeof gone, "%.*s%s", (int)strlen(e->path) - 4, e->path, going) >= KEDGE_PATH_MAX) {
+        return KEDGE_E_TOO_LONG;
+    }
+    if (rename(e->path, gone) != 0) {
+        return kedge_diag_set(reterr, kedge_errno(errno), "%s: cannot be renamed", e->path);
+    }
+    KEDGE_TRY(kedge_dir_sync(keys->dir));
+    KEDGE_TRY(end_file(gone, reterr));
+    return kedge_dir_sync(keys->dir);
+}
+
 /* First it gets a name that is no key's: were it overwritten under its own, a crash in between would leave a
  * key that nobody can read, and with which no store opens. */
 int kedge_blob_keys_destroy(struct kedge_blob_keys *keys, const struct kedge_id *name,
                             struct kedge_diag *reterr)
 {
-    char gone[KEDGE_PATH_MAX];
     pthread_mutex_lock(&keys->mutex);
     struct entry *e = find_name(keys, name);
-    int err =
-        e ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "%s: no key \"%s\"", keys->dir, name->s);
-    int n = err ? 0 : snprintf(gone, sizeof gone, "%.*s%s", (int)strlen(e->path) - 4, e->path, going);
-    err = err ? err : n < KEDGE_PATH_MAX ? KEDGE_OK : KEDGE_E_TOO_LONG;
-    if (!err && rename(e->path, gone) != 0) {
-        err = kedge_diag_set(reterr, kedge_errno(errno), "%s: cannot be renamed", e->path);
-    }
-    err = err ? err : kedge_dir_sync(keys->dir);
-    err = err ? err : end_file(gone, reterr);
-    err = err ? err : kedge_dir_sync(keys->dir);
+    int err = e ? end_key(keys, e, reterr)
+                : kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "%s: no key \"%s\"", keys->dir, name->s);
     if (!err) {
         forget(e);
         *e = keys->entries[--keys->count];

@@ -16,6 +16,7 @@
 #include "chain/store/blob/short_form.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 
 enum { UPLOADS_DEFAULT = 1024, RESUME_HOURS_DEFAULT = 72, COOL_BYTES_MIN = 64 << 10 };
 #define RESERVE_DEFAULT (UINT64_C(64) << 20)
@@ -58,6 +59,30 @@ static int clean_staging(const struct kedge_blobs *b, struct kedge_diag *reterr)
     return KEDGE_OK;
 }
 
+/* After an error nothing of it is open. */
+static int open_folders(struct kedge_blobs *b, const char *dir, struct kedge_diag *reterr)
+{
+    if (strlen(dir) >= KEDGE_PATH_MAX || kedge_path_join(b->blobs_dir, dir, "blobs") != KEDGE_OK
+        || kedge_path_join(b->staging_dir, dir, "staging") != KEDGE_OK) {
+        return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "%s: path too long", dir);
+    }
+    memcpy(b->dir, dir, strlen(dir) + 1);
+    if (!b->options.read_only) {
+        KEDGE_TRY(kedge_dir_make(b->blobs_dir, 0700, reterr));
+        KEDGE_TRY(kedge_dir_make(b->staging_dir, 0700, reterr));
+        KEDGE_TRY(clean_staging(b, reterr));
+    } else if (!kedge_file_exists(b->blobs_dir)) {
+        return kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "%s: there are no blobs here", b->blobs_dir);
+    }
+    KEDGE_TRY(kedgei_packs_open(b->blobs_dir, &b->packs, reterr));
+    b->packs.syncs_later = b->options.sync_later;
+    int err = b->options.keys_dir ? kedge_blob_keys_open(b->options.keys_dir, &b->keys, reterr) : KEDGE_OK;
+    if (err) {
+        kedgei_packs_close(&b->packs);
+    }
+    return err;
+}
+
 int kedge_blobs_open(const char *dir, const struct kedge_blobs_options *options, struct kedge_blobs **ret,
                      struct kedge_diag *reterr)
 {
@@ -69,32 +94,8 @@ int kedge_blobs_open(const char *dir, const struct kedge_blobs_options *options,
     b->options.uploads_max = b->options.uploads_max ? b->options.uploads_max : UPLOADS_DEFAULT;
     b->options.reserve_bytes = b->options.reserve_bytes ? b->options.reserve_bytes : RESERVE_DEFAULT;
     b->options.resume_hours = b->options.resume_hours ? b->options.resume_hours : RESUME_HOURS_DEFAULT;
-    int err = strlen(dir) < KEDGE_PATH_MAX ? KEDGE_OK : KEDGE_E_TOO_LONG;
-    err = err ? err : kedge_path_join(b->blobs_dir, dir, "blobs");
-    err = err ? err : kedge_path_join(b->staging_dir, dir, "staging");
+    int err = open_folders(b, dir, reterr);
     if (err) {
-        kedge_diag_set(reterr, err, "%s: path too long", dir);
-    } else {
-        memcpy(b->dir, dir, strlen(dir) + 1);
-    }
-    if (!err && !b->options.read_only) {
-        err = kedge_dir_make(b->blobs_dir, 0700, reterr);
-        err = err ? err : kedge_dir_make(b->staging_dir, 0700, reterr);
-        err = err ? err : clean_staging(b, reterr);
-    } else if (!err && !kedge_file_exists(b->blobs_dir)) {
-        err = kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "%s: there are no blobs here", b->blobs_dir);
-    }
-    err = err ? err : kedgei_packs_open(b->blobs_dir, &b->packs, reterr);
-    if (err) {
-        kedge_mem_free(b);
-        return err;
-    }
-    b->packs.syncs_later = b->options.sync_later;
-    if (b->options.keys_dir) {
-        err = kedge_blob_keys_open(b->options.keys_dir, &b->keys, reterr);
-    }
-    if (err) {
-        kedgei_packs_close(&b->packs);
         kedge_mem_free(b);
         return err;
     }
@@ -213,11 +214,9 @@ struct kedge_blob_keys *kedge_blobs_keys(const struct kedge_blobs *b)
 int kedge_blobs_at(const struct kedge_blobs *b, const struct kedge_hash *digest, char path[KEDGE_PATH_MAX],
                    struct kedge_blob_at *ret)
 {
-    int err = kedge_blobs_path(b, digest, path);
-    if (!err) {
-        *ret = (struct kedge_blob_at){.path = path, .keys = b->keys, .digest = *digest};
-    }
-    return err;
+    KEDGE_TRY(kedge_blobs_path(b, digest, path));
+    *ret = (struct kedge_blob_at){.path = path, .keys = b->keys, .digest = *digest};
+    return KEDGE_OK;
 }
 
 /* Bytes of its content; its key is not needed. */
@@ -252,7 +251,9 @@ static int content_size(const char *path, uint64_t *ret)
     unsigned how;
     uint32_t len;
     err = kedge_blob_head_read(head, &aead, &id);
-    err = err ? err : kedge_blob_content_len(aead, stored, ret);
+    if (!err) {
+        err = kedge_blob_content_len(aead, stored, ret);
+    }
     kedge_blob_head_form(head, &how, &len);
     *ret = !err && how != KEDGEI_SHORT_NOT ? len : *ret;
     return err;
@@ -262,10 +263,7 @@ int kedge_blobs_find(const struct kedge_blobs *b, const struct kedge_hash *diges
 {
     char path[KEDGE_PATH_MAX], file[KEDGE_PATH_MAX];
     uint64_t begin, len;
-    int err = kedge_blobs_path(b, digest, path);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_blobs_path(b, digest, path));
     struct stat st;
     if (kedgei_pack_place(path, file, &begin, &len)) {
         return ret_size ? content_size(path, ret_size) : KEDGE_OK;
@@ -328,11 +326,8 @@ int kedge_blobs_unstage(struct kedge_blobs *b, const struct kedge_hash *digest, 
 int kedge_blobs_remove(struct kedge_blobs *b, const struct kedge_hash *digest, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];
-    int err = kedge_blobs_unstage(b, digest, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedgei_packs_remove(&b->packs, digest, true, reterr);
+    KEDGE_TRY(kedge_blobs_unstage(b, digest, reterr));
+    int err = kedgei_packs_remove(&b->packs, digest, true, reterr);
     if (err && err != KEDGE_E_NOT_FOUND) {
         return err;
     }
@@ -438,7 +433,9 @@ static int read_packed(const char *path, uint8_t **ret, size_t *ret_len, struct 
     uint8_t head[KEDGEI_PACK_HEAD], check[8];
     uint8_t *bytes = len <= KEDGEI_PACK_STORED_MAX ? kedge_mem_new((size_t)len + 1, 1) : NULL;
     int err = bytes ? kedge_fd_read_at(fd, bytes, (size_t)len, begin) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_fd_read_at(fd, head, sizeof head, begin - sizeof head);
+    if (!err) {
+        err = kedge_fd_read_at(fd, head, sizeof head, begin - sizeof head);
+    }
     close(fd);
     if (!err) { /* it may have been removed at this moment */
         kedgei_pack_check(kedge_view_of(bytes, (size_t)len), check);
@@ -481,7 +478,9 @@ static int lengthen_packed(const char *path, uint8_t **bytes, size_t *count, str
     int err = kedgei_short_length(kedge_view_of(*bytes, *count), &len);
     uint8_t *content = err ? NULL : kedge_mem_new(len, 1);
     err = err || content ? err : KEDGE_E_NOMEM;
-    err = err ? err : kedgei_short_open(kedge_view_of(*bytes, *count), content, len);
+    if (!err) {
+        err = kedgei_short_open(kedge_view_of(*bytes, *count), content, len);
+    }
     if (err) {
         kedge_mem_free(content);
         return kedge_diag_set(reterr, err, "%s: cannot be read: %s", path, kedge_strerror(err));
@@ -501,14 +500,16 @@ int kedge_blobs_copy_packed(struct kedge_blobs *b, const struct kedge_hash *dige
     size_t count;
     int err = kedge_blobs_path(b, digest, path);
     err = err || kedgei_pack_place(path, file, &begin, &len) ? err : KEDGE_E_NOT_FOUND;
-    err = err ? err : read_packed(path, &bytes, &count, reterr);
     if (err) {
         return err;
     }
+    KEDGE_TRY(read_packed(path, &bytes, &count, reterr));
     if (kedgei_short_is(kedge_view_of(bytes, count))) {
         err = lengthen_packed(path, &bytes, &count, reterr);
     }
-    err = err ? err : kedge_file_write(to, kedge_view_of(bytes, count), 0600, reterr);
+    if (!err) {
+        err = kedge_file_write(to, kedge_view_of(bytes, count), 0600, reterr);
+    }
     kedge_mem_free(bytes);
     return err;
 }

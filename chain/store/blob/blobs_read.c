@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "chain/store/blob/blobs_impl.h"
+#include "common/base/try.h"
 
 enum { READ_BYTES = KEDGE_BLOB_CHUNK };
 
@@ -60,15 +61,14 @@ static int read_checked(const struct kedge_blobs *b, const struct kedge_hash *di
     if (err) {
         return kedge_diag_set(reterr, err, "%s: path too long", b->blobs_dir);
     }
-    err = kedge_blob_file_open(&at, KEDGE_BLOB_READ, &file, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_blob_file_open(&at, KEDGE_BLOB_READ, &file, reterr));
     if (ret && file.size > ret->max - ret->len) {
         err =
             kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "%s: longer than %zu bytes", path, ret->max - ret->len);
     }
-    err = err ? err : kedge_hasher_new(&h);
+    if (!err) {
+        err = kedge_hasher_new(&h);
+    }
     if (!err) {
         err = read_all(&file, h, ret);
         kedge_hasher_final(h, &actual);

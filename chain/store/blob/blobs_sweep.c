@@ -122,7 +122,9 @@ int kedge_blobs_for_each(struct kedge_blobs *b, kedge_blobs_visit *visit, void *
     closedir(dir);
     if (!err && !stop) {
         err = kedgei_packs_for_each(&b->packs, visit_packed, &v, reterr);
-        err = err ? err : v.err;
+        if (!err) {
+            err = v.err;
+        }
     }
     return err;
 }

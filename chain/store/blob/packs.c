@@ -326,7 +326,9 @@ static int refresh(struct kedgei_packs *p, bool *ret_more)
     int fd = err ? err : open_file(p, number, NULL);
     while (!err && fd >= 0) {
         err = kedgei_packs_add_file(p, number++, &last);
-        err = err ? err : kedgei_pack_scan(p, last, fd);
+        if (!err) {
+            err = kedgei_pack_scan(p, last, fd);
+        }
         close(fd);
         fd = err ? err : open_file(p, number, NULL);
     }

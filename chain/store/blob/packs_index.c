@@ -3,6 +3,7 @@
 
 #include "chain/store/blob/packs.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { SLOTS_FIRST = 64 };
 
@@ -66,10 +67,7 @@ bool kedgei_packs_recall(const struct kedgei_packs *p, const struct kedge_hash *
 
 int kedgei_packs_note(struct kedgei_packs *p, const struct kedgei_pack_record *record)
 {
-    int err = grow(p);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(grow(p));
     struct kedgei_pack_slot *slot = slot_of(p, record->digest.b);
     if (slot->where) {
         p->shadowed++;

@@ -101,7 +101,9 @@ static int take_file(struct kedgei_packs *p, uint32_t number, struct kedge_diag 
     }
     struct kedgei_pack *f = p->file_count ? last_file(p) : NULL;
     err = f && f->number == number ? KEDGE_OK : kedgei_packs_add_file(p, number, &f);
-    err = err ? err : kedgei_pack_scan(p, f, fd);
+    if (!err) {
+        err = kedgei_pack_scan(p, f, fd);
+    }
     if (!err
         && (fstat(fd, &st) != 0 || ((uint64_t)st.st_size > f->end && ftruncate(fd, (off_t)f->end) != 0))) {
         err = fail(p, number, "cut off what an interrupted write left", d);

@@ -67,7 +67,9 @@ int kedge_pruned_add(const char *dir, struct kedge_view digests, struct kedge_di
     kedge_buf_init(&all, TEXT_MAX);
     kedge_buf_init(&text, TEXT_MAX);
     int err = kedge_path_join(path, dir, NAME);
-    err = err ? err : kedge_pruned_read(dir, &all, reterr);
+    if (!err) {
+        err = kedge_pruned_read(dir, &all, reterr);
+    }
     kedge_buf_put(&all, digests.ptr, digests.len);
     kedge_buf_put_str(&text, FIRST);
     if (!err && !all.err && all.len > 0) {
@@ -82,7 +84,9 @@ int kedge_pruned_add(const char *dir, struct kedge_view digests, struct kedge_di
         }
         last = digest;
     }
-    err = err ? err : all.err ? all.err : text.err;
+    if (!err) {
+        err = all.err ? all.err : text.err;
+    }
     err = err ? kedge_diag_set(reterr, err, "%s: the list cannot be made: %s", path, kedge_strerror(err))
               : kedge_file_write(path, kedge_buf_view(&text), 0600, reterr);
     kedge_buf_deinit(&text);

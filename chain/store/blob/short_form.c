@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "crypto/sign.h"
 
 enum {
@@ -257,10 +258,7 @@ int kedgei_short_length(struct kedge_view file, size_t *ret_len)
 int kedgei_short_open(struct kedge_view file, uint8_t *out, size_t len)
 {
     size_t said;
-    int err = kedgei_short_length(file, &said);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_short_length(file, &said));
     if (said != len || file.len > KEDGEI_SHORT_CONTENT_MAX || get_be32(file.ptr + AT_SUM) != sum_of(file)) {
         return KEDGE_E_CORRUPT;
     }

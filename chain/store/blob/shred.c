@@ -118,7 +118,9 @@ int kedge_blobs_shred(struct kedge_blobs *b, kedge_blobs_may_shred *may, void *a
     for (size_t i = 0; i < u.count && !err; i++) {
         if (!u.keys[i].used && may(arg, &u.keys[i].name)) {
             err = drop_staged(b, &u.keys[i], reterr);
-            err = err ? err : kedge_blob_keys_destroy(b->keys, &u.keys[i].name, reterr);
+            if (!err) {
+                err = kedge_blob_keys_destroy(b->keys, &u.keys[i].name, reterr);
+            }
             done += !err;
         }
     }

@@ -9,6 +9,7 @@
 #include "chain/store/blob/blobs_impl.h"
 #include "chain/store/blob/short_form.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { WRITEBACK_BYTES = 8 << 20, WRITEBACK_BYTES_SMALL = 256 << 10 };
 
@@ -174,10 +175,7 @@ static int staged_move_in(struct kedgei_staged *s, const struct kedge_hash *dige
     if (fsync(s->fd) != 0) {
         return fail(reterr, "sync", s->path);
     }
-    err = make_folder(s->b, folder, digest->b[0], reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(make_folder(s->b, folder, digest->b[0], reterr));
     if (rename(s->path, target) != 0 && !(errno == ENOENT && kedge_file_exists(target))) {
         return fail(reterr, "rename to", target); /* a former try may have moved it and failed behind that */
     }
@@ -324,12 +322,9 @@ static int start_over(struct kedge_upload *u, struct kedge_diag *reterr)
 /* Opens the staging file and hashes what a former upload left in it. */
 static int open_staging(struct kedge_upload *u, struct kedge_diag *reterr)
 {
-    int err = staged_open(&u->s, false, reterr);
-    if (err) {
-        return err;
-    }
-    err = u->s.sealing ? kedgei_sealing_resume(u->s.sealing, u->s.fd, u->s.hasher, &u->s.size)
-                       : kedgei_hash_file(u->s.fd, u->s.hasher, &u->s.size);
+    KEDGE_TRY(staged_open(&u->s, false, reterr));
+    int err = u->s.sealing ? kedgei_sealing_resume(u->s.sealing, u->s.fd, u->s.hasher, &u->s.size)
+                           : kedgei_hash_file(u->s.fd, u->s.hasher, &u->s.size);
     if (err) {
         kedge_diag_set(reterr, err, "%s: cannot read", u->s.path);
     } else if (u->s.size > u->total) {
@@ -496,11 +491,9 @@ int kedge_upload_commit(struct kedge_upload *u, struct kedge_diag *reterr)
     if (!u->is_finished) {
         return kedge_diag_set(reterr, KEDGE_E_STATE, "the upload has not been finished");
     }
-    int err = staged_move_in(&u->s, &u->digest, reterr);
-    if (!err) {
-        end_upload(u, false);
-    }
-    return err;
+    KEDGE_TRY(staged_move_in(&u->s, &u->digest, reterr));
+    end_upload(u, false);
+    return KEDGE_OK;
 }
 
 void kedge_upload_close(struct kedge_upload *u)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "chain/store/kv/kv_impl.h"
+#include "common/base/try.h"
 
 static const char *const table_names[KEDGE_KV_TABLES] = {
     [KEDGE_KV_ENTRY] = "entry",   [KEDGE_KV_TILE] = "tile",   [KEDGE_KV_HEAD] = "head",
@@ -121,12 +122,9 @@ int kedge_kv_last(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedg
 {
     KEDGE_ASSERT((unsigned)table < KEDGE_KV_TABLES);
     struct kedge_view key, value;
-    int err = noting(tx->kv, tx->kv->ops->last(tx, table, &key, &value));
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(noting(tx->kv, tx->kv->ops->last(tx, table, &key, &value)));
     size_t start = ret_key->len;
-    err = append_copy(ret_key, key);
+    int err = append_copy(ret_key, key);
     if (!err && ret_value) {
         err = append_copy(ret_value, value);
         if (err) {

@@ -11,6 +11,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "common/base/try.h"
+
 enum { FREE_SPACE_LEAST = 1 << 20 };
 
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -69,10 +71,7 @@ static int find_or_make(struct kedgei_kv_dir *d, bool create, struct kedge_diag 
     if (err) {
         return kedge_diag_set(reterr, err, "%s: path too long", d->path);
     }
-    err = check_files(d->path, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(check_files(d->path, reterr));
     int64_t size = kedge_file_size(file);
     if (size == KEDGE_E_NOT_FOUND && create) {
         return kedge_dir_make(d->path, 0700, reterr);

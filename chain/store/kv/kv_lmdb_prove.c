@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "chain/store/kv/kv_lmdb_file.h"
+#include "common/base/try.h"
 
 #define FACTOR UINT64_C(0x9E3779B97F4A7C15) /* odd: no step loses anything of the sum */
 
@@ -99,7 +100,9 @@ static int prove_table(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct
     r->sum = f->sum = (struct sum){.value = 0};
     int err = kedgei_lmdb_walk(r->f, r->roots[table], note_records, r);
     f->first_key = r->first_key;
-    err = err ? err : kedge_kv_scan(tx, table, all, all, see_record, f);
+    if (!err) {
+        err = kedge_kv_scan(tx, table, all, all, see_record, f);
+    }
     bool same = f->sum.count == r->sum.count && f->sum.value == r->sum.value;
     return err || same ? err : KEDGE_E_CORRUPT;
 }
@@ -111,10 +114,10 @@ int kedgei_lmdb_prove(struct kedge_kv *kv, const struct kedgei_lmdb_file *file)
     struct kedge_kv_tx *tx;
     int err = kedgei_lmdb_walk(file, file->newest.root, note_table, &r);
     err = err || r.found == KEDGE_KV_TABLES ? err : KEDGE_E_CORRUPT;
-    err = err ? err : kedge_kv_begin(kv, false, &tx, NULL);
     if (err) {
         return err;
     }
+    KEDGE_TRY(kedge_kv_begin(kv, false, &tx, NULL));
     err = kedgei_lmdb_number_of(tx) == file->newest.number ? KEDGE_OK : KEDGE_E_CORRUPT;
     for (unsigned t = 0; t < KEDGE_KV_TABLES && !err; t++) {
         err = prove_table(tx, (enum kedge_kv_table)t, &r, &f);

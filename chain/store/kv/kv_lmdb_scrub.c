@@ -101,7 +101,9 @@ static int wipe_range(struct scrub *s, uint64_t offset, uint64_t end, uint64_t f
     while (offset < end && !err) {
         size_t len = end - offset < PIECE ? (size_t)(end - offset) : PIECE;
         err = kedge_fd_read_at(s->u.f.fd, s->piece, len, offset);
-        err = err ? err : wipe(s, s->piece, len, offset);
+        if (!err) {
+            err = wipe(s, s->piece, len, offset);
+        }
         offset += len;
     }
     return err;
@@ -156,7 +158,9 @@ int kedgei_lmdb_scrub(struct kedge_kv *kv, int fd, uint64_t number)
     }
     s->kv = kv;
     int err = fstat(fd, &st) == 0 ? kedgei_lmdb_find_uses(fd, number, &s->u) : KEDGE_E_CORRUPT;
-    err = err ? err : wipe_all(s, (uint64_t)st.st_size);
+    if (!err) {
+        err = wipe_all(s, (uint64_t)st.st_size);
+    }
     if (s->has_written && fdatasync(fd) != 0) {
         err = KEDGE_E_IO;
     }

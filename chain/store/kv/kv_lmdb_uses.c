@@ -10,6 +10,7 @@
 #include "chain/store/kv/kv_lmdb_file.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
+#include "common/base/try.h"
 
 enum {
     UNWRITTEN_MAX = 1 << 20, /* pages at the end that were freed by the transaction that took them: more than
@@ -86,16 +87,18 @@ static int find_all(struct kedgei_lmdb_uses *u)
 {
     u->f.bad_page = &u->bad_page;
     u->uses = kedge_mem_new(u->f.newest.last / 4 + 1, 1);
-    int err = u->uses ? KEDGE_OK : KEDGE_E_NOMEM;
-    err = err ? err : kedgei_lmdb_walk(&u->f, u->f.newest.free_root, mark_tree_page, u);
-    u->in_main = true;
-    err = err ? err : kedgei_lmdb_walk(&u->f, u->f.newest.root, mark_tree_page, u);
-    u->in_main = false;
-    for (size_t i = 0; i < u->table_count && !err; i++) {
-        err = kedgei_lmdb_walk(&u->f, u->tables[i], mark_tree_page, u);
+    if (!u->uses) {
+        return KEDGE_E_NOMEM;
     }
-    err = err ? err : kedgei_lmdb_walk_freed(&u->f, mark_freed, u);
-    return err ? err : find_lost(u);
+    KEDGE_TRY(kedgei_lmdb_walk(&u->f, u->f.newest.free_root, mark_tree_page, u));
+    u->in_main = true;
+    KEDGE_TRY(kedgei_lmdb_walk(&u->f, u->f.newest.root, mark_tree_page, u));
+    u->in_main = false;
+    for (size_t i = 0; i < u->table_count; i++) {
+        KEDGE_TRY(kedgei_lmdb_walk(&u->f, u->tables[i], mark_tree_page, u));
+    }
+    KEDGE_TRY(kedgei_lmdb_walk_freed(&u->f, mark_freed, u));
+    return find_lost(u);
 }
 
 static bool is_possible(const struct kedgei_lmdb_uses *u, int fd)

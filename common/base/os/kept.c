@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { HEX = 2 * KEDGE_KEPT_DIGEST, ROWS_MAX = 1 << 16, NS = 1000000000 };
 
@@ -132,14 +133,8 @@ int kedge_kept_link(const char *dir, const struct kedge_id *owner, const uint8_t
                     const char *kind, const char *from)
 {
     char path[KEDGE_PATH_MAX];
-    int err = kedge_kept_path(path, dir, owner, digest, kind);
-    if (err) {
-        return err;
-    }
-    err = kedge_dir_make(dir, 0700, NULL);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_kept_path(path, dir, owner, digest, kind));
+    KEDGE_TRY(kedge_dir_make(dir, 0700, NULL));
     if (link(from, path) != 0 && errno != EEXIST) {
         return kedge_errno(errno);
     }
@@ -297,20 +292,25 @@ int kedge_kept_remove(const char *dir, const uint8_t digest[KEDGE_KEPT_DIGEST], 
     return err;
 }
 
+static int visit_row(const char *dir, const struct row *row, kedge_kept_visit *visit, void *arg)
+{
+    struct kedge_id owner;
+    char path[KEDGE_PATH_MAX];
+    uint8_t digest[KEDGE_KEPT_DIGEST];
+    const char *hex = row->name + row->owner_len + 1;
+    KEDGE_TRY(kedge_id_from(kedge_view_of(row->name, row->owner_len), &owner));
+    KEDGE_TRY(kedge_hex_decode(kedge_view_of(hex, HEX), digest, sizeof digest));
+    KEDGE_TRY(kedge_path_join(path, dir, row->name));
+    return visit(arg, &owner, digest, path);
+}
+
 int kedge_kept_each(const char *dir, const char *kind, kedge_kept_visit *visit, void *arg,
                     struct kedge_diag *reterr)
 {
     struct rows r = {.items = NULL};
     int err = read_rows(dir, kind, &r, reterr);
     for (size_t i = 0; i < r.count && !err; i++) {
-        struct kedge_id owner;
-        char path[KEDGE_PATH_MAX];
-        uint8_t digest[KEDGE_KEPT_DIGEST];
-        const char *hex = r.items[i].name + r.items[i].owner_len + 1;
-        err = kedge_id_from(kedge_view_of(r.items[i].name, r.items[i].owner_len), &owner);
-        err = err ? err : kedge_hex_decode(kedge_view_of(hex, HEX), digest, sizeof digest);
-        err = err ? err : kedge_path_join(path, dir, r.items[i].name);
-        err = err ? err : visit(arg, &owner, digest, path);
+        err = visit_row(dir, &r.items[i], visit, arg);
     }
     kedge_mem_free(r.items);
     return err;

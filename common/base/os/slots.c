@@ -131,7 +131,9 @@ int kedge_slots_read(const char *path, struct kedge_buf *out, uint64_t *ret_sequ
         return fd;
     }
     int err = read_slot(fd, 1, out, &newest);
-    err = err ? err : read_slot(fd, 2, out, &newest);
+    if (!err) {
+        err = read_slot(fd, 2, out, &newest);
+    }
     close(fd);
     if (err) {
         return kedge_diag_set(reterr, err, "%s: cannot read: %s", path, kedge_strerror(err));

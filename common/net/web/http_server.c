@@ -6,6 +6,7 @@
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 #include "common/net/socket.h"
 #include "common/net/web/http_state.h"
 
@@ -123,10 +124,7 @@ static int listen_at(struct kedge_http_server *server, struct kedgei_http_listen
                      struct kedge_diag *reterr)
 {
     unsigned port = 0;
-    int err = kedgei_socket_listen(&listener->address, url, &listener->fd, &port, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_socket_listen(&listener->address, url, &listener->fd, &port, reterr));
     if (!kedgei_address_with_port(url, port, listener->url, sizeof listener->url)) {
         return kedge_diag_set(reterr, KEDGE_E_ARG, "address %s: too long", url);
     }

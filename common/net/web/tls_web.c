@@ -98,7 +98,9 @@ static int load_files(SSL_CTX *ctx, const char *certificate_file, const char *ke
     kedge_buf_init(&chain, PEM_FILE_MAX);
     kedge_buf_init(&key, PEM_FILE_MAX);
     int err = read_file(certificate_file, false, &chain, reterr);
-    err = err ? err : read_file(key_file, true, &key, reterr);
+    if (!err) {
+        err = read_file(key_file, true, &key, reterr);
+    }
     if (!err && !use_chain(ctx, kedge_buf_view(&chain))) {
         err = kedge_diag_set(reterr, KEDGE_E_KEY, "%s: expected a certificate in PEM", certificate_file);
     }

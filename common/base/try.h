@@ -1,0 +1,16 @@
+/* Early return in one line. Pure. */
+#ifndef KEDGE_COMMON_BASE_TRY_H
+#define KEDGE_COMMON_BASE_TRY_H
+
+/* Calls something that returns KEDGE_OK or an error, and leaves the calling function with that error. For
+ * steps after which nothing has to be released, or only what KEDGE_CLEANUP releases; elsewhere the error is
+ * looked at by hand. */
+#define KEDGE_TRY(call)       \
+    do {                      \
+        int try_err = (call); \
+        if (try_err) {        \
+            return try_err;   \
+        }                     \
+    } while (0)
+
+#endif
