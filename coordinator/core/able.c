@@ -90,6 +90,9 @@ static bool ends_part(const struct job *j, const struct row *row, const struct k
     return open && round && kind && !row->accepted && !row->busy;
 }
 
+/* A site says that a task of its own ended without a result. It is answered in any case, so that it does
+ * not repeat itself. How long it stays away is its own word, up to unable_max; that its task is over counts
+ * only for the task that it really had. */
 void kedgei_task_ended(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     KEDGE_ASSERT(ev->request != KEDGE_COORD_NONE && ev->trouble != KEDGE_TROUBLE_NONE);
@@ -138,6 +141,8 @@ static bool is_hopeless(struct kedge_coord *c, struct job *j)
     return all && (diverged || often);
 }
 
+/* Everybody who was asked has failed. Those whose pause is over are asked again; when nobody is left whom
+ * asking could help, the job fails and says so, instead of waiting for ever. */
 void kedgei_stall(struct kedge_coord *c, uint32_t job, bool stalled)
 {
     struct job *j = &c->jobs[job];

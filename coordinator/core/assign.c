@@ -16,6 +16,8 @@ void kedgei_assign_start(struct kedge_coord *c, uint32_t job, uint32_t site, enu
     kedgei_row_refresh(c, job, site);
 }
 
+/* May the site ask for another group now? Only between its trainings and after a pause of migrate_every
+ * rounds: sites that moved at will would train every model a little and none well. */
 bool kedgei_may_migrate(const struct job *j, const struct row *row)
 {
     const struct kedge_coord_job_params *p = &j->params;
@@ -50,6 +52,8 @@ void kedgei_shifted(struct kedge_coord *c, const struct kedge_coord_event *ev)
     }
 }
 
+/* Before a round opens, the host looks up which model each selected site is nearest to (its last one). What
+ * a site has stated in this round already stays. */
 void kedgei_assign_nearest(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -81,6 +85,9 @@ static void take_nearest(struct kedge_coord *c, const struct kedge_coord_event *
     kedgei_assign_start(c, ev->job, ev->site, ASSIGN_APPEND);
 }
 
+/* The host has found a group, or none. An error that may pass is tried again with the same input. An update
+ * that fits no group is refused, and the site is a newcomer still; one that already has a group stays in
+ * it. */
 void kedgei_assigned(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     struct row *row = kedgei_row(c, ev->job, ev->site);

@@ -291,6 +291,9 @@ static bool run(struct kedge_coord *c, struct kedge_coord_effects *fx)
     return more;
 }
 
+/* One event. Ended jobs give their place free only here, at the next event: the host has read their last
+ * effects by then. Deadlines that have passed mark their jobs, and the pump looks at marked jobs alone, so
+ * an event of one site costs the same however many jobs wait. */
 bool kedge_coord_step(struct kedge_coord *c, const struct kedge_coord_event *ev,
                       struct kedge_coord_effects *ret_fx)
 {
@@ -327,6 +330,8 @@ bool kedge_coord_more(struct kedge_coord *c, struct kedge_coord_effects *ret_fx)
     return run(c, ret_fx);
 }
 
+/* When the host has to come back although nothing happens. The lists of present sites are ordered by time,
+ * so their heads are enough; of jobs there are few. */
 uint64_t kedge_coord_deadline_ns(const struct kedge_coord *c)
 {
     uint64_t at = c->started ? kedgei_poll_deadline(c) : UINT64_MAX;

@@ -94,6 +94,8 @@ void kedgei_job_tell_end(struct kedge_coord *c, uint32_t job, enum kedge_job_sta
     c->jobs[job].stage = STAGE_ENDED;
 }
 
+/* The one statement or close that the job's stage asks for. Which it is follows from the stage, not from
+ * the caller: what is repeated after a failure is the same again. */
 void kedgei_main_emit(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -144,6 +146,8 @@ static void check_params(const struct kedge_coord *c, const struct kedge_coord_j
     }
 }
 
+/* A job begins in a place whose memory stays; everything else is set, so nothing of the place's former job
+ * can be seen. */
 void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_coord_event *ev)
 {
     KEDGE_ASSERT(job < c->limits.jobs_max && !c->jobs[job].used);
@@ -229,6 +233,8 @@ void kedgei_job_operate(struct kedge_coord *c, const struct kedge_coord_event *e
     j->dirty = true;
 }
 
+/* An update that found no room on the disk is told to the operator, with one site as example, for as long
+ * as the round lasts or until that site's next attempt is stored. The round itself goes on without it. */
 void kedgei_job_unstored(struct kedge_coord *c, uint32_t job, uint32_t site, int err)
 {
     struct job *j = &c->jobs[job];

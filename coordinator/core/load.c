@@ -125,6 +125,8 @@ static void load_group(struct kedge_coord *c, const struct kedge_coord_event *ev
     }
 }
 
+/* The record is told to an empty core before it starts, in the order in which it was written; no effects
+ * come of it. */
 void kedgei_load(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     if (ev->type == KEDGE_EV_LOAD_JOB) {
@@ -185,7 +187,7 @@ static bool is_unstated(const struct kedge_coord *c, const struct job *j)
 }
 
 /* The last round is closed and no other is open. */
-static void start_behind(struct kedge_coord *c, uint32_t job)
+static void start_after_close(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
     j->round = j->closed_round;
@@ -201,6 +203,8 @@ static void start_behind(struct kedge_coord *c, uint32_t job)
     kedgei_next_round(c, job);
 }
 
+/* A round was open when the coordinator stopped: it goes on with the same sites and inputs, since its
+ * opening is in the record. */
 static void start_collecting(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -213,6 +217,9 @@ static void start_collecting(struct kedge_coord *c, uint32_t job)
     kedgei_collect(c, job);
 }
 
+/* After a restart the stage follows from what is durable: an open round is collected, a closed one goes on
+ * to the next. Where the last statement of the job may or may not have been stored it is appended again
+ * under the same key. */
 static void start_job(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -224,7 +231,7 @@ static void start_job(struct kedge_coord *c, uint32_t job)
     if (j->stage == STAGE_COLLECT) {
         start_collecting(c, job);
     } else if (j->closed_round != KEDGE_COORD_NONE) {
-        start_behind(c, job);
+        start_after_close(c, job);
     } else if (opened) { /* no round is durable, but one may have been about to open */
         bool opening = j->told == KEDGE_JOB_GROUPING || j->told == KEDGE_JOB_TRAINING;
         j->base = opening ? j->told : KEDGE_JOB_ENROLLING;

@@ -134,6 +134,9 @@ static bool find_contribution(const struct job *j, const struct row *row, struct
     return true;
 }
 
+/* What this site is to do for this job now, found anew at each poll. Work for the open round comes before
+ * evaluations of the closed one: the round waits for it. Nothing goes out while something of the job could
+ * not be stored, since its answer could not be stored either. */
 static bool find_task(const struct kedge_coord *c, uint32_t job, uint32_t site, struct task *ret)
 {
     const struct job *j = &c->jobs[job];
@@ -225,6 +228,8 @@ void kedgei_poll_expired(struct kedge_coord *c)
     }
 }
 
+/* A site has one poll parked at most. An older one that is still there is of a connection that is gone or
+ * about to go, and is answered by WAIT. */
 void kedgei_poll(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     KEDGE_ASSERT(ev->request != KEDGE_COORD_NONE);

@@ -186,6 +186,10 @@ bool kedgei_is_due(const struct kedge_coord *c, const struct job *j)
     return j->stage == STAGE_COLLECT && has_quorum(j) && kedgei_root_is_in(c, j) && done;
 }
 
+/* Decides whether the open round closes, goes on, is drawn again or halts. A round without its quorum is
+ * not closed late but halted: a model of fewer updates than the owners agreed on must not come about
+ * because sites were slow. While a statement is on its way (busy) nothing is decided, since whether it is
+ * in the round is known only when it is stored. */
 static bool advance_collect(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -222,6 +226,8 @@ static bool advance_collect(struct kedge_coord *c, uint32_t job)
     return true;
 }
 
+/* Its last statement, once nothing else is on its way: what is stored after the close of a job would belong
+ * to nothing. */
 static bool end_job(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -240,6 +246,9 @@ static bool end_job(struct kedge_coord *c, uint32_t job)
     return true;
 }
 
+/* One step of a job's life; true when it went to another stage. The end comes first, so that a cancelled or
+ * failed job gets out of every stage in the same way. Stages that wait for the host have no step: its
+ * answer is an event. */
 static bool advance_stage(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -273,6 +282,8 @@ static bool advance_stage(struct kedge_coord *c, uint32_t job)
     return false;
 }
 
+/* Up to four steps: a stage may be done as soon as it begins, and four is more than lead from one that waits
+ * to the next that waits. */
 void kedgei_advance(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -299,6 +310,8 @@ void kedgei_advance(struct kedge_coord *c, uint32_t job)
     j->dirty = false; /* what the stages changed is looked at already */
 }
 
+/* After the last round sites evaluate the last models for a while; nobody who is away can hold the job
+ * longer than that. */
 void kedgei_next_round(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -322,6 +335,8 @@ void kedgei_next_round(struct kedge_coord *c, uint32_t job)
     j->dirty = true;
 }
 
+/* Groups that a close gave are in force only when each site's own ledger has its statement, so the next
+ * round waits for them. */
 void kedgei_assign_all(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -402,6 +417,8 @@ static void main_refused(struct kedge_coord *c, uint32_t job, int err)
     }
 }
 
+/* The main chain has the statement, and only now the stage changes. A crash between the two repeats the
+ * append, which the chain recognises by its key. */
 void kedgei_main_appended(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     KEDGE_ASSERT(ev->job < c->limits.jobs_max && c->jobs[ev->job].used);
@@ -441,7 +458,9 @@ void kedgei_main_appended(struct kedge_coord *c, const struct kedge_coord_event 
     }
 }
 
-/* What the close will make durable. */
+/* What the close will make durable. The host computed it, and it is checked against what this job may do:
+ * sites that keep their groups for good keep them, a round that kept its groups assigns nobody, and every
+ * site whose group is gone has a new one. */
 static void take_close(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     struct job *j = &c->jobs[ev->job];
@@ -469,6 +488,8 @@ static void take_close(struct kedge_coord *c, const struct kedge_coord_event *ev
     }
 }
 
+/* An error that would come again whenever the same inputs are computed ends the job; any other is tried
+ * again. The close is not appended after a cancellation, so a cancelled round leaves no model. */
 void kedgei_round_computed(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     KEDGE_ASSERT(ev->job < c->limits.jobs_max && c->jobs[ev->job].used);

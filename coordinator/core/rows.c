@@ -140,6 +140,8 @@ static void count_flags(struct job *j, const struct row *row, uint32_t by)
     j->in_flight_count += row->in_flight ? by : 0;
 }
 
+/* All that the job counts of one site, from the row alone. Flags are never set one by one where something
+ * happens: a case that was forgotten there would count a site twice or never. */
 static void set_flags(const struct kedge_coord *c, const struct job *j, uint32_t site, struct row *row)
 {
     const struct kedge_coord_row *p = &row->pub;
@@ -160,6 +162,8 @@ static void set_flags(const struct kedge_coord *c, const struct job *j, uint32_t
     row->in_flight = row->busy || kedgei_in_flight(&row->evaluation);
 }
 
+/* Takes the row out of the counts, derives its flags anew and counts it again. So the counts of a job cost
+ * nothing to read and cannot drift from its rows. */
 void kedgei_row_refresh(struct kedge_coord *c, uint32_t job, uint32_t site)
 {
     struct job *j = &c->jobs[job];
@@ -193,6 +197,8 @@ void kedgei_rows_refresh(struct kedge_coord *c, uint32_t job)
     }
 }
 
+/* What failed is tried again after a pause, all of the job together: where the disk is full, ten thousand
+ * retries at their own times would only keep it busy. */
 void kedgei_item_failed(struct kedge_coord *c, uint32_t job, struct item *item, int err)
 {
     struct job *j = &c->jobs[job];
@@ -235,6 +241,8 @@ static enum kedge_task_kind task_kind(enum item_kind kind)
     return kinds[kind];
 }
 
+/* An effect for the host: verify, append, find a group. Everything in it comes from the row, so that a
+ * repetition after a failure or a restart asks for the same. */
 void kedgei_item_emit(struct kedge_coord *c, uint32_t job, uint32_t site, enum item_kind kind)
 {
     struct row *row = kedgei_row(c, job, site);
@@ -264,6 +272,8 @@ void kedgei_item_emit(struct kedge_coord *c, uint32_t job, uint32_t site, enum i
     fx->ticket = in->ticket;
 }
 
+/* Asks again for what is due and not out: after a restart, a pause or a failure. Of an ending job
+ * everything that waits is given up instead. */
 void kedgei_sweep_row(struct kedge_coord *c, uint32_t job, uint32_t site)
 {
     struct row *row = kedgei_row(c, job, site);

@@ -159,6 +159,12 @@ static bool is_asked(const struct job *j, const struct row *row, enum item_kind 
     return j->kind == KEDGE_TASK_PRETRAIN || newcomer || kedgei_may_migrate(j, row);
 }
 
+/* What is sent again must have the answer that it had the first time: the receipt when it was accepted, the
+ * refusal when it was not, however often a site that lost the answer asks. So the order of the questions
+ * matters: is the task this site's and open, was it answered already, is an earlier attempt still on its
+ * way, and only then whether the content will do. A refusal for its content is kept, because the record
+ * names who was refused and why; a refusal for the moment (busy, not selected) is not, and the site tries
+ * again. */
 static void submit_update(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     struct job *j = &c->jobs[ev->job];
@@ -231,6 +237,9 @@ static const struct kedge_digest *evaluated_model(const struct job *j, const str
     return round == j->prior_round && group < j->prior_count ? &j->prior[group] : NULL;
 }
 
+/* Evaluations belong to closed rounds and hold nothing up. One of the round before the last is still taken
+ * while its model is kept, since a site may have begun it when the next close came; each site counts once
+ * for a round. */
 static void submit_evaluation(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     struct job *j = &c->jobs[ev->job];
@@ -325,6 +334,9 @@ void kedgei_input_give_up(struct kedge_coord *c, uint32_t job, uint32_t site, en
     give_up(c, &ev, kind, KEDGE_E_NO_JOB, false);
 }
 
+/* The host has looked at the bytes. A site that was revoked meanwhile is refused even if its update is
+ * sound: whether it counts must follow from the order of statements, not from how long the check took. A
+ * job that ends takes nothing more and blames nobody. */
 void kedgei_verified(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     struct row *row = kedgei_row(c, ev->job, ev->site);
@@ -383,6 +395,9 @@ static void accepted(struct kedge_coord *c, const struct kedge_coord_event *ev, 
     kedgei_row_refresh(c, ev->job, ev->site);
 }
 
+/* Only an answer that cannot change settles an append. After any other error nobody knows whether the
+ * statement is in the ledger, so the same statement is tried again until the ledger says; to give it up
+ * here could leave one that counts without a receipt. */
 void kedgei_appended(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     struct row *row = kedgei_row(c, ev->job, ev->site);
