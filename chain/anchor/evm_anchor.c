@@ -120,6 +120,8 @@ static bool begin_receipt(struct kedge_evm_anchor *a, struct kedge_evm_effect *f
     return ask(fx, KEDGE_EVM_CALL_RECEIPT, KEDGE_EVM_LATEST);
 }
 
+/* A transaction that stays unmined for long may have lost its number to another one of the same key. The
+ * finalised number of transactions shows it: what is final cannot come back. */
 static bool begin_foreign(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
 {
     uint32_t i = kedgei_evm_unmined(a);
@@ -131,6 +133,8 @@ static bool begin_foreign(struct kedge_evm_anchor *a, struct kedge_evm_effect *f
     return ask(fx, KEDGE_EVM_CALL_NONCE, safe ? KEDGE_EVM_TAG_SAFE : KEDGE_EVM_TAG_FINALIZED);
 }
 
+/* Evidence is kept for the oldest anchor first and only when it is final, so the numbers of recorded
+ * anchors have no gap. */
 static bool begin_record(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
 {
     const struct kedge_evm_flight *first = &a->state.flights[0];
@@ -224,6 +228,8 @@ static bool begin_sign(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
     return true;
 }
 
+/* Waits until the next round: twice as long after each failure up to five minutes, or less when an anchor
+ * falls due before. */
 static bool rest(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
 {
     const struct kedge_evm_state *s = &a->state;
@@ -244,6 +250,8 @@ static bool rest(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
     return true;
 }
 
+/* The effect of the current stage. True: the host has to do it, and its answer is the next event. False:
+ * the stage had nothing to do and has moved on. */
 static bool begin(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
 {
     switch (a->stage) {
@@ -297,6 +305,8 @@ static bool begin(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
     return true;
 }
 
+/* Time never runs backwards here: a machine whose clock is set back would otherwise plan an anchor again
+ * that it has just planned. */
 void kedge_evm_anchor_step(struct kedge_evm_anchor *a, const struct kedge_evm_event *event, uint64_t now_ms,
                            struct kedge_evm_effect *ret_effect)
 {

@@ -25,6 +25,10 @@ static void refuse_chain(struct kedge_evm_anchor *a, const char *format, unsigne
     a->stage = KEDGE_EVM_AT_STOP;
 }
 
+/* A node's refusal is no proof that a transaction was not taken, and its silence no proof that it was. So
+ * after each attempt the anchor counts as sent, and only receipts decide. Words of the node are used for
+ * two things: another chain's signature stops the anchoring, and a price that is too low brings a
+ * replacement forward. */
 static void on_sent(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
 {
     struct kedge_evm_flight *f = &a->state.flights[a->flight];
@@ -54,6 +58,9 @@ static void on_sent(struct kedge_evm_anchor *a, const struct kedge_evm_answer *a
     }
 }
 
+/* The next number must be the one that the chain expects and that nobody waits with: a second transaction
+ * of the same number would replace the first one. Where the node knows fewer of ours than we do, it has not
+ * caught up, and nothing is sent. */
 static void on_nonce(struct kedge_evm_anchor *a, uint64_t latest)
 {
     struct kedge_evm_state *s = &a->state;
@@ -132,6 +139,8 @@ static void on_answer(struct kedge_evm_anchor *a, const struct kedge_evm_answer 
     }
 }
 
+/* The main chain is compared with what is anchored before anything else is: fewer entries or another root
+ * at an anchored size is what anchors are there to show, and no further one covers it up. */
 static void on_checkpoint(struct kedge_evm_anchor *a, const struct kedge_evm_event *event)
 {
     const struct kedge_evm_point *tail = kedgei_evm_tail(a);
@@ -165,6 +174,8 @@ static void on_checkpoint(struct kedge_evm_anchor *a, const struct kedge_evm_eve
     }
 }
 
+/* Signed, and saved before it is sent (the next stage): after a crash the same bytes are sent again, never
+ * a second transaction for the same anchor. */
 static void on_raw(struct kedge_evm_anchor *a, const struct kedge_evm_event *event)
 {
     struct kedge_evm_state *s = &a->state;

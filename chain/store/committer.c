@@ -51,6 +51,8 @@ struct kedge_committer {
 
 /* ---- submitting ---- */
 
+/* One block of memory for everything: the producer may free its bytes at once, and what was taken is freed
+ * by one call. */
 static struct submission *copy_items(const struct kedge_ledger_append *items, size_t count)
 {
     size_t refs = 0, bytes = 0;
@@ -86,6 +88,9 @@ static struct submission *copy_items(const struct kedge_ledger_append *items, si
     return s;
 }
 
+/* The queue is bounded in entries and bytes. When it is full the producer is told to come back, so that
+ * load grows in the producers, which can refuse, and not in memory. While the thread waits for company it
+ * is woken only when enough are there. */
 int kedge_committer_submit(struct kedge_committer *c, const struct kedge_ledger_append *items, size_t count,
                            kedge_commit_done *done, void *arg)
 {
@@ -192,6 +197,8 @@ static size_t take_group(struct kedge_committer *c)
     return taken;
 }
 
+/* Answers come after the commit and with a checkpoint that covers it: a receipt that was handed out earlier
+ * could be one for an entry that a crash took away. */
 static void call_back(struct kedge_committer *c, size_t taken, int err, struct kedge_diag *diag)
 {
     struct kedge_buf note;
@@ -228,6 +235,8 @@ static void call_back(struct kedge_committer *c, size_t taken, int err, struct k
     kedge_buf_deinit(&note);
 }
 
+/* One transaction for all that were taken. A submission that is at fault fails alone: it was planned before
+ * anything of it was put. */
 static void commit_group(struct kedge_committer *c, size_t taken)
 {
     struct kedge_diag diag = {.err = KEDGE_OK};

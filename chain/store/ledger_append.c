@@ -344,6 +344,8 @@ int kedge_ledger_append(struct kedge_ledger *l, const struct kedge_ledger_append
     return KEDGE_OK;
 }
 
+/* The newest checkpoint usually travels with the next append's transaction, which costs nothing. When no
+ * append comes, this stores it. */
 int kedge_ledger_flush(struct kedge_ledger *l, struct kedge_diag *reterr)
 {
     if (!l->key) {

@@ -2,6 +2,9 @@
 #include "chain/store/ledger.h"
 #include "chain/store/ledger_impl.h"
 
+/* The mark is asked before anything is signed and raised before the signature is shown. A crash between the
+ * two leaves a mark of a size that nobody has seen signed, which is harmless; the other order could leave a
+ * signature that the mark does not know, and an old backup could then sign another root for that size. */
 int kedgei_publish(struct kedge_ledger *l, struct kedge_diag *reterr)
 {
     uint64_t size = l->state.frontier.size;

@@ -42,6 +42,8 @@ static int grow(struct kedge_ledger *l, const struct kedge_replica_entry *entrie
     return KEDGE_OK;
 }
 
+/* The checkpoint's own size and root must be what the entries make: a signature over something else proves
+ * nothing of them. */
 static int check_note(const struct kedge_ledger *l, struct kedge_view note, const struct kedgei_state *state,
                       struct kedge_diag *reterr)
 {
@@ -118,6 +120,8 @@ static void keep(struct kedge_ledger *l, const struct kedgei_state *state, struc
     pthread_mutex_unlock(&l->mutex);
 }
 
+/* A copy takes entries together with the checkpoint that covers them, or entries of which a later call
+ * brings the checkpoint. Everything is checked before the transaction begins. */
 int kedge_replica_extend(struct kedge_ledger *l, const struct kedge_replica_entry *entries, size_t count,
                          struct kedge_view note, struct kedge_diag *reterr)
 {

@@ -66,6 +66,8 @@ void kedgei_link_queue(struct kedgei_link *link, struct kedgei_frame *frame)
     link->last = frame;
 }
 
+/* Sends queued frames in order, at most a turn's worth, so that one fast peer does not keep the thread from
+ * the others. Frames that have left whole go to *ret_done; their memory is the caller's to account for. */
 int kedgei_link_send(struct kedgei_link *link, struct kedgei_frame **ret_done)
 {
     struct kedgei_progress *p = &link->sending;

@@ -305,6 +305,8 @@ static void drain_lingering(struct kedgei_session *s)
     }
 }
 
+/* A session that waits is not read: the kernel's buffer fills, TCP slows the peer down, and no memory of
+ * ours is spent. */
 static void watch(struct kedgei_session *s)
 {
     bool reads = s->waiting == KEDGEI_WAIT_NOT;

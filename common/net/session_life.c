@@ -82,6 +82,8 @@ void kedgei_session_accept(struct kedge_net_server *server, struct kedgei_listen
 
 /* ---- end ---- */
 
+/* What the session held of the budget is free at once; its memory goes at the end of the turn, since other
+ * events of the turn may still point to it. */
 void kedgei_session_close(struct kedgei_session *s)
 {
     struct kedge_net_server *server = s->server;

@@ -197,6 +197,8 @@ static void staged_close(struct kedgei_staged *s, bool remove_file)
 
 /* ---- writer ---- */
 
+/* For blobs that this process makes itself, whose digest is known only at the end. The name has the process
+ * id and a number that is used once: what a crash leaves is never taken for an upload. */
 int kedge_blob_writer_open(struct kedge_blobs *b, uint64_t expected_bytes, struct kedge_blob_writer **ret,
                            struct kedge_diag *reterr)
 {
@@ -344,6 +346,10 @@ int kedge_upload_open(struct kedge_blobs *b, const struct kedge_id *name, const 
     return kedge_upload_open_under(b, name, NULL, digest, total, ret, ret_offset, reterr);
 }
 
+/* An upload is found again under its uploader's name and digest, so a site that lost the connection goes on
+ * where it was. Two sites that send the same bytes have a file each: neither can spoil or stall the
+ * other's. Room is claimed before the first byte for what is still missing, and given back if anything of
+ * the opening fails. */
 int kedge_upload_open_under(struct kedge_blobs *b, const struct kedge_id *name, const struct kedge_id *key,
                             const struct kedge_hash *digest, uint64_t total, struct kedge_upload **ret,
                             uint64_t *ret_offset, struct kedge_diag *reterr)
@@ -421,6 +427,8 @@ uint64_t kedge_upload_offset(const struct kedge_upload *u)
     return u->s.size;
 }
 
+/* All bytes are here: they must have the announced digest. If not, the file is emptied, because nothing
+ * tells which of its bytes are wrong, and the site may send all of them again. */
 int kedge_upload_finish(struct kedge_upload *u, struct kedge_diag *reterr)
 {
     if (u->is_finished) {

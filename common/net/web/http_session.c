@@ -231,6 +231,9 @@ static bool is_crowded(const struct kedgei_http_session *s, uint32_t party)
     return count_of_party >= s->server->party_max;
 }
 
+/* Before the first byte has left, an answer can still become an error; later the connection ends early,
+ * which the client sees from the length that it was told. A party that already takes as many answers as it
+ * may is told to come back, or one tenant's slow downloads would keep the others out. */
 void kedgei_http_answered(struct kedgei_http_session *s, struct kedge_http_request *req)
 {
     if (s->stage == KEDGEI_HTTP_DEAD) {
@@ -347,6 +350,7 @@ static void watch(struct kedgei_http_session *s)
     }
 }
 
+/* One step: a stage may change, or bytes move. KEDGE_E_BUSY: nothing can be done before the next event. */
 static int step(struct kedgei_http_session *s)
 {
     struct kedge_public_key none;
@@ -415,6 +419,8 @@ static uint64_t rate_ns(size_t len)
     return (uint64_t)len / RATE_MIN * NS_PER_S;
 }
 
+/* Each stage has its own time. Where the length is known, time grows with it at RATE_MIN: a slow line may
+ * take long for a large answer, but nobody can hold memory for ever by taking a byte now and then. */
 static void check_time(struct kedgei_http_session *s, uint64_t now_ns)
 {
     const struct kedge_http_server *server = s->server;
