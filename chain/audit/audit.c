@@ -8,6 +8,7 @@
 #include "chain/audit/facts/erased.h"
 #include "chain/audit/files/prune.h"
 #include "chain/audit/record.h"
+#include "chain/audit/rounds/erased_decisions.h"
 #include "common/base/mem.h"
 
 enum { THREADS_MAX = 64 };

@@ -287,30 +287,42 @@ KEDGE_NODISCARD int kedgei_check_refusals(struct kedgei_audit *a);
 /* ---- anchors.c: anchors outside; only reads the main chain ---- */
 KEDGE_NODISCARD int kedgei_check_anchors(struct kedgei_audit *a);
 
-/* ---- main_chain.c, rounds.c, inputs.c, tenants.c ---- */
+/* ---- main_chain.c, tenants.c: statements in order ---- */
 KEDGE_NODISCARD int kedgei_check_main(struct kedgei_audit *a);
+KEDGE_NODISCARD int kedgei_check_tenants(struct kedgei_audit *a);
+
+/* ---- jobs.c: jobs and rounds that are known ---- */
 struct kedgei_job *kedgei_job_find(const struct kedgei_audit *a, const struct kedge_id *id);
 struct kedgei_round *kedgei_round_find(const struct kedgei_job *job, uint32_t number);
 /* Log of a tenant of the job by its salted id, or NULL. */
 struct kedgei_log *kedgei_job_tenant(const struct kedgei_audit *a, const struct kedgei_job *job,
                                      const struct kedge_hash *salted);
-/* The group's model before the round; false when the record does not tell. */
+/* The model that a group begins with, as job-opened says; the group's model before the round: false when the
+ * record does not tell. */
+struct kedge_hash kedgei_first_model(const struct kedgei_job *job, uint32_t group);
 bool kedgei_model_before(const struct kedgei_job *job, const struct kedgei_round *round, uint32_t group,
                          struct kedge_hash *ret);
 const struct kedge_st_step_group *kedgei_step_group(const struct kedgei_fact *step, uint32_t group);
+/* The group of a site of that tenant which no statement gave one: its edge, 0 in other jobs. */
+uint32_t kedgei_first_group(const struct kedgei_audit *a, const struct kedgei_job *job,
+                            const struct kedgei_log *log);
+
+/* ---- rounds.c ---- */
 /* round-opened, aggregate and step against the job; they join the job's rounds. */
 KEDGE_NODISCARD int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job,
                                         struct kedgei_fact *fact);
 void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact);
 void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact);
+/* Whether as many pre-trained as it takes to make groups anew, where the round's updates are all here. */
+void kedgei_check_enough(const struct kedgei_audit *a, const struct kedgei_job *job,
+                         const struct kedgei_round *round, struct kedgei_findings *f);
 /* weights.c: the rows of this round weigh by a rule over all of them, not each by itself. */
 bool kedgei_weighs_together(const struct kedgei_job *job, const struct kedgei_round *round);
 /* step.c: what the round's step says of its groups. */
 void kedgei_check_step(struct kedgei_audit *a, const struct kedgei_job *job,
                        const struct kedgei_round *round);
-KEDGE_NODISCARD int kedgei_check_tenants(struct kedgei_audit *a);
 
-/* ---- groups.c: which group a site is in, by the order of its ledger ---- */
+/* ---- site_groups.c: which group a site is in, by the order of its ledger ---- */
 /* The site's last group-assigned in front of that entry, or its first one behind it; NULL: there is none. */
 const struct kedgei_fact *kedgei_group_before(const struct kedgei_log *log, const struct kedge_id *job,
                                               const struct kedge_id *site, uint64_t index);
@@ -336,50 +348,38 @@ static inline bool kedgei_makes_groups(const struct kedgei_round *round)
 {
     return round->pretrain && !round->kept;
 }
-/* unchanged_groups.c: the rule of a step or an aggregate says so; whether as many came as that takes,
- * where the round's updates are all here; a row of its list against what its site was told, NULL: nothing
- * wrong. */
-bool kedgei_rule_keeps(const char *rule);
-void kedgei_check_enough(const struct kedgei_audit *a, const struct kedgei_job *job,
-                         const struct kedgei_round *round, struct kedgei_findings *f);
-const char *kedgei_row_kept(const struct kedgei_job *job, const struct kedgei_round *round,
-                            const struct kedgei_log *log, const struct kedge_input_row *row);
 /* The last round up to `number` in which groups were made, 0 when none. */
 uint32_t kedgei_grouped_in(const struct kedgei_job *job, uint32_t number);
-/* ---- refresh.c: directions that are estimated again ---- */
-/* Behind this round of training they are. */
+/* ---- steps.c: what a round's step says of its groups ---- */
+/* The rule of a step or an aggregate says that too few came to make groups anew. */
+bool kedgei_rule_keeps(const char *rule);
+/* After this round of training directions are estimated again; its close asked for new groups. */
 bool kedgei_refreshes(const struct kedgei_job *job, const struct kedgei_round *round);
-/* Its close asked for new groups. */
 bool kedgei_drifted(const struct kedgei_round *round);
-/* given.c: what is wrong with the statement that follows a row of this update, NULL: nothing. */
-const char *kedgei_assignment_matches_row(const struct kedgei_job *job, const struct kedgei_round *round,
-                                          const struct kedgei_log *log, const struct kedgei_fact *update,
-                                          const struct kedge_input_row *row);
-/* ---- split.c: groups that are cut by the round's updates ---- */
-/* A row of its round's lists against what its site was told, NULL: nothing wrong; a
- * group-assigned, before: the site's last one. */
-const char *kedgei_row_cut(const struct kedgei_job *job, const struct kedgei_round *round,
-                           const struct kedgei_log *log, const struct kedge_input_row *row);
-void kedgei_check_parted(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
-                         const struct kedgei_fact *fact, const struct kedgei_fact *before);
-/* The evaluation is of the group in which all begin, and no cut had moved its site when the round closed. */
-bool kedgei_unsplit_at_close(const struct kedgei_job *job, const struct kedgei_log *log,
-                             const struct kedge_st_evaluation *e, const struct kedgei_round *round,
-                             uint64_t index);
-/* ---- reshape.c: groups that are cut and joined ---- */
-/* This step makes its model of several groups'. */
-bool kedgei_is_joined(const struct kedgei_job *job, const struct kedgei_round *round,
-                      const struct kedgei_fact *step, uint32_t group);
-/* The direction in force behind this step: of a group that is part of another one that one's. NULL: no such
- * group.
- */
+/* After this round's step the edges' models become one. */
+bool kedgei_meets(const struct kedgei_job *job, const struct kedgei_round *round);
+/* This step makes the group part of another one; makes its model of several groups'. */
+bool kedgei_merges(const struct kedgei_job *job, const struct kedgei_round *round, uint32_t group);
+bool kedgei_is_joined(const struct kedgei_job *job, const struct kedgei_round *round, uint32_t group);
+/* The part that this step cuts off the group, 0: none. */
+uint32_t kedgei_part_of(const struct kedgei_round *round, uint32_t group);
+/* The direction in force after this step: of a group that is part of another one that one's. NULL: no such
+ * group. */
 const struct kedge_hash *kedgei_direction_of(const struct kedgei_fact *step, uint32_t group);
 /* The direction that a closed round of training has estimated of the group, before it was cut; NULL: none. */
 const struct kedge_hash *kedgei_estimate_of(const struct kedgei_job *job, const struct kedgei_round *round,
                                             uint32_t group);
-/* A group-assigned by split or merge; before: the site's last one. */
-void kedgei_check_moved(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
-                        const struct kedgei_fact *fact, const struct kedgei_fact *before);
+
+/* ---- assignments.c: rows of closes and what their sites were told ---- */
+/* What is wrong with the statement that follows a row of this update, NULL: nothing. */
+const char *kedgei_assignment_matches_row(const struct kedgei_job *job, const struct kedgei_round *round,
+                                          const struct kedgei_log *log, const struct kedgei_fact *update,
+                                          const struct kedge_input_row *row);
+/* The evaluation is of the group in which all begin, and no cut had moved its site when the round closed. */
+bool kedgei_unsplit_at_close(const struct kedgei_job *job, const struct kedgei_log *log,
+                             const struct kedge_st_evaluation *e, const struct kedgei_round *round,
+                             uint64_t index);
+/* ---- groups.c ---- */
 /* A group-assigned of a usable job against what stands before it. */
 void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
                            const struct kedgei_fact *fact);
@@ -393,20 +393,9 @@ const struct kedgei_fact *kedgei_trained_before(const struct kedgei_audit *a, co
  * round. */
 bool kedgei_choice_matches(const struct kedgei_audit *a, const struct kedgei_round *round,
                            const struct kedgei_log *log, const struct kedge_st_evaluation *e, uint64_t index);
-/* The model that a group begins with, as job-opened says. */
-struct kedge_hash kedgei_first_model(const struct kedgei_job *job, uint32_t group);
 void kedgei_check_first_models(struct kedgei_audit *a, const struct kedgei_job *job);
 
-/* nearest.c: a group-assigned by a site's last model against what stands before it. */
-void kedgei_check_nearest(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
-                          const struct kedgei_fact *fact, const struct kedgei_fact *before);
-
-/* ---- edges.c: hierarchical jobs ---- */
-/* The group of a site of that tenant which no statement gave one: its edge, 0 in other jobs. */
-uint32_t kedgei_first_group(const struct kedgei_audit *a, const struct kedgei_job *job,
-                            const struct kedgei_log *log);
-/* Behind the step of this round the edges' models become one. */
-bool kedgei_meets(const struct kedgei_job *job, const struct kedgei_round *round);
+/* ---- inputs.c, lists.c ---- */
 KEDGE_NODISCARD int kedgei_check_inputs(struct kedgei_audit *a);
 /* An input list of tenant t's blobs; errors become findings about main[index]; deinit afterwards. */
 bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log,

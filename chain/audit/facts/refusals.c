@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/audit/facts/buffer.h"
 #include "chain/audit/facts/refusals.h"
-#include "chain/audit/rounds/buffer.h"
 #include "chain/state/refused.h"
 #include "common/base/mem.h"
 

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "chain/audit/audit.h"
-#include "chain/audit/facts/erased.h"
+#include "chain/audit/rounds/closing.h"
+#include "chain/audit/rounds/erased_decisions.h"
 #include "chain/store/blob/pruned.h"
 
 enum { DIGESTS_MAX = 1 << 27 };

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "chain/audit/facts/buffer.h"
 #include "chain/audit/facts/erased.h"
-#include "chain/audit/rounds/buffer.h"
 #include "common/base/mem.h"
 
 static const struct kedgei_log *log_of(const struct kedgei_closing *c, const struct kedgei_input *in)
@@ -152,15 +152,13 @@ static int put_inputs(struct kedgei_closing *c)
 }
 
 /* In site order, those who had a group when the round closed. */
-static int put_others(struct kedgei_closing *c, const struct kedgei_decision *of)
+static int put_others(struct kedgei_closing *c)
 {
-    struct kedgei_decision all = *of;
     struct kedge_close *close = &c->close;
-    all.group = KEDGE_GROUP_NONE;
     if (!c->step || !kedgei_refreshes(c->job, c->round) || !kedgei_job_whole(c->job)) {
         return KEDGE_OK;
     }
-    int err = kedgei_members_read(c->r, &all, false, &c->members);
+    int err = kedgei_members_of_close(c->r->a, c->job, c->round, KEDGE_GROUP_NONE, false, &c->members);
     close->others = kedge_mem_new(c->members.count + 1, sizeof *close->others);
     err = err || close->others ? err : KEDGE_E_NOMEM;
     for (size_t i = 0; i < c->members.count && !err; i++) {
@@ -178,7 +176,7 @@ static int put_others(struct kedgei_closing *c, const struct kedgei_decision *of
 /* ---- before ---- */
 
 /* What edges have added up in the rounds since they met. */
-static int put_since(struct kedgei_closing *c, struct kedgei_findings *ignored)
+static int put_since(struct kedgei_closing *c)
 {
     const struct kedgei_round *first = c->round;
     while (first > c->job->rounds && !kedgei_meets(c->job, first - 1)) {
@@ -186,9 +184,8 @@ static int put_since(struct kedgei_closing *c, struct kedgei_findings *ignored)
     }
     int err = KEDGE_OK;
     for (const struct kedgei_round *round = first; round < c->round && !err; round++) {
-        const struct kedgei_decision of = {.kind = KEDGEI_MEETING, .job = c->job, .round = round};
         struct kedgei_inputs in = {.items = NULL};
-        err = kedgei_inputs_read(c->r, &of, &in, ignored);
+        err = kedgei_inputs_of_close(c->r->a, c->job, round, KEDGE_GROUP_NONE, &in);
         for (size_t i = 0; i < in.count && !err; i++) {
             const struct kedge_input_row *row = &in.items[i].row;
             struct kedge_strategy_input said;
@@ -199,7 +196,7 @@ static int put_since(struct kedgei_closing *c, struct kedgei_findings *ignored)
                     kedge_job_spec_meeting_share(&c->job->spec, row->weight, said.samples);
             }
         }
-        kedge_mem_free(in.items);
+        kedgei_inputs_deinit(&in);
     }
     return err;
 }
@@ -258,22 +255,15 @@ static void put_round(struct kedgei_closing *c)
 int kedgei_closing_init(struct kedgei_closing *c, const struct kedgei_replay *r,
                         const struct kedgei_decision *of, bool one)
 {
-    struct kedgei_decision wanted = *of;
-    struct kedgei_findings ignored = {.items = NULL}; /* verify names what is wrong with lists */
     *c = (struct kedgei_closing){.r = r, .job = of->job, .round = of->round, .one = one};
     put_round(c);
-    if (!one) {
-        wanted.kind = of->round->pretrain ? KEDGEI_GROUPING : KEDGEI_MEETING;
-    }
-    int err = kedgei_inputs_read(r, &wanted, &c->inputs, &ignored);
+    int err = kedgei_inputs_of_close(r->a, c->job, c->round, one ? of->group : KEDGE_GROUP_NONE, &c->inputs);
     err = err == KEDGE_E_NOMEM ? err : put_inputs(c);
-    err = err ? err : put_others(c, of);
+    err = err ? err : put_others(c);
     if (!err && kedge_job_spec_has_edges(c->close.spec) && kedgei_meets(c->job, c->round)) {
-        c->since_err = put_since(c, &ignored);
+        c->since_err = put_since(c);
     }
-    bool nomem = err == KEDGE_E_NOMEM || ignored.nomem || c->since_err == KEDGE_E_NOMEM;
-    kedgei_findings_deinit(&ignored);
-    return nomem ? KEDGE_E_NOMEM : err;
+    return c->since_err == KEDGE_E_NOMEM ? KEDGE_E_NOMEM : err;
 }
 
 /* A site for each group, of which nothing is known but that it speaks for the group: directions are estimated

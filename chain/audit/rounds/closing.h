@@ -46,14 +46,17 @@ KEDGE_NODISCARD int kedgei_closing_init_blind(struct kedgei_closing *c, const st
 KEDGE_NODISCARD int kedgei_closing_init_listed(struct kedgei_closing *c, const struct kedgei_replay *r,
                                                const struct kedgei_job *job, const struct kedgei_round *round,
                                                struct kedgei_inputs *inputs, const bool *lacks);
-/* weights.c: what the engine says that a group's inputs weigh, against their rows. */
-void kedgei_closing_weighs(struct kedgei_closing *c, const struct kedge_decision *io);
 /* What the step would say of that close, if each of its decisions is what is recorded of it.
  * KEDGE_E_NOMEM; else the record lacks a decision. */
 KEDGE_NODISCARD int kedgei_closing_state(struct kedgei_closing *c, struct kedge_st_step *ret);
 void kedgei_closing_deinit(struct kedgei_closing *c);
 
-/* The host of the close: each decision as it is made. arg: the closing. */
+/* These decisions, which are of one close. one: that is one aggregate, for which nothing else of its round is
+ * read. */
+void kedgei_replay_close(const struct kedgei_replay *r, struct kedgei_decision *items, size_t count, bool one,
+                         struct kedgei_findings *f);
+
+/* judgement.c. The host of the close: each decision as it is made. arg: the closing. */
 int kedgei_closing_decided(void *arg, struct kedge_decision *io, struct kedge_diag *d);
 /* After it: what it did not come to, and err is why; who was to be moved. */
 void kedgei_closing_end(struct kedgei_closing *c, int err);

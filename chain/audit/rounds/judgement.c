@@ -49,11 +49,6 @@ static struct kedgei_decision *item_of(const struct kedgei_closing *c, const str
     return find_item(c, KEDGEI_RESHAPE, KEDGE_GROUP_NONE);
 }
 
-uint64_t kedgei_judged_at(const struct kedgei_closing *c, const struct kedgei_decision *item)
-{
-    return item->kind == KEDGEI_AGGREGATE ? item->fact->index : c->round->step->index;
-}
-
 static const char *name_of(const struct kedgei_closing *c, enum kedgei_decision_kind kind)
 {
     static const char *const names[] = {
@@ -71,14 +66,6 @@ static void fail(struct kedgei_closing *c, struct kedgei_decision *item, int err
     item->is_taken = true;
     kedgei_replay_failed(c->r, item, kedgei_judged_at(c, item), name_of(c, item->kind), err, &c->diag, c->f);
     c->diag = (struct kedge_diag){.err = KEDGE_OK};
-}
-
-void kedgei_judge_compare(struct kedgei_closing *c, struct kedgei_decision *item, enum kedge_audit_code code,
-                          uint32_t group, const struct kedge_hash *expected,
-                          const struct kedge_hash *recorded)
-{
-    kedgei_replay_add(item, expected->b, sizeof expected->b);
-    kedgei_replay_compare(c->r, item, code, kedgei_judged_at(c, item), group, expected, recorded, c->f);
 }
 
 /* ---- the hook ---- */
@@ -117,7 +104,7 @@ int kedgei_closing_decided(void *arg, struct kedge_decision *io, struct kedge_di
     (void)d; /* the closing's */
     if (c->is_blind && c->inputs.count > 0 && io->kind == KEDGE_DECISION_WEIGHTS
         && io->err != KEDGE_E_NOMEM) {
-        kedgei_closing_weighs(c, io);
+        kedgei_judge_listed(c, io);
         return KEDGE_OK;
     }
     if (io->err == KEDGE_E_NOMEM) {

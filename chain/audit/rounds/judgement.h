@@ -16,7 +16,12 @@ kedgei_judge kedgei_judge_merges, kedgei_judge_cut, kedgei_judge_split;
 void kedgei_judge_uncut(struct kedgei_closing *c, struct kedgei_decision *item);
 void kedgei_judge_reshaped(struct kedgei_closing *c, struct kedgei_decision *item);
 
-/* Which entry says so. */
+/* Without files: what the engine says that a group's inputs weigh, against their rows; one of them. */
+void kedgei_judge_listed(struct kedgei_closing *c, const struct kedge_decision *io);
+void kedgei_judge_weight(struct kedgei_closing *c, const struct kedgei_input *in, uint32_t group,
+                         uint64_t expected);
+
+/* results.c. Which entry says so. */
 uint64_t kedgei_judged_at(const struct kedgei_closing *c, const struct kedgei_decision *item);
 /* What is found, into the item's result, against what is recorded. */
 void kedgei_judge_compare(struct kedgei_closing *c, struct kedgei_decision *item, enum kedge_audit_code code,

@@ -3,13 +3,6 @@
 
 #include "chain/audit/rounds/judgement.h"
 
-static void add_real(struct kedgei_decision *item, double real)
-{
-    uint64_t bits;
-    memcpy(&bits, &real, sizeof bits);
-    kedgei_replay_add_number(item, bits);
-}
-
 /* Something about a group of this round. */
 static void other(struct kedgei_closing *c, uint32_t group, const char *what)
 {
@@ -94,7 +87,7 @@ void kedgei_judge_drift(struct kedgei_closing *c, struct kedgei_decision *item, 
 {
     const double recorded = c->step ? c->step->drift : 0;
     if (kedgei_is_judged(item)) {
-        add_real(item, io->drift);
+        kedgei_replay_add_real(item, io->drift);
         if (io->drift < recorded || io->drift > recorded) {
             kedgei_error(c->f, KEDGE_AUDIT_REPLAY_DIRECTION, &c->r->a->main, kedgei_judged_at(c, item),
                          "job \"%s\", round %u: a drift of %.17g is recorded, the directions give %.17g",
@@ -142,16 +135,6 @@ void kedgei_judge_merges(struct kedgei_closing *c, struct kedgei_decision *item,
     c->asks_cuts = !any && c->last && c->close.spec->options.silhouette < 1;
 }
 
-/* The part that this step cuts off the group, 0: none. */
-static uint32_t part_of(const struct kedgei_closing *c, uint32_t group)
-{
-    uint32_t part = 0;
-    for (uint32_t k = 0; c->step && k < c->step->group_count; k++) {
-        part = c->step->groups[k].split_of == group + 1 ? k : part;
-    }
-    return part;
-}
-
 /* Groups before this one that there was no number for, or no update of. */
 static void skip_cuts(struct kedgei_closing *c, struct kedgei_decision *item, uint32_t group)
 {
@@ -165,7 +148,7 @@ static void skip_cuts(struct kedgei_closing *c, struct kedgei_decision *item, ui
 
 void kedgei_judge_cut(struct kedgei_closing *c, struct kedgei_decision *item, struct kedge_decision *io)
 {
-    const uint32_t to = part_of(c, io->group);
+    const uint32_t to = kedgei_part_of(c->round, io->group);
     c->judge_parts = io->is_cut && to > 0;
     if (kedgei_is_judged(item)) {
         skip_cuts(c, item, io->group);
@@ -196,7 +179,7 @@ static const struct kedgei_input *input_of(const struct kedgei_closing *c, uint3
 static void judge_split(struct kedgei_closing *c, struct kedgei_decision *item, uint32_t group,
                         const struct kedge_decision *io)
 {
-    const uint32_t to = part_of(c, group);
+    const uint32_t to = kedgei_part_of(c->round, group);
     bool is_cut = io && io->is_cut;
     if (is_cut != (to > 0)) {
         other(c, group,
@@ -221,7 +204,7 @@ static void judge_split(struct kedgei_closing *c, struct kedgei_decision *item, 
 
 void kedgei_judge_split(struct kedgei_closing *c, struct kedgei_decision *item, struct kedge_decision *io)
 {
-    const uint32_t to = part_of(c, io->group);
+    const uint32_t to = kedgei_part_of(c->round, io->group);
     if (kedgei_is_judged(item)) {
         judge_split(c, item, io->group, io);
     }

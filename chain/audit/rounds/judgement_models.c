@@ -96,3 +96,42 @@ void kedgei_judge_after(struct kedgei_closing *c, struct kedgei_decision *item, 
         io->vector = row->after;
     }
 }
+
+void kedgei_judge_weight(struct kedgei_closing *c, const struct kedgei_input *in, uint32_t group,
+                         uint64_t expected)
+{
+    const struct kedgei_fact *aggregate = c->round->aggregates[group];
+    if (aggregate && in->row.weight != expected) {
+        kedgei_error(c->f, KEDGE_AUDIT_ROW, &c->r->a->main, aggregate->index,
+                     "row of \"%s\" of \"%s\", leaf %llu: its weight is %llu, its rule gives %llu",
+                     in->row.site.s, c->job->spec.tenants[in->place].s, (unsigned long long)in->row.leaf,
+                     (unsigned long long)in->row.weight, (unsigned long long)expected);
+    }
+}
+
+void kedgei_judge_listed(struct kedgei_closing *c, const struct kedge_decision *io)
+{
+    const struct kedgei_fact *aggregate = c->round->aggregates[io->group];
+    const struct kedge_st_aggregate *g = aggregate ? aggregate->body : NULL;
+    for (uint32_t i = 0; i < io->count; i++) {
+        if (io->input[i] >= c->inputs.count) {
+            return; /* a list of this group is not here */
+        }
+    }
+    if (!g) {
+        return;
+    }
+    if (io->err && io->err != KEDGE_E_NOT_FOUND) {
+        kedgei_error(c->f, KEDGE_AUDIT_ROW, &c->r->a->main, aggregate->index, "%s", c->diag.text);
+        return;
+    }
+    const struct kedge_rule_name name =
+        kedge_job_spec_aggregate_rule(&c->job->spec, c->round->pretrain, io->rule);
+    if (strcmp(name.s, g->rule) != 0) {
+        kedgei_error(c->f, KEDGE_AUDIT_AGGREGATE, &c->r->a->main, aggregate->index,
+                     "rule \"%s\"; with these updates it is \"%s\"", g->rule, name.s);
+    }
+    for (uint32_t i = 0; i < io->count && !io->err; i++) { /* not found: files decide, replay looks */
+        kedgei_judge_weight(c, &c->inputs.items[io->input[i]], io->group, io->weight[i]);
+    }
+}

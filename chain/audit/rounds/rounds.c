@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/audit/facts/buffer.h"
 #include "chain/audit/record.h"
-#include "chain/audit/rounds/buffer.h"
 #include "common/base/mem.h"
 #include "coordinator/core/coord.h"
 #include "strategy/server.h"
@@ -288,5 +288,34 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
     if (fact->has_classes != kedge_job_spec_asks_classes(&job->spec, s->round)) {
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "names of classes are %s",
                      fact->has_classes ? "stated where the round asks for none" : "missing");
+    }
+}
+
+/* ---- rounds that were to make groups anew ---- */
+
+/* Fewer updates than groups, or than the job's quorum, make no groups, unless no more sites were selected. */
+static uint64_t wanted(const struct kedgei_job *job, const struct kedgei_round *round)
+{
+    const struct kedge_st_round_opened *o = round->opened->body;
+    const struct kedge_st_step *last = round > job->rounds && round[-1].step ? round[-1].step->body : NULL;
+    uint64_t selected = 0, least = job->spec.quorum;
+    for (uint32_t t = 0; t < o->tenant_count; t++) {
+        selected += o->tenants[t].selected;
+    }
+    least = last && last->group_count > least ? last->group_count : least;
+    return least < selected ? least : selected;
+}
+
+void kedgei_check_enough(const struct kedgei_audit *a, const struct kedgei_job *job,
+                         const struct kedgei_round *round, struct kedgei_findings *f)
+{
+    if (a->skipped || !kedgei_job_whole(job) || !round->pretrain || round->number == 0 || !round->step) {
+        return;
+    }
+    if (round->kept != (round->update_count < wanted(job, round))) {
+        kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, round->step->index,
+                     "round %u of job \"%s\" %s: %zu sites pre-trained, new groups want %llu", round->number,
+                     job->id.s, round->kept ? "keeps the groups" : "makes groups anew", round->update_count,
+                     (unsigned long long)wanted(job, round));
     }
 }

@@ -1,16 +1,15 @@
-/* What a row of pre-training says against what its site was told: a row that gave a group is followed by the
+/* What a row of a close says against what its site was told: a row that gave a group is followed by the
  * statement of that group, one that was left out by none, or by group 0 where its site had one before. With
- * the replay of groupings, which demands of every row the group that its update gives, no statement can put a
- * site elsewhere. */
+ * the replay of groupings and cuts, which demands of every row the group that its update gives, no statement
+ * can put a site elsewhere. */
 #include "chain/audit/record.h"
 
-/* Every group that a close gave is stated before anything follows it; one that a site found in a round of
- * training before that closed. */
+/* Every group that a close gave is stated before anything follows it. */
 static bool must_be_stated(const struct kedgei_job *job, const struct kedgei_round *round)
 {
     const struct kedge_st_job_closed *end = job->closed ? job->closed->body : NULL;
     bool goes_on = round + 1 < job->rounds + job->round_count;
-    return goes_on || !round->pretrain || (end && end->outcome == KEDGE_OUTCOME_COMPLETED);
+    return goes_on || (end && end->outcome == KEDGE_OUTCOME_COMPLETED);
 }
 
 static const char *check_grouped(const struct kedgei_job *job, const struct kedgei_round *round,
@@ -20,7 +19,8 @@ static const char *check_grouped(const struct kedgei_job *job, const struct kedg
         return "the site was given another group, or by another update";
     }
     bool is_there = g && (!round->pretrain || g->round == round->number);
-    return !is_there && must_be_stated(job, round) ? "no statement gave the site this group" : NULL;
+    bool must = !round->pretrain || must_be_stated(job, round); /* a newcomer's before that round closed */
+    return !is_there && must ? "no statement gave the site this group" : NULL;
 }
 
 static const char *check_left_out(const struct kedgei_job *job, const struct kedgei_round *round,
@@ -39,6 +39,25 @@ static const char *check_left_out(const struct kedgei_job *job, const struct ked
                                                                  : NULL;
 }
 
+/* A row of a round whose updates may cut their group. */
+static const char *check_cut(const struct kedgei_job *job, const struct kedgei_round *round,
+                             const struct kedge_input_row *row, const struct kedge_st_group_assigned *g)
+{
+    bool is_there = g && g->how == KEDGE_GROUP_SPLIT && g->round == round->number;
+    if (row->to == 0) {
+        return is_there ? "the site was given a group by a cut that leaves it where it was" : NULL;
+    }
+    if (!kedge_job_spec_splits(&job->spec) || row->use != KEDGE_USE_AGGREGATED
+        || kedgei_part_of(round, row->group) != row->to) {
+        return "the round cuts off no such part of its group";
+    }
+    if (is_there && (g->group != row->to || !kedge_hash_eq(&g->update, &row->update))) {
+        return "the site was given another group, or by another update";
+    }
+    return !is_there && must_be_stated(job, round) ? "no statement gave the site the group of its part"
+                                                   : NULL;
+}
+
 const char *kedgei_assignment_matches_row(const struct kedgei_job *job, const struct kedgei_round *round,
                                           const struct kedgei_log *log, const struct kedgei_fact *update,
                                           const struct kedge_input_row *row)
@@ -47,14 +66,24 @@ const char *kedgei_assignment_matches_row(const struct kedgei_job *job, const st
     const struct kedgei_fact *fact = kedgei_group_behind(log, &job->id, &row->site, row->leaf);
     const struct kedge_st_group_assigned *g = fact ? fact->body : NULL;
     if (round->kept) {
-        return kedgei_row_kept(job, round, log, row);
+        return g && g->round == round->number ? "the round keeps the groups, and the site was given one"
+                                              : NULL;
     }
     if (row->to > 0 || kedge_job_spec_splits(&job->spec)) {
-        return kedgei_row_cut(job, round, log, row);
+        return check_cut(job, round, row, g);
     }
     if (row->use == KEDGE_USE_GROUPED) {
         return check_grouped(job, round, row, g);
     }
     bool left_out = row->use == KEDGE_USE_REFUSED && u->update_kind == KEDGE_TRAIN_PRETRAIN;
     return left_out ? check_left_out(job, round, log, row, g) : NULL;
+}
+
+bool kedgei_unsplit_at_close(const struct kedgei_job *job, const struct kedgei_log *log,
+                             const struct kedge_st_evaluation *e, const struct kedgei_round *round,
+                             uint64_t index)
+{
+    const uint64_t at = round->step ? kedgei_anchored_before(log, round->step->index) : index;
+    return kedge_job_spec_splits(&job->spec) && e->group == 0
+           && !kedgei_group_before(log, &e->job, &e->site, at < index ? at : index);
 }

@@ -1,5 +1,5 @@
 /* The names are in the entries alone: facts of updates are many, and few of them have any. */
-#include "chain/audit/rounds/classes.h"
+#include "chain/audit/facts/classes.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Jobs that learn the names of their classes: what the step of that round states against what the updates in
  * its lists state. Internal to this room. */
-#ifndef KEDGE_CHAIN_AUDIT_ROUNDS_CLASSES_H
-#define KEDGE_CHAIN_AUDIT_ROUNDS_CLASSES_H
+#ifndef KEDGE_CHAIN_AUDIT_FACTS_CLASSES_H
+#define KEDGE_CHAIN_AUDIT_FACTS_CLASSES_H
 
 #include "chain/audit/record.h"
 

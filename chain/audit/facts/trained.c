@@ -97,15 +97,6 @@ bool kedgei_choice_matches(const struct kedgei_audit *a, const struct kedgei_rou
            || chose(kedgei_trained_before(a, log, &e->job, &e->site, closed), e->group);
 }
 
-/* ---- first models ---- */
-
-struct kedge_hash kedgei_first_model(const struct kedgei_job *job, uint32_t group)
-{
-    const struct kedge_st_job_opened *o = job->opened->body;
-    bool apart = group > 0 && group - 1 < o->first_model_count;
-    return apart ? o->first_models[group - 1].model : o->initial_model;
-}
-
 void kedgei_check_first_models(struct kedgei_audit *a, const struct kedgei_job *job)
 {
     const struct kedge_st_job_opened *o = job->opened->body;

@@ -1,9 +1,9 @@
 /* Rounds of asynchronous jobs: who is at work from round to round, and in which close an update belongs.
  * Internal to this room. */
-#ifndef KEDGE_CHAIN_AUDIT_ROUNDS_BUFFER_H
-#define KEDGE_CHAIN_AUDIT_ROUNDS_BUFFER_H
+#ifndef KEDGE_CHAIN_AUDIT_FACTS_BUFFER_H
+#define KEDGE_CHAIN_AUDIT_FACTS_BUFFER_H
 
-#include "chain/audit/rounds/replay.h"
+#include "chain/audit/record.h"
 
 /* A site that is at work, as the last round-opened says it. */
 struct kedgei_at_work {
@@ -36,10 +36,6 @@ bool kedgei_closed_row_fits(const struct kedgei_job *job, const struct kedgei_ro
 /* A row names an entry that an earlier close covers: it belonged in there. */
 bool kedgei_is_overdue(const struct kedgei_job *job, const struct kedgei_round *round,
                        const struct kedgei_log *log, uint64_t leaf);
-/* The selection of an asynchronous round: *in becomes the candidates that were not at work. scratch and
- * ret_selected have as many items as *in. */
-void kedgei_replay_draw(const struct kedge_job_spec *spec, uint32_t round, struct kedgei_inputs *in,
-                        uint32_t *scratch, bool *ret_selected);
 /* The tenant's list of round-opened against who was at work before; `crew` becomes what the list says. NULL:
  * its list is not here; no rows: it has none. */
 void kedgei_crew_opened(const struct kedgei_audit *a, const struct kedgei_round *round,

@@ -1,4 +1,4 @@
-#include "chain/audit/rounds/buffer.h"
+#include "chain/audit/facts/buffer.h"
 
 #include <string.h>
 
@@ -21,6 +21,14 @@ static bool is_earlier(const struct kedgei_job *job, const struct kedgei_round *
     return task >= 1 && task < round->number && round->number - task <= job->spec.staleness_max;
 }
 
+/* What a row of round-opened weighs is what jobs that draw by weights allow, else nothing. */
+static bool draw_fits(const struct kedgei_job *job, const struct kedgei_round *round,
+                      const struct kedge_input_row *row)
+{
+    bool weighs = job->spec.by_charge && !round->pretrain;
+    return weighs ? kedge_coord_is_charge_weight(row->weight) : row->weight == 0;
+}
+
 bool kedgei_opened_row_fits(const struct kedgei_job *job, const struct kedgei_round *round,
                             const struct kedge_input_row *row)
 {
@@ -28,7 +36,7 @@ bool kedgei_opened_row_fits(const struct kedgei_job *job, const struct kedgei_ro
     bool begins = row->use == KEDGE_USE_CANDIDATE || row->use == KEDGE_USE_SELECTED;
     bool round_fits = goes_on ? kedgei_job_is_asynchronous(job) && is_earlier(job, round, row->round)
                               : begins && row->round == 0;
-    return round_fits && kedgei_draw_fits(job, round, row);
+    return round_fits && draw_fits(job, round, row);
 }
 
 bool kedgei_closed_row_fits(const struct kedgei_job *job, const struct kedgei_round *round,
@@ -195,24 +203,5 @@ void kedgei_check_unlisted(const struct kedgei_audit *a, const struct kedgei_job
                                         u->site.s, u->round);
             }
         }
-    }
-}
-
-void kedgei_replay_draw(const struct kedge_job_spec *spec, uint32_t round, struct kedgei_inputs *in,
-                        uint32_t *scratch, bool *ret_selected)
-{
-    uint32_t places = 0;
-    size_t count = 0;
-    for (size_t i = 0; i < in->count; i++) {
-        enum kedge_input_use use = in->items[i].row.use;
-        places += use == KEDGE_USE_WORKING;
-        if (use != KEDGE_USE_WORKING && use != KEDGE_USE_AWAY) {
-            in->items[count++] = in->items[i];
-        }
-    }
-    in->count = count;
-    uint32_t draws = kedge_coord_draws(spec->sites_per_round, places, (uint32_t)count);
-    if (draws > 0) { /* 0 would be all */
-        kedge_coord_select(spec->seed, round, (uint32_t)count, draws, scratch, ret_selected);
     }
 }

@@ -1,0 +1,249 @@
+/* Decisions over updates that their tenant had erased: they are told, not replayed. */
+#include "chain/audit/rounds/erased_decisions.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/audit/facts/erased.h"
+#include "common/base/mem.h"
+
+static bool touches_round(const struct kedgei_audit *a, const struct kedgei_round *round)
+{
+    for (size_t k = 0; k < round->update_count; k++) {
+        const struct kedgei_update *u = kedgei_update_at(a, round->update_first + k);
+        if (kedgei_erased(a, &a->tenants[u->tenant], &u->fact->subject)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How many of these are erased. Lists that cannot be read are named by verify; what they hold is not counted.
+ * By sites: of the updates by which they are in their groups. */
+static int mark_inputs(const struct kedgei_audit *a, struct kedgei_decision *d, uint32_t group, bool by_sites)
+{
+    struct kedgei_inputs in = {.items = NULL};
+    int err = by_sites ? kedgei_members_of_close(a, d->job, d->round, group, true, &in)
+                       : kedgei_inputs_of_close(a, d->job, d->round, group, &in);
+    for (size_t i = 0; i < in.count; i++) {
+        const struct kedgei_log *log = &a->tenants[d->job->tenants[in.items[i].place]];
+        d->erased += kedgei_erased(a, log, &in.items[i].row.update) != NULL;
+    }
+    kedgei_inputs_deinit(&in);
+    return err == KEDGE_E_NOMEM ? err : KEDGE_OK;
+}
+
+static int mark(const struct kedgei_replay *r, struct kedgei_decision *d)
+{
+    const struct kedge_st_group_assigned *g = d->fact ? d->fact->body : NULL;
+    const struct kedgei_fact *by;
+    switch (d->kind) {
+    case KEDGEI_AGGREGATE: /* of models, weighted by what the lists say, where groups are made anew */
+        return kedgei_regroups(d->round) || !touches_round(r->a, d->round)
+                   ? KEDGE_OK
+                   : mark_inputs(r->a, d, d->group, false);
+    case KEDGEI_SERVER: /* of models; where updates carry control variates, of updates, too */
+        return kedge_job_spec_has_control(&d->job->spec) && touches_round(r->a, d->round)
+                   ? mark_inputs(r->a, d, d->group, false)
+                   : KEDGE_OK;
+    case KEDGEI_RESHAPE:
+        return mark_inputs(r->a, d, KEDGE_GROUP_NONE, true);
+    case KEDGEI_DIRECTION:
+        if (!d->round->pretrain) {
+            return mark_inputs(r->a, d, d->group, true);
+        }
+        return touches_round(r->a, d->round) ? mark_inputs(r->a, d, d->group, false) : KEDGE_OK;
+    case KEDGEI_SPLIT:
+        return touches_round(r->a, d->round) ? mark_inputs(r->a, d, d->group, false) : KEDGE_OK;
+    case KEDGEI_GROUPING:
+        return touches_round(r->a, d->round) ? mark_inputs(r->a, d, KEDGE_GROUP_NONE, false) : KEDGE_OK;
+    case KEDGEI_NEAREST:
+        by = kedgei_placed_by(r, d);
+        d->erased = by && kedgei_erased(r->a, d->log, &by->subject) != NULL;
+        return KEDGE_OK;
+    case KEDGEI_ASSIGNED:
+        d->erased = g && kedgei_erased(r->a, d->log, &g->update) != NULL;
+        return KEDGE_OK;
+    case KEDGEI_INITIAL:
+    case KEDGEI_SELECTION:
+    case KEDGEI_MIXING:
+    case KEDGEI_DRIFT:
+    case KEDGEI_JOINED:
+    case KEDGEI_MEETING: /* of models, weighted by what statements say */
+        break;
+    }
+    return KEDGE_OK; /* no updates among its inputs */
+}
+
+int kedgei_mark_erased(struct kedgei_replay *r)
+{
+    int err = KEDGE_OK;
+    if (r->a->counts.statements[KEDGE_ST_ERASED] == 0) {
+        return KEDGE_OK;
+    }
+    r->a->counts.decisions_erased = 0;
+    for (size_t i = 0; i < r->count && !err; i++) {
+        err = mark(r, &r->items[i]);
+        r->a->counts.decisions_erased += r->items[i].erased > 0;
+    }
+    return err;
+}
+
+/* ---- telling ---- */
+
+enum { RANGES_LEN = 120, RANGE_LEN = 24 };
+
+/* "0-3, 7": numbers that come ascending. A note that is full is told and begun anew, so that each number is
+ * in one. */
+struct ranges {
+    struct kedgei_audit *a;
+    char where[KEDGE_AUDIT_WHERE_MAX];
+    char before[140], after[160]; /* the note's text around them */
+    char text[RANGES_LEN];
+    size_t len;
+    bool open;
+    uint32_t from, to;
+};
+
+static void close_range(struct ranges *r)
+{
+    if (r->open) {
+        const char *comma = r->len > 0 ? ", " : "";
+        int n = r->to > r->from
+                    ? snprintf(r->text + r->len, sizeof r->text - r->len, "%s%" PRIu32 "-%" PRIu32, comma,
+                               r->from, r->to)
+                    : snprintf(r->text + r->len, sizeof r->text - r->len, "%s%" PRIu32, comma, r->from);
+        r->len += (size_t)n;
+        r->open = false;
+    }
+}
+
+static void end_ranges(struct ranges *r)
+{
+    close_range(r);
+    if (r->len > 0) {
+        kedgei_find(&r->a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_ERASED, r->where, "%s%s%s", r->before,
+                    r->text, r->after);
+        r->len = 0;
+    }
+}
+
+static void add_number(struct ranges *r, uint32_t number)
+{
+    if (r->open && number <= r->to + 1) {
+        r->to = number;
+        return;
+    }
+    close_range(r);
+    if (r->len + RANGE_LEN >= sizeof r->text) {
+        end_ranges(r);
+    }
+    r->open = true;
+    r->from = r->to = number;
+}
+
+static void tell_updates(struct kedgei_audit *a, uint32_t job, uint32_t tenant)
+{
+    const struct kedgei_log *log = &a->tenants[tenant];
+    struct ranges r = {.a = a};
+    uint64_t count = 0, first = KEDGEI_NEVER, last = 0;
+    for (size_t i = 0; i < a->update_count; i++) { /* ascending by round */
+        const struct kedgei_update *u = kedgei_update_at(a, i);
+        const struct kedgei_fact *by =
+            u->job == job && u->tenant == tenant ? kedgei_erased(a, log, &u->fact->subject) : NULL;
+        if (by) {
+            count++;
+            first = by->index < first ? by->index : first;
+            last = by->index > last ? by->index : last;
+        }
+    }
+    if (count == 0) {
+        return;
+    }
+    snprintf(r.where, sizeof r.where, "%s[%" PRIu64 "]", log->name, first);
+    snprintf(r.before, sizeof r.before, "job \"%s\": rounds ", a->jobs[job]->id.s);
+    snprintf(r.after, sizeof r.after,
+             ": %" PRIu64 " updates are erased by order of the tenant (up to entry %" PRIu64
+             "); their statements, weights and rows hold",
+             count, last);
+    for (size_t i = 0; i < a->update_count; i++) {
+        const struct kedgei_update *u = kedgei_update_at(a, i);
+        if (u->job == job && u->tenant == tenant && kedgei_erased(a, log, &u->fact->subject)) {
+            add_number(&r, u->round);
+        }
+    }
+    end_ranges(&r);
+}
+
+static void tell_numbers(const struct kedgei_replay *r, const struct kedgei_job *job,
+                         enum kedgei_decision_kind kind, uint32_t group, const char *before,
+                         const char *after)
+{
+    struct ranges out = {.a = r->a, .where = "main"};
+    snprintf(out.before, sizeof out.before, "%s", before);
+    snprintf(out.after, sizeof out.after, "%s", after);
+    for (size_t i = 0; i < r->count; i++) {
+        const struct kedgei_decision *d = &r->items[i];
+        if (d->job == job && d->kind == kind && d->erased > 0 && d->group == group) {
+            add_number(&out, d->round->number);
+        }
+    }
+    end_ranges(&out);
+}
+
+/* Decisions about one site each; a site may have many. */
+static void tell_count(const struct kedgei_replay *r, const struct kedgei_job *job,
+                       enum kedgei_decision_kind kind, const char *what)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        count += r->items[i].job == job && r->items[i].kind == kind && r->items[i].erased > 0;
+    }
+    if (count > 0) {
+        kedgei_find(&r->a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_ERASED, "main",
+                    "job \"%s\": %s, %zu time%s, cannot be replayed: updates are erased", job->id.s, what,
+                    count, count == 1 ? "" : "s");
+    }
+}
+
+static void tell_job(const struct kedgei_replay *r, const struct kedgei_job *job)
+{
+    char before[140];
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+        snprintf(before, sizeof before, "job \"%s\", group %u: the aggregates of rounds ", job->id.s, g);
+        tell_numbers(r, job, KEDGEI_AGGREGATE, g, before,
+                     " cannot be replayed: updates in them are erased; their results are recorded and hold");
+        snprintf(before, sizeof before, "job \"%s\", group %u: the directions of rounds ", job->id.s, g);
+        tell_numbers(r, job, KEDGEI_DIRECTION, g, before, " cannot be replayed: updates are erased");
+        snprintf(before, sizeof before, "job \"%s\", group %u: the cuts of rounds ", job->id.s, g);
+        tell_numbers(r, job, KEDGEI_SPLIT, g, before, " cannot be replayed: updates are erased");
+    }
+    snprintf(before, sizeof before, "job \"%s\": the server's steps of rounds ", job->id.s);
+    tell_numbers(r, job, KEDGEI_SERVER, 0, before, " cannot be replayed: updates are erased");
+    snprintf(before, sizeof before, "job \"%s\": the groupings of rounds ", job->id.s);
+    tell_numbers(r, job, KEDGEI_GROUPING, 0, before, " cannot be replayed: updates are erased");
+    snprintf(before, sizeof before, "job \"%s\": which groups are alike or hold two kinds behind rounds ",
+             job->id.s);
+    tell_numbers(r, job, KEDGEI_RESHAPE, KEDGE_GROUP_NONE, before, " cannot be replayed: updates are erased");
+    tell_count(r, job, KEDGEI_ASSIGNED, "which group a site is given");
+    tell_count(r, job, KEDGEI_NEAREST, "which model is nearest to a site's last one");
+}
+
+int kedgei_tell_erased(struct kedgei_audit *a)
+{
+    struct kedgei_replay r = {.a = a};
+    if (a->counts.statements[KEDGE_ST_ERASED] == 0) {
+        return KEDGE_OK;
+    }
+    int err = kedgei_decisions_collect(&r);
+    err = err ? err : kedgei_mark_erased(&r);
+    for (uint32_t j = 0; j < a->job_count && !err; j++) {
+        for (uint32_t t = 0; t < a->tenant_count; t++) {
+            tell_updates(a, j, t);
+        }
+        tell_job(&r, a->jobs[j]);
+    }
+    kedgei_scratch_free(&a->scratch, r.items);
+    return err;
+}

@@ -1,0 +1,126 @@
+/* Who of a round's candidates is selected, once more: the seed decides, among what the lists of round-opened
+ * say of them. */
+#include "chain/audit/facts/buffer.h"
+#include "chain/audit/rounds/replay.h"
+#include "common/base/mem.h"
+#include "coordinator/core/coord.h"
+
+/* Candidates of all tenants in the order (tenant id, site id). */
+static int read_candidates(const struct kedgei_replay *r, const struct kedgei_decision *d,
+                           struct kedgei_inputs *ret, struct kedgei_findings *f)
+{
+    const struct kedge_st_round_opened *o = d->round->opened->body;
+    struct kedgei_findings ignored = {.items = NULL};
+    int err = KEDGE_OK;
+    for (uint32_t place = 0; place < d->job->spec.tenant_count && !err; place++) {
+        const struct kedgei_log *log = &r->a->tenants[d->job->tenants[place]];
+        for (uint32_t t = 0; t < o->tenant_count && !err; t++) {
+            struct kedge_input_list list;
+            if (!kedge_hash_eq(&log->salted, &o->tenants[t].id)) {
+                continue;
+            }
+            if (!kedgei_list_read(r->a, log, &o->tenants[t].list, d->round->opened->index, &list, &ignored)) {
+                err = KEDGE_E_NOT_FOUND;
+                break;
+            }
+            for (uint32_t i = 0; i < list.count && !err; i++) {
+                err = kedgei_inputs_add(ret, place, &list.rows[i]);
+            }
+            kedge_input_list_deinit(&list);
+        }
+    }
+    f->nomem = f->nomem || ignored.nomem;
+    kedgei_findings_deinit(&ignored);
+    return err;
+}
+
+/* An asynchronous round: *in becomes the candidates that were not at work. */
+static void draw_free(const struct kedge_job_spec *spec, uint32_t round, struct kedgei_inputs *in,
+                      uint32_t *scratch, bool *ret_selected)
+{
+    uint32_t places = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < in->count; i++) {
+        enum kedge_input_use use = in->items[i].row.use;
+        places += use == KEDGE_USE_WORKING;
+        if (use != KEDGE_USE_WORKING && use != KEDGE_USE_AWAY) {
+            in->items[count++] = in->items[i];
+        }
+    }
+    in->count = count;
+    uint32_t draws = kedge_coord_draws(spec->sites_per_round, places, (uint32_t)count);
+    if (draws > 0) { /* 0 would be all */
+        kedge_coord_select(spec->seed, round, (uint32_t)count, draws, scratch, ret_selected);
+    }
+}
+
+static void draw_charged(const struct kedge_job_spec *spec, uint32_t round, const struct kedgei_inputs *in,
+                         uint32_t *scratch, bool *ret_selected)
+{
+    /* The third part of the scratch, which only rounds that make groups use, holds a byte for each. */
+    uint8_t *weights = (uint8_t *)(scratch + 2 * in->count);
+    for (size_t i = 0; i < in->count; i++) {
+        weights[i] = (uint8_t)(in->items[i].row.weight & UINT8_MAX); /* verify says where one is none */
+    }
+    kedge_coord_select_charged(spec->seed, round, weights, (uint32_t)in->count, spec->sites_per_round,
+                               scratch, ret_selected);
+}
+
+/* The root site's number among the candidates; their count: there is none, or it is missing (verify says so).
+ */
+static uint32_t root_of(const struct kedge_job_spec *spec, const struct kedgei_inputs *in)
+{
+    uint32_t i = 0;
+    while (i < in->count && !kedge_job_spec_is_root(spec, in->items[i].place, &in->items[i].row.site)) {
+        i++;
+    }
+    return i;
+}
+
+void kedgei_replay_selection(const struct kedgei_replay *r, struct kedgei_decision *d,
+                             struct kedgei_findings *f)
+{
+    const struct kedge_job_spec *spec = &d->job->spec;
+    struct kedge_diag diag = {.err = KEDGE_OK};
+    struct kedgei_inputs in = {.items = NULL};
+    uint64_t at = d->round->opened->index;
+    int err = read_candidates(r, d, &in, f);
+    uint32_t *scratch = kedge_mem_new(3 * in.count + 1, sizeof *scratch);
+    uint32_t *tenant = scratch ? scratch + 2 * in.count : NULL;
+    bool *selected = kedge_mem_new(in.count + 1, sizeof *selected);
+    if (!err && (!scratch || !selected)) {
+        err = KEDGE_E_NOMEM;
+    }
+    if (err) {
+        kedgei_replay_failed(r, d, at, "candidates", err, &diag, f);
+    } else if (d->round->pretrain) {
+        for (size_t i = 0; i < in.count; i++) {
+            tenant[i] = in.items[i].place;
+        }
+        kedge_coord_select_by_quota(spec->seed, d->round->number, tenant, (uint32_t)in.count,
+                                    spec->pretrain_sites, scratch, selected);
+    } else if (kedgei_job_is_asynchronous(d->job)) {
+        draw_free(spec, d->round->number, &in, scratch, selected);
+    } else if (root_of(spec, &in) < in.count) {
+        kedge_coord_select_root(spec->seed, d->round->number, (uint32_t)in.count, root_of(spec, &in),
+                                spec->sites_per_round, scratch, selected);
+    } else if (spec->by_charge) {
+        draw_charged(spec, d->round->number, &in, scratch, selected);
+    } else {
+        kedge_coord_select(spec->seed, d->round->number, (uint32_t)in.count, spec->sites_per_round, scratch,
+                           selected);
+    }
+    for (size_t i = 0; i < in.count && !err; i++) {
+        kedgei_replay_add_number(d, selected[i]);
+        if (selected[i] != (in.items[i].row.use == KEDGE_USE_SELECTED)) {
+            kedgei_error(
+                f, KEDGE_AUDIT_REPLAY_SELECTION, &r->a->main, at,
+                "job \"%s\", round %u: site \"%s\" of \"%s\" was%s selected, the seed says otherwise",
+                d->job->id.s, d->round->number, in.items[i].row.site.s, spec->tenants[in.items[i].place].s,
+                selected[i] ? " not" : "");
+        }
+    }
+    kedge_mem_free(in.items);
+    kedge_mem_free(scratch);
+    kedge_mem_free(selected);
+}
