@@ -1,11 +1,11 @@
 /* Words of the command line: options by name, what is left by place. What a command knows is read off its
  * usage line, so that a message about an option cannot disagree with the page. */
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/help.h"
 #include "cli/keys_used.h"
 #include "cli/local.h"
 #include "common/base/nearest.h"
@@ -16,6 +16,25 @@ enum { OPTION_LEN = 40, OPTIONS_MAX = 32, ADDRESS_MAX = 255 };
 static const char common_options[] = "--format F --state DIR --connect URL --server-key HEX --key FILE "
                                      "--admin-key FILE --position FILE --trust FILE --receipts DIR "
                                      "--passphrase-file FILE --help";
+
+int kedge_cli_usage(struct kedge_cli *c, const char *format, ...)
+{
+    struct kedge_diag d = {.hint = ""};
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(d.text, sizeof d.text, format, ap); /* of words that are cut already */
+    va_end(ap);
+    if (c->command) {
+        const struct kedge_command *cmd = c->command;
+        (void)kedge_diag_hint(&d, "usage: kedge %s%s%s%s%s", cmd->noun, cmd->verb[0] ? " " : "", cmd->verb,
+                              cmd->arguments[0] ? " " : "", cmd->arguments);
+    } else if (c->noun) {
+        (void)kedge_diag_hint(&d, "kedge %s -h lists its verbs", c->noun);
+    } else {
+        (void)kedge_diag_hint(&d, "kedge --help lists the commands");
+    }
+    return kedge_cli_fail(c, KEDGE_E_USAGE, &d);
+}
 
 static void take_out(struct kedge_cli *c, int at, int count)
 {

@@ -1,4 +1,5 @@
-/* Inside of the kedge program: what its commands share. A command is a function and a row in main.c. */
+/* Inside of the kedge program: what its commands share. A command is a function and a row in commands.c. Only
+ * main.c and help.c read that table; a command sees of it its own row. */
 #ifndef KEDGE_CLI_CLI_H
 #define KEDGE_CLI_CLI_H
 
@@ -57,15 +58,9 @@ struct kedge_command {
     const char *example; /* a whole command line */
 };
 
-/* ---- commands.c ---- */
-extern const struct kedge_command kedge_commands[];
-extern const size_t kedge_command_count;
-
-/* ---- help.c ---- */
+/* ---- arguments.c ---- */
 /* "Usage: kedge NOUN VERB ARGUMENTS" on stderr and, in JSON, an error; returns 2. */
 int kedge_cli_usage(struct kedge_cli *c, const char *format, ...) KEDGE_PRINTF(2, 3);
-
-/* ---- arguments.c ---- */
 /* The value of "--NAME VALUE" or "--NAME=VALUE" among the arguments, taken out of them; fallback when absent
  * or without a value (kedge_cli_no_more says so then): a word that begins with "--" is one only after "=".
  */

@@ -1,6 +1,6 @@
 /* The commands of the kedge program, a row each. Adding one: a function, a row here, a meaning in meanings.c
  * for each new option or argument, and its section in docs/cli.md. A noun's commands stand together. */
-#include "cli/cli.h"
+#include "cli/help.h"
 
 const struct kedge_command kedge_commands[] = {
     {"poc", "", kedge_cmd_poc,

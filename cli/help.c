@@ -1,7 +1,6 @@
 #include "cli/help.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -274,22 +273,4 @@ int kedge_cli_unknown(struct kedge_cli *c)
     return whole ? kedge_cli_usage(c, "unknown command \"%s\"; did you mean kedge %s?",
                                    kedge_cli_word(noun).s, name_of(whole).s)
                  : kedge_cli_usage(c, "unknown command \"%s\"", kedge_cli_word(noun).s);
-}
-
-int kedge_cli_usage(struct kedge_cli *c, const char *format, ...)
-{
-    struct kedge_diag d = {.hint = ""};
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(d.text, sizeof d.text, format, ap); /* of words that are cut already */
-    va_end(ap);
-    if (c->command) {
-        (void)kedge_diag_hint(&d, "usage: kedge %s%s%s", name_of(c->command).s,
-                              c->command->arguments[0] ? " " : "", c->command->arguments);
-    } else if (c->noun) {
-        (void)kedge_diag_hint(&d, "kedge %s -h lists its verbs", c->noun);
-    } else {
-        (void)kedge_diag_hint(&d, "kedge --help lists the commands");
-    }
-    return kedge_cli_fail(c, KEDGE_E_USAGE, &d);
 }

@@ -6,6 +6,11 @@
 
 #include "cli/cli.h"
 
+/* ---- commands.c ---- */
+extern const struct kedge_command kedge_commands[];
+extern const size_t kedge_command_count;
+
+/* ---- help.c ---- */
 /* All commands, or those of one noun (NULL: all), on stdout and exit code 0, in JSON as data. */
 int kedge_cli_help(struct kedge_cli *c, const char *noun);
 /* The usage of one command, likewise. */

@@ -15,14 +15,15 @@
 
 static int run_sim(struct kedge_cli *c);
 
-const struct kedge_command kedge_commands[] = {
-    {"sim", "", run_sim,
-     "SPEC.json [--out DIR] [--resume] [--compare A,B,…] [--seeds N] [--threads N] [--save-every ROUNDS] "
-     "[--format json|text]",
-     "a learning simulation over the processes of mpirun", KEDGE_FOR_RESEARCH,
-     "mpirun -n 4 kedge-sim-mpi spec.json --out runs"},
-};
-const size_t kedge_command_count = 1;
+static const struct kedge_command command = {
+    "sim",
+    "",
+    run_sim,
+    "SPEC.json [--out DIR] [--resume] [--compare A,B,…] [--seeds N] [--threads N] [--save-every ROUNDS] "
+    "[--format json|text]",
+    "a learning simulation over the processes of mpirun",
+    KEDGE_FOR_RESEARCH,
+    "mpirun -n 4 kedge-sim-mpi spec.json --out runs"};
 
 static struct kedge_learn_exchange exchange;
 
@@ -73,7 +74,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     kedge_log_init("kedge-sim-mpi", KEDGE_LOG_WARN);
     int err = kedge_learn_mpi_begin(&argc, &argv, &exchange, &d);
-    struct kedge_cli c = {.argc = argc > 0 ? argc - 1 : 0, .argv = argv + 1, .command = &kedge_commands[0]};
+    struct kedge_cli c = {.argc = argc > 0 ? argc - 1 : 0, .argv = argv + 1, .command = &command};
     if (err || exchange.size > KEDGE_LEARN_PROCESSES_MAX) {
         fprintf(stderr, "kedge-sim-mpi: %s\n", err ? d.text : "more ranks than it takes");
         kedge_learn_mpi_end(2);
