@@ -6,7 +6,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "chain/state/state.h"
 #include "common/base/mem.h"
+
+int kedge_refused_dir(char out[KEDGE_PATH_MAX], struct kedge_diag *reterr, const char *state,
+                      const struct kedge_id *tenant)
+{
+    return kedge_state_path(out, reterr, state, "tenants/%s/" KEDGE_REFUSED_DIR, tenant->s);
+}
 
 struct reading {
     const char *dir;

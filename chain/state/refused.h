@@ -23,6 +23,10 @@ enum {
     KEDGE_REFUSED_FILES_PER_SITE = 4,
 };
 
+/* The tenant's folder in a state folder. Errors as kedge_state_path. */
+KEDGE_NODISCARD int kedge_refused_dir(char out[KEDGE_PATH_MAX], struct kedge_diag *reterr, const char *state,
+                                      const struct kedge_id *tenant);
+
 /* One refusal in the folder. Borrowed. */
 struct kedge_refused_row {
     const char *path;

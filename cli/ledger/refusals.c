@@ -108,7 +108,7 @@ static int list_folder(struct kedge_cli *c, struct listing *l, const struct kedg
                        struct kedge_diag *d)
 {
     char dir[KEDGE_PATH_MAX];
-    int err = kedge_state_path(dir, d, c->state, "tenants/%s/" KEDGE_REFUSED_DIR, tenant->s);
+    int err = kedge_refused_dir(dir, d, c->state, tenant);
     return err ? err : kedge_refused_each(dir, list_one, l, d);
 }
 

@@ -10,10 +10,16 @@ struct json_t;
 struct kedge_admin_updates;
 struct kedge_host;
 
+/* ---- erased.c ---- */
+/* The idempotency key of the order to erase this update. */
+void kedge_erased_key(const struct kedge_hash *update, char out[KEDGE_IDEM_KEY_MAX + 1]);
+/* Where the ledger says that this update is erased; false: it does not. */
+bool kedge_ledger_find_erased(struct kedge_ledger *l, const struct kedge_hash *update, uint64_t *ret_index);
 /* Says the ledger that this update is erased? */
 bool kedge_ledger_has_erased(struct kedge_ledger *l, const struct kedge_hash *update);
 /* The same, or the statement that says so is on its way: such bytes are not taken again. */
 bool kedge_host_is_erased(const struct kedge_host *h, uint32_t tenant, const struct kedge_hash *update);
+/* ---- admin_erase.c ---- */
 /* What ledger.updates, ledger.refusals and ledger.shred ask for, and the place of their tenant.
  * KEDGE_E_NOT_FOUND: there is none of that name. */
 KEDGE_NODISCARD int kedge_admin_updates_of(const struct kedge_host *h, const struct json_t *args,

@@ -1,28 +1,13 @@
-/* The table of jobs and their records in coordinator.lmdb. What decides a job's models is in the main
- * chain; the record holds only what is not: its token, and whether the operator halted it.
- *
- * A record is written only over the state that this process wrote last. Another one means that a second
- * coordinator or an old copy of the store is at work; then this one stops. */
+/* Jobs in the table: found, asked, and what is told of their rounds. Which jobs there are: job_table.c. */
 #include "coordinator/daemon/jobs.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "aggregation/quantise.h"
-#include "common/base/mem.h"
-#include "common/base/os/clock.h"
 #include "common/base/os/log.h"
-#include "common/tensor/safetensors.h"
 #include "coordinator/daemon/host.h"
-#include "coordinator/daemon/members.h"
-#include "coordinator/daemon/records.h"
-#include "coordinator/daemon/rounds/main_batch.h"
-#include "coordinator/daemon/rounds/rounds.h"
-#include "coordinator/daemon/sites/refusals.h"
 #include "job/task_seed.h"
-#include "round/close/params.h"
 
 bool kedge_host_job_has_ended(const struct kedge_job *job)
 {
@@ -47,108 +32,6 @@ struct kedge_job *kedge_host_job_find(struct kedge_host *h, const struct kedge_i
     return NULL;
 }
 
-static int set_sizes(struct kedge_job *job, struct kedge_diag *d)
-{
-    int err = kedge_job_spec_layout(&job->spec, &job->layout, d);
-    if (!err) {
-        job->model_len = kedge_safetensors_file_len(&job->layout, KEDGE_DTYPE_F32);
-        err = kedge_job_spec_update_layout(&job->spec, &job->layout, &job->update_layout, d);
-    }
-    if (!err) {
-        job->update_len = kedge_safetensors_file_len(&job->update_layout, KEDGE_DTYPE_I32);
-        err = kedge_scale_limit(job->spec.bound, job->spec.scale, &job->limit);
-    }
-    if (!err && kedge_job_spec_has_control(&job->spec)) {
-        struct kedge_layout control;
-        err = kedge_job_spec_control_layout(&job->layout, &control, d);
-        job->control_len = err ? 0 : kedge_safetensors_file_len(&control, KEDGE_DTYPE_F32);
-        kedge_layout_deinit(&control);
-    }
-    return err;
-}
-
-static int set_params(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d)
-{
-    uint32_t tenants[KEDGE_SPEC_TENANTS_MAX];
-    for (uint32_t i = 0; i < job->spec.tenant_count; i++) {
-        tenants[i] = kedge_host_tenant_find(h, &job->spec.tenants[i]);
-        if (tenants[i] == KEDGE_COORD_NONE) {
-            return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "job spec: \"tenants\": no tenant \"%s\" here",
-                                  job->spec.tenants[i].s);
-        }
-    }
-    kedge_close_params(&job->spec, tenants, &job->params);
-    return KEDGE_OK;
-}
-
-/* A free slot, or that of the job which ended first: ended jobs stay visible as long as there is room. */
-static struct kedge_job *slot_find(struct kedge_host *h)
-{
-    struct kedge_job *oldest = NULL;
-    for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
-        struct kedge_job *job = &h->jobs[i];
-        if (!job->used) {
-            return job;
-        }
-        /* Whether the core knows it says nothing: it does not know one that is being submitted or restored,
-         * and forgets one that has ended only when its next event begins, which may be the submission. */
-        if (kedge_host_job_has_ended(job) && (!oldest || job->created_ms < oldest->created_ms)) {
-            oldest = job;
-        }
-    }
-    if (oldest) {
-        kedge_host_job_free(oldest);
-    }
-    return oldest;
-}
-
-int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struct kedge_job **ret,
-                        struct kedge_diag *d)
-{
-    struct kedge_job *job = slot_find(h);
-    if (!job) {
-        return kedge_diag_set(d, KEDGE_E_FULL, "%d jobs are running, no more can be taken", KEDGE_JOBS_MAX);
-    }
-    *job = (struct kedge_job){.slot = (uint32_t)(job - h->jobs), .spec_len = (uint32_t)spec_text.len};
-    int err = kedge_job_spec_parse(spec_text, &job->spec, d);
-    err = err ? err : set_params(h, job, d);
-    err = err ? err : set_sizes(job, d);
-    if (!err) {
-        job->joined = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *job->joined);
-        job->sites = kedge_mem_new(KEDGE_SITES_MAX, sizeof *job->sites);
-        job->at.round = KEDGE_ROUND_NONE;
-        uint64_t rounds = (uint64_t)job->spec.rounds + 1;
-        job->history = kedge_mem_new(rounds < KEDGE_HISTORY_MAX ? (size_t)rounds : KEDGE_HISTORY_MAX,
-                                     sizeof *job->history);
-        err = job->joined && job->sites && job->history ? KEDGE_OK : KEDGE_E_NOMEM;
-        err = err ? kedge_diag_set(d, err, "out of memory for a job") : KEDGE_OK;
-    }
-    job->used = true;
-    if (err) {
-        kedge_host_job_free(job);
-        return err;
-    }
-    kedge_sha256(spec_text, &job->spec_digest);
-    job->state = KEDGE_JOB_PENDING;
-    job->stored_state = -1;
-    job->created_ms = kedge_os_unix_ms();
-    *ret = job;
-    return KEDGE_OK;
-}
-
-void kedge_host_job_free(struct kedge_job *job)
-{
-    kedge_layout_deinit(&job->layout);
-    kedge_layout_deinit(&job->update_layout);
-    kedge_mem_free(job->joined);
-    kedge_mem_free(job->sites);
-    kedge_mem_free(job->history);
-    kedge_round_result_free(job->result);
-    kedge_main_batch_free(job->batch);
-    kedge_troubles_free(&job->troubles);
-    *job = (struct kedge_job){.slot = job->slot};
-}
-
 void kedge_host_job_fault(struct kedge_job *job, const char *what, const char *format, ...)
 {
     job->fault_of = what;
@@ -156,87 +39,6 @@ void kedge_host_job_fault(struct kedge_job *job, const char *what, const char *f
     va_start(ap, format);
     (void)vsnprintf(job->fault, sizeof job->fault, format, ap);
     va_end(ap);
-}
-
-static int stored_state(struct kedge_kv_tx *tx, const struct kedge_job *job, int *ret_state,
-                        struct kedge_diag *d)
-{
-    struct kedge_view key = kedge_view_str(job->spec.name.s), text;
-    struct kedge_job_record r;
-    int err = kedge_kv_peek(tx, KEDGE_KV_JOB, key, &text);
-    if (err == KEDGE_E_NOT_FOUND) {
-        *ret_state = -1;
-        return KEDGE_OK;
-    }
-    err = err ? kedge_diag_set(d, err, "record of job %s: %s", job->spec.name.s, kedge_strerror(err))
-              : kedge_job_record_decode(key, text, &r, d);
-    *ret_state = err ? -1 : (int)r.state;
-    return err;
-}
-
-static int put_record(struct kedge_kv_tx *tx, const struct kedge_job *job)
-{
-    struct kedge_job_record r = {.job = job->spec.name,
-                                 .spec = job->spec_digest,
-                                 .initial_model = job->initial_model,
-                                 .state = job->state,
-                                 .reason = job->reason,
-                                 .created_ms = job->created_ms};
-    struct kedge_buf text;
-    memcpy(r.token, job->token_hash, sizeof r.token);
-    kedge_buf_init(&text, KEDGE_RECORD_MAX);
-    int err = kedge_job_record_encode(&r, &text);
-    err = err ? err
-              : kedge_kv_put(tx, KEDGE_KV_JOB, kedge_view_str(r.job.s), kedge_buf_view(&text), KEDGE_KV_PUT);
-    kedge_buf_deinit(&text);
-    return err;
-}
-
-/* By which a submission that is repeated finds its job, however long ago that ended. */
-static int put_token(struct kedge_kv_tx *tx, const struct kedge_job *job)
-{
-    struct kedge_buf key;
-    kedge_buf_init(&key, KEDGE_RECORD_KEY_MAX);
-    kedge_job_token_key(job->token_hash, &key);
-    int err = key.err ? key.err
-                      : kedge_kv_put(tx, KEDGE_KV_STATE, kedge_buf_view(&key),
-                                     kedge_view_str(job->spec.name.s), KEDGE_KV_PUT);
-    kedge_buf_deinit(&key);
-    return err;
-}
-
-int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d)
-{
-    struct kedge_kv_tx *tx;
-    int now = -1;
-    int err = kedge_kv_begin(h->kv, true, &tx, d);
-    if (err) {
-        return err;
-    }
-    err = stored_state(tx, job, &now, d);
-    if (!err && now != job->stored_state) {
-        err = kedge_diag_set(d, KEDGE_E_EXISTS, "job %s: its record says state %d where %d was expected",
-                             job->spec.name.s, now, job->stored_state);
-    }
-    err = err ? err : put_record(tx, job);
-    if (!err && job->stored_state < 0 && job->token_hash[0]) {
-        err = put_token(tx, job);
-    }
-    if (!err
-        && kedge_host_job_has_ended(job)) { /* its rounds are in the record now, with what they refused */
-        err = kedge_host_refusals_drop(tx, &job->spec.name, KEDGE_COORD_NONE);
-    }
-    if (err) {
-        kedge_kv_abort(tx);
-        return d->text[0] ? err
-                          : kedge_diag_set(d, err, "coordinator.lmdb: record of job %s: %s", job->spec.name.s,
-                                           kedge_strerror(err));
-    }
-    err = kedge_kv_commit(tx, d);
-    if (!err) {
-        job->stored_state = (int)job->state;
-    }
-    return err;
 }
 
 struct kedge_round_history *kedge_job_history(struct kedge_job *job, uint32_t round, bool create)

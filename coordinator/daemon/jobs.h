@@ -57,11 +57,8 @@ struct kedge_job {
     struct kedge_coord_job_params params;
 };
 
+/* ---- jobs.c ---- */
 struct kedge_job *kedge_host_job_find(struct kedge_host *h, const struct kedge_id *id, bool ended_too);
-/* Parses the spec and fills a free slot; the job is not yet known to the core. */
-KEDGE_NODISCARD int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text,
-                                        struct kedge_job **ret, struct kedge_diag *d);
-void kedge_host_job_free(struct kedge_job *job);
 /* Notes what failed and why, for job-closed and `job show` should it end the job. `what` is kept. */
 void kedge_host_job_fault(struct kedge_job *job, const char *what, const char *format, ...)
     KEDGE_PRINTF(3, 4);
@@ -74,14 +71,20 @@ bool kedge_host_job_view(const struct kedge_host *h, const struct kedge_job *job
  * takes part. */
 bool kedge_host_may_read_control(const struct kedge_host *h, const struct kedge_job *job, uint32_t site,
                                  const struct kedge_hash *digest);
-/* Writes the job's record by compare-and-swap: KEDGE_E_EXISTS when it is not what this process wrote last.
- * With that of a job that has ended its refusals go. */
-KEDGE_NODISCARD int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d);
 /* NULL without `create` when it is not there, and when a later round has its place. */
 struct kedge_round_history *kedge_job_history(struct kedge_job *job, uint32_t round, bool create);
 /* A close is durable: if it is that of the last round, its row is whole now. */
 void kedge_job_history_closed(struct kedge_host *h, struct kedge_job *job);
 void kedge_job_metric_add(struct kedge_job *job, const struct kedge_st_evaluation *ev);
 uint64_t kedge_job_task_seed(const struct kedge_job *job, uint32_t round, const struct kedge_id *site);
+
+/* ---- job_table.c ---- */
+/* Parses the spec and fills a free slot; the job is not yet known to the core. */
+KEDGE_NODISCARD int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text,
+                                        struct kedge_job **ret, struct kedge_diag *d);
+void kedge_host_job_free(struct kedge_job *job);
+/* Writes the job's record by compare-and-swap: KEDGE_E_EXISTS when it is not what this process wrote last.
+ * With that of a job that has ended its refusals go. */
+KEDGE_NODISCARD int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d);
 
 #endif

@@ -1,19 +1,12 @@
-/* The event loop: one thread, one queue, one core. */
+/* What the loop gives to all: its queue, its workers, and steps of the core. The effects of a step reach into
+ * every other file, and those step the core; so who executes them is handed down, `kedge_host.execute`, and
+ * calls go one way. */
 #include "coordinator/daemon/loop.h"
-
-#include <pthread.h>
-#include <string.h>
 
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
-#include "common/base/os/notify.h"
-#include "coordinator/daemon/effects.h"
 #include "coordinator/daemon/host.h"
-#include "coordinator/daemon/restore/restore.h"
-#include "coordinator/daemon/sites/refused.h"
-
-enum { SETTLE_STEP_NS = 50000000 };
 
 void kedge_host_post(struct kedge_host *h, struct kedge_item *item)
 {
@@ -63,7 +56,7 @@ void kedge_host_step(struct kedge_host *h, struct kedge_coord_event *ev)
         /* Executing an effect may step the core again only through the queue, so h->fx is stable here. */
         struct kedge_coord_effects fx = h->fx;
         for (uint32_t i = 0; i < fx.count; i++) {
-            kedge_host_execute(h, &fx.items[i]);
+            h->execute(h, &fx.items[i]);
         }
         if (!more) {
             return;
@@ -90,47 +83,4 @@ void kedge_host_post_event(struct kedge_host *h, const struct kedge_coord_event 
     KEDGE_ASSERT(e); /* the core waits for it: without memory there is no way on */
     *e = (struct event_item){{event_handle}, *ev};
     kedge_host_post(h, &e->item);
-}
-
-/* The loop lives: said when it is due. Returns when it is due next. */
-static uint64_t bark(uint64_t every_ns, uint64_t *due_ns)
-{
-    uint64_t now = kedge_os_now_ns();
-    if (every_ns > 0 && now >= *due_ns) {
-        (void)kedge_notify("WATCHDOG=1", NULL);
-        *due_ns = now + every_ns;
-    }
-    return every_ns > 0 ? *due_ns : KEDGE_TIME_NEVER;
-}
-
-int kedge_host_run(struct kedge_host *h)
-{
-    const uint64_t watchdog_ns = kedge_notify_watchdog_ns();
-    uint64_t bark_ns = 0;
-    h->main_known = kedge_ledger_size(h->main.ledger);
-    while (!h->stop) {
-        if (!h->begun && kedge_host_witnesses_settled(h)) { /* from here on logs may grow */
-            h->begun = true;
-            kedge_host_begin(h);
-        }
-        void *taken;
-        uint64_t due = h->begun ? kedge_coord_deadline_ns(h->coord) : kedge_os_now_ns() + SETTLE_STEP_NS;
-        uint64_t next_bark = bark(watchdog_ns, &bark_ns), uploads_due = kedge_uploads_due_ns(h);
-        due = uploads_due < due ? uploads_due : due;
-        due = kedge_host_refused_due_ns(h) < due ? kedge_host_refused_due_ns(h) : due;
-        int err = kedge_queue_take(h->queue, next_bark < due ? next_bark : due, &taken);
-        if (err == KEDGE_OK) {
-            struct kedge_item *item = taken;
-            item->handle(h, item);
-        } else if (err == KEDGE_E_CLOSED) {
-            break;
-        }
-        kedge_uploads_close_idle(h, kedge_os_now_ns());
-        kedge_host_refused_look(h, kedge_os_now_ns());
-        if (h->begun && !h->stop && kedge_os_now_ns() >= kedge_coord_deadline_ns(h->coord)) {
-            struct kedge_coord_event ev = {.type = KEDGE_EV_TIMER};
-            kedge_host_step(h, &ev);
-        }
-    }
-    return h->fatal;
 }

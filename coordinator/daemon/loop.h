@@ -29,8 +29,6 @@ void kedge_host_work(struct kedge_host *h, struct kedge_work *work);
 void kedge_host_step(struct kedge_host *h, struct kedge_coord_event *ev);
 /* The same after what is going on now: for effects whose outcome is known at once. */
 void kedge_host_post_event(struct kedge_host *h, const struct kedge_coord_event *ev);
-/* Takes items and watches the core's deadline until `stop`; returns `fatal`. */
-int kedge_host_run(struct kedge_host *h);
 /* Ends the process after the current item: storage is damaged or the outcome cannot be known. */
 void kedge_host_fail(struct kedge_host *h, int err, const char *what);
 
@@ -40,5 +38,9 @@ void kedge_host_log_commit(const struct kedge_commit_result *result);
  * that the entries are stored without a signed checkpoint, so the ledger is asked what keeps it from signing.
  * Stays UNKNOWN when nothing does any more. For the core every failure but REVOKED is of unknown outcome. */
 int kedge_host_commit_err(struct kedge_ledger *l, const struct kedge_commit_result *result);
+
+/* ---- turns.c ---- */
+/* Takes items and watches the core's deadline until `stop`; returns `fatal`. */
+int kedge_host_run(struct kedge_host *h);
 
 #endif

@@ -20,6 +20,7 @@
 #include "common/base/os/notify.h"
 #include "common/base/text.h"
 #include "coordinator/daemon/admin/health.h"
+#include "coordinator/daemon/effects.h"
 #include "coordinator/daemon/heap.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
@@ -95,6 +96,7 @@ static int make_tables(struct kedge_host *h, struct kedge_diag *d)
     for (uint32_t i = 0; i < KEDGE_REQUESTS_MAX; i++) {
         h->requests[i].next_free = i + 1 < KEDGE_REQUESTS_MAX ? i + 1 : KEDGE_COORD_NONE;
     }
+    h->execute = kedge_host_execute;
     int err = kedge_coord_init(h->coord_mem, len, &limits, &times, &h->coord);
     err = err ? err : kedge_queue_new(QUEUE_MAX, &h->queue);
     err = err ? err : kedge_queue_new(WORK_QUEUE_MAX, &h->work_queue);

@@ -6,8 +6,6 @@
 #include "common/base/mem.h"
 #include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
-#include "coordinator/daemon/jobs.h"
-#include "coordinator/daemon/sites/refused.h"
 
 int kedge_host_read_own(struct kedge_ledger *l, uint64_t index, struct kedge_statement *ret)
 {
@@ -70,7 +68,7 @@ int kedge_shred_begin(struct kedge_host *h, uint32_t tenant, struct kedge_shred 
     size_t most = kedge_blob_keys_count(keys);
     struct kedge_blob_key_id id;
     struct kedge_id name;
-    int err = kedge_host_refused_dir(h, tenant, s.refused_dir);
+    int err = kedge_refused_dir(s.refused_dir, NULL, h->state, &h->tenants[tenant].id);
     if (err) {
         return err;
     }

@@ -11,11 +11,16 @@ struct json_t;
 struct kedge_host;
 struct kedge_job;
 
-/* One request of an operator, who is one: dispatches to its verb, which answers. */
-void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json);
+/* ---- answers.c ---- */
 /* Answers with {"…"} and steals `data`. */
 void kedge_admin_ok(struct kedge_net_request *req, struct json_t *data);
 void kedge_admin_error(struct kedge_net_request *req, int err, const struct kedge_diag *d);
+/* The asker is the operator, who may read what sites say of their troubles in words. */
+bool kedge_admin_sees_texts(const struct kedge_host *h, const struct kedge_net_request *req);
+
+/* ---- admin.c, and the verbs that it hands on ---- */
+/* One request of an operator, who is one: dispatches to its verb, which answers. */
+void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json);
 /* key.*; false: another verb */
 bool kedge_admin_keys(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                       const struct json_t *args);
@@ -29,8 +34,6 @@ void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const
 void kedge_admin_job_list(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 void kedge_admin_job_show(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 void kedge_admin_job_model(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
-/* The asker is the operator, who may read what sites say of their troubles in words. */
-bool kedge_admin_sees_texts(const struct kedge_host *h, const struct kedge_net_request *req);
 /* What a list says of a job in the table. */
 struct json_t *kedge_admin_job_summary(struct kedge_host *h, const struct kedge_job *job);
 /* job.groups */

@@ -12,39 +12,10 @@
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
-#include "coordinator/daemon/jobs.h"
-#include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/shred.h"
 #include "coordinator/daemon/sites/refused.h"
 
 enum { PAGE_ENTRIES = 1024 }; /* that one answer looks at; a row has less than 400 characters */
-
-static void name_key(const struct kedge_hash *update, char out[KEDGE_IDEM_KEY_MAX + 1])
-{
-    char hex[KEDGE_HASH_HEX_LEN + 1];
-    kedge_hash_hex(update, hex);
-    snprintf(out, KEDGE_IDEM_KEY_MAX + 1, "erased/%s", hex);
-}
-
-static bool find_erased(struct kedge_ledger *l, const struct kedge_hash *update, uint64_t *ret_index)
-{
-    char key[KEDGE_IDEM_KEY_MAX + 1];
-    name_key(update, key);
-    return kedge_ledger_find(l, kedge_view_str(key), ret_index) == KEDGE_OK;
-}
-
-bool kedge_ledger_has_erased(struct kedge_ledger *l, const struct kedge_hash *update)
-{
-    uint64_t index;
-    return find_erased(l, update, &index);
-}
-
-bool kedge_host_is_erased(const struct kedge_host *h, uint32_t tenant, const struct kedge_hash *update)
-{
-    const struct kedge_tenant *t = &h->tenants[tenant];
-    return (t->erasing && kedge_hash_eq(&t->erased, update))
-           || kedge_ledger_has_erased(t->log.ledger, update);
-}
 
 /* ---- ledger.updates ---- */
 
@@ -290,7 +261,7 @@ static void erase(struct kedge_host *h, struct kedge_net_request *req, const jso
         err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement is about another tenant");
     }
     uint64_t index;
-    if (!err && find_erased(h->tenants[a->tenant].log.ledger, &a->st->u.erased.update, &index)) {
+    if (!err && kedge_ledger_find_erased(h->tenants[a->tenant].log.ledger, &a->st->u.erased.update, &index)) {
         answer_known(h, a, index);
         return;
     }
@@ -301,7 +272,7 @@ static void erase(struct kedge_host *h, struct kedge_net_request *req, const jso
     }
     struct kedge_tenant *t = &h->tenants[a->tenant];
     char key[KEDGE_IDEM_KEY_MAX + 1];
-    name_key(&a->st->u.erased.update, key);
+    kedge_erased_key(&a->st->u.erased.update, key);
     t->erasing = true; /* from now on no site can bring these bytes again */
     t->erased = a->st->u.erased.update;
     a->undo = not_erased;

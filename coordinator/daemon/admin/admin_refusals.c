@@ -93,7 +93,9 @@ static void list(struct kedge_host *h, struct kedge_net_request *req, const json
     int err = kedge_admin_updates_of(h, args, &asked, &tenant, &d);
     struct list_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
     json_t *rows = w ? json_array() : NULL;
-    err = err ? err : !rows ? KEDGE_E_NOMEM : kedge_host_refused_dir(h, tenant, w->dir);
+    err = err     ? err
+          : !rows ? KEDGE_E_NOMEM
+                  : kedge_refused_dir(w->dir, NULL, h->state, &h->tenants[tenant].id);
     if (err) {
         json_decref(rows);
         kedge_mem_free(w);

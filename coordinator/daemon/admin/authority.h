@@ -33,7 +33,7 @@ KEDGE_NODISCARD int kedge_host_authority_load(struct kedge_host *h, struct kedge
 void kedge_host_authority_close(struct kedge_host *h);
 /* What the statement key signs is to wait. */
 bool kedge_host_authority_holds(const struct kedge_host *h);
-/* Something that it signed has arrived. */
+/* Something that it signed may have arrived: the loop says so after each item. */
 void kedge_host_authority_go_on(struct kedge_host *h);
 /* A statement of a tenant's admins that is about to be appended gives no key that the coordinator has, an
  * operator, an auditor, or, of connections, another site or witness. KEDGE_E_KEY. */

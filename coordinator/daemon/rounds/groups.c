@@ -107,7 +107,6 @@ static void assigned_handle(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(a);
     h->authority.assigning--;
     finish(h, w);
-    kedge_host_authority_go_on(h);
 }
 
 static void assigned_done(void *arg, const struct kedge_commit_result *result)

@@ -250,7 +250,6 @@ static void batch_handle(struct kedge_host *h, struct kedge_item *item)
     }
     kedge_mem_free(a);
     kedge_host_step(h, &ev);
-    kedge_host_authority_go_on(h);
 }
 
 static void batch_done(void *arg, const struct kedge_commit_result *result)

@@ -28,7 +28,7 @@ static int folder_of(const struct kedge_host *h, const struct kedge_id *tenant, 
 {
     ret->days = h->config.refused_days;
     ret->bytes = (uint64_t)h->config.refused_mb * MB;
-    return kedge_state_path(ret->dir, NULL, h->state, "tenants/%s/" KEDGE_REFUSED_DIR, tenant->s);
+    return kedge_refused_dir(ret->dir, NULL, h->state, tenant);
 }
 
 /* What is beyond the bounds goes, what was shown and is oldest first, and the log says so. */
@@ -113,11 +113,6 @@ int kedge_host_refused_erase(const struct kedge_host *h, uint32_t tenant, const 
     struct folder f;
     int err = folder_of(h, &h->tenants[tenant].id, &f);
     return err ? err : kedge_kept_remove(f.dir, update->b, KEDGE_REFUSED_UPDATE, d);
-}
-
-int kedge_host_refused_dir(const struct kedge_host *h, uint32_t tenant, char out[KEDGE_PATH_MAX])
-{
-    return kedge_state_path(out, NULL, h->state, "tenants/%s/" KEDGE_REFUSED_DIR, h->tenants[tenant].id.s);
 }
 
 /* ---- refusing ---- */

@@ -33,9 +33,6 @@ void kedge_host_refused_keep_file(const struct kedge_host *h, uint32_t site, con
                                   const char *from);
 /* The same of one that is a blob of its tenant: before it is dropped. Loop thread. */
 void kedge_host_refused_keep_blob(const struct kedge_host *h, uint32_t site, const struct kedge_hash *update);
-/* Where the tenant's are. */
-KEDGE_NODISCARD int kedge_host_refused_dir(const struct kedge_host *h, uint32_t tenant,
-                                           char out[KEDGE_PATH_MAX]);
 /* An erased update is not kept here either. */
 KEDGE_NODISCARD int kedge_host_refused_erase(const struct kedge_host *h, uint32_t tenant,
                                              const struct kedge_hash *update, struct kedge_diag *d);

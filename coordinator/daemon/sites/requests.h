@@ -17,11 +17,16 @@ struct kedge_request_slot {
     uint64_t seen_size; /* POLL: entries of the main chain that the site has seen */
 };
 
+/* ---- requests.c ---- */
 void kedge_host_on_request(void *arg, struct kedge_net_request *req); /* the network's thread */
 /* The same thread: its sender asks too often. */
 void kedge_host_on_busy(void *arg, struct kedge_net_request *req, uint32_t retry_ms);
 /* The most that the reply to a frame can have, 0: little; on the network's thread too. */
 size_t kedge_host_reply_size(void *arg, struct kedge_view frame);
+
+/* ---- replies.c ---- */
+/* Appends the current main checkpoint note. */
+void kedge_host_main_note(struct kedge_host *h, struct kedge_buf *out);
 void kedge_host_reply(struct kedge_net_request *req, const struct kedge_msg *msg);
 void kedge_host_reply_error(struct kedge_net_request *req, int err, uint32_t retry_ms, const char *text);
 /* Answers a poll by WAIT. */
@@ -47,8 +52,5 @@ void kedge_host_show_chain(struct kedge_host *h, uint64_t seen_size, struct kedg
 void kedge_shown_chain_deinit(struct kedge_shown_chain *shown);
 /* The path as a message carries it. */
 struct kedge_view kedge_shown_path(const struct kedge_path *path);
-/* ---- requests.c ---- */
-/* Appends the current main checkpoint note. */
-void kedge_host_main_note(struct kedge_host *h, struct kedge_buf *out);
 
 #endif

@@ -1,0 +1,142 @@
+/* A change of authority on its way into the main chain. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "chain/statement/entry_index.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/admin/admin.h"
+#include "coordinator/daemon/admin/authority.h"
+#include "coordinator/daemon/admin/authority_impl.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/rounds/rounds.h"
+#include "coordinator/daemon/sites/known.h"
+
+static void let_go(struct kedge_host *h)
+{
+    h->authority.holds = false;
+    kedge_host_assigned_go_on(h);
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
+        if (h->jobs[i].used && h->jobs[i].batch && h->jobs[i].batch->held) {
+            kedge_main_batch_submit(h, &h->jobs[i]);
+        }
+    }
+}
+
+static void switch_key(struct kedge_host *h, const struct kedge_authority_change *c)
+{
+    struct kedge_diag d = {.text = ""};
+    h->statement_key = c->next;
+    if (kedge_state_key_switch(h->state, &d) != KEDGE_OK) { /* the next start does it */
+        kedge_log(KEDGE_LOG_WARN, "statement key", "%s", d.text);
+    }
+    kedge_authority_list_rotations(h);
+}
+
+static void take_change(struct kedge_host *h, struct kedge_authority_change *c)
+{
+    struct kedge_diag d = {.text = ""};
+    h->main_known = c->index >= h->main_known ? c->index + 1 : h->main_known;
+    kedge_main_batch_settle(h, c->batch);
+    int err = kedge_mainbook_apply(&h->authority.book, c->st, c->index, &d);
+    KEDGE_ASSERT(err == KEDGE_OK); /* it was checked: without memory for it there is no way on */
+    if (kedge_authority_is_rotation(c)) {
+        switch_key(h, c);
+    } else if (c->st->kind == KEDGE_ST_ROLE_REVOKED) {
+        (void)kedge_net_server_drop_key(h->server, &c->st->u.role_revoked.public_key);
+    }
+    kedge_host_known_refresh(h);
+    kedge_log(KEDGE_LOG_INFO, "authority", "%s entry=%" PRIu64 " approvals=%u",
+              kedge_statement_kind_name(c->st->kind), c->index, c->approvals);
+}
+
+static void change_handle(struct kedge_host *h, struct kedge_item *item)
+{
+    struct kedge_authority_change *c = (struct kedge_authority_change *)item;
+    struct kedge_diag d;
+    h->authority.pending = NULL;
+    /* Stored while no checkpoint could be signed over it: it stands there for ever and is in force. */
+    if (!c->err || (c->err == KEDGE_E_UNKNOWN && kedge_authority_is_stored(h, c))) {
+        take_change(h, c);
+    } else if (c->batch) {
+        kedge_main_batch_abandon(h, c->batch);
+    }
+    if (!c->err) {
+        kedge_admin_ok(c->req,
+                       json_pack("{s:I,s:s,s:i}", "leaf_index", (json_int_t)c->index, "statement",
+                                 kedge_statement_kind_name(c->st->kind), "approvals", (int)c->approvals));
+    } else {
+        (void)kedge_diag_set(&d, c->err, "main chain: %s", c->why[0] ? c->why : kedge_strerror(c->err));
+        kedge_admin_error(c->req, c->err, &d);
+    }
+    if (c->err == KEDGE_E_IO || kedge_err_class(c->err) == KEDGE_CLASS_CORRUPT) {
+        kedge_host_fail(h, c->err, "the main chain"); /* the next start sees what became durable */
+    } else if (kedge_authority_is_rotation(c)) {
+        let_go(h);
+    }
+    kedge_authority_free(c);
+}
+
+static void change_done(void *arg, const struct kedge_commit_result *result)
+{
+    struct kedge_authority_change *c = arg;
+    kedge_host_log_commit(result);
+    c->err = result->err;
+    snprintf(c->why, sizeof c->why, "%s", result->err && result->diag ? result->diag->text : "");
+    c->index = result->err ? 0 : result->items[result->count - 1].index;
+    kedge_host_post(c->h, &c->item);
+}
+
+/* After the tenants' checkpoints, where who signed what, or who is admin, depends on them. */
+static void hand_over(struct kedge_host *h, struct kedge_authority_change *c)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_buf key;
+    kedge_buf_init(&key, KEDGE_IDEM_KEY_MAX);
+    kedge_statement_key(c->st->kind, &c->st->u, &key);
+    /* Admins may have changed while a rotation waited, and the checkpoints are those of now. */
+    int err = c->approvals > 0 ? kedge_authority_check_approvals(h, c, &d) : KEDGE_OK;
+    err = err ? err : key.err ? key.err : kedge_main_batch_new(&c->batch);
+    for (uint32_t i = 0; i < h->tenant_count && !err && (kedge_authority_is_rotation(c) || c->approvals > 0);
+         i++) {
+        err = kedge_main_batch_checkpoint(c->batch, i);
+    }
+    err = err ? err : kedge_main_batch_envelope(c->batch, kedge_buf_view(&c->envelope), kedge_buf_view(&key));
+    err = err ? err : kedge_main_batch_hand_over(h, c->batch, change_done, c);
+    kedge_buf_deinit(&key);
+    if (err) { /* else `c` is the committer's */
+        c->err = err;
+        snprintf(c->why, sizeof c->why, "%s", d.text);
+        kedge_host_post(h, &c->item);
+    }
+}
+
+/* Nothing that the key in force signed is on its way. */
+static bool is_quiet(const struct kedge_host *h)
+{
+    bool quiet = h->authority.assigning == 0;
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX && quiet; i++) {
+        quiet = !(h->jobs[i].used && h->jobs[i].batch && h->jobs[i].batch->is_signed);
+    }
+    return quiet;
+}
+
+void kedge_host_authority_go_on(struct kedge_host *h)
+{
+    struct kedge_authority_change *c = h->authority.pending;
+    if (h->authority.holds && c && !c->batch && !c->err && is_quiet(h)) {
+        hand_over(h, c);
+    }
+}
+
+void kedge_authority_start(struct kedge_host *h, struct kedge_authority_change *c)
+{
+    c->item.handle = change_handle;
+    h->authority.pending = c;
+    if (kedge_authority_is_rotation(c)) {
+        h->authority.holds = true;
+        kedge_host_authority_go_on(h);
+    } else {
+        hand_over(h, c);
+    }
+}

@@ -1,0 +1,53 @@
+/* What the loop does over and over: takes an item, looks at what is due, lets the core have its timer. */
+#include "common/base/os/clock.h"
+#include "common/base/os/notify.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/restore/restore.h"
+#include "coordinator/daemon/sites/refused.h"
+
+enum { SETTLE_STEP_NS = 50000000 };
+
+/* The loop lives: said when it is due. Returns when it is due next. */
+static uint64_t bark(uint64_t every_ns, uint64_t *due_ns)
+{
+    uint64_t now = kedge_os_now_ns();
+    if (every_ns > 0 && now >= *due_ns) {
+        (void)kedge_notify("WATCHDOG=1", NULL);
+        *due_ns = now + every_ns;
+    }
+    return every_ns > 0 ? *due_ns : KEDGE_TIME_NEVER;
+}
+
+int kedge_host_run(struct kedge_host *h)
+{
+    const uint64_t watchdog_ns = kedge_notify_watchdog_ns();
+    uint64_t bark_ns = 0;
+    h->main_known = kedge_ledger_size(h->main.ledger);
+    while (!h->stop) {
+        if (!h->begun && kedge_host_witnesses_settled(h)) { /* from here on logs may grow */
+            h->begun = true;
+            kedge_host_begin(h);
+        }
+        void *taken;
+        uint64_t due = h->begun ? kedge_coord_deadline_ns(h->coord) : kedge_os_now_ns() + SETTLE_STEP_NS;
+        uint64_t next_bark = bark(watchdog_ns, &bark_ns), uploads_due = kedge_uploads_due_ns(h);
+        due = uploads_due < due ? uploads_due : due;
+        due = kedge_host_refused_due_ns(h) < due ? kedge_host_refused_due_ns(h) : due;
+        int err = kedge_queue_take(h->queue, next_bark < due ? next_bark : due, &taken);
+        if (err == KEDGE_OK) {
+            struct kedge_item *item = taken;
+            item->handle(h, item);
+            kedge_host_authority_go_on(h);
+        } else if (err == KEDGE_E_CLOSED) {
+            break;
+        }
+        kedge_uploads_close_idle(h, kedge_os_now_ns());
+        kedge_host_refused_look(h, kedge_os_now_ns());
+        if (h->begun && !h->stop && kedge_os_now_ns() >= kedge_coord_deadline_ns(h->coord)) {
+            struct kedge_coord_event ev = {.type = KEDGE_EV_TIMER};
+            kedge_host_step(h, &ev);
+        }
+    }
+    return h->fatal;
+}
