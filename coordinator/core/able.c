@@ -7,11 +7,6 @@
  * unable_max. It is not durable: after a restart the site is asked, and says it again. */
 #include "coordinator/core/core.h"
 
-bool kedgei_is_unable(const struct row *row)
-{
-    return row->pub.unable != KEDGE_TROUBLE_NONE;
-}
-
 /* A round that lacks updates asks those again that can; in an asynchronous job a task outlives its rounds. */
 static void ask_again(struct job *j, struct row *row)
 {

@@ -4,6 +4,10 @@
  * what just happened) and emits what follows from it. So a restart, a retry and a first attempt are one and
  * the same path.
  *
+ * Calls between its files go one way, in about the order below: what a row, a site or a poll is by itself
+ * calls nobody; refresh.c, items.c and members.c stand on that, then able.c, assign.c and submit.c, then
+ * round.c and load.c; coord.c calls them all. scripts/check-dependencies finds circles.
+ *
  * Invariants (kedge_coord_is_valid)
  *  - at most one main effect (MAIN_*, CLOSE_ROUND) of a job is out; at most one effect per (job, site, item)
  * is out
@@ -257,7 +261,7 @@ struct kedge_coord {
 bool kedgei_coord_rare(struct kedge_coord *c, enum kedge_coord_rare_site site);
 #define KEDGE_RARE(c, name) kedgei_coord_rare((c), KEDGE_COORD_RARE_##name)
 
-/* coord.c */
+/* emit.c */
 struct kedge_coord_effect *kedgei_emit(struct kedge_coord *c, enum kedge_coord_effect_type type);
 struct kedge_coord_effect *kedgei_emit_job(struct kedge_coord *c, enum kedge_coord_effect_type type,
                                            uint32_t job);
@@ -273,14 +277,19 @@ void kedgei_site_revoked(struct kedge_coord *c, const struct kedge_coord_event *
 void kedgei_presence_start(struct kedge_coord *c);                /* known sites get a lease to come back */
 void kedgei_presence_touch(struct kedge_coord *c, uint32_t site); /* it was heard of */
 void kedgei_presence_expire(struct kedge_coord *c);
+/* KEDGE_OK when the event's site may speak about its job at all. */
+int kedgei_check_speaker(const struct kedge_coord *c, const struct kedge_coord_event *ev);
+
+/* parked.c */
+void kedgei_park(struct kedge_coord *c, uint32_t site, uint32_t request, uint64_t until_ns);
+uint32_t kedgei_unpark(struct kedge_coord *c, uint32_t site); /* the parked request or KEDGE_COORD_NONE */
+uint64_t kedgei_poll_deadline(const struct kedge_coord *c);
 
 /* poll.c */
 void kedgei_poll(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_request_gone(struct kedge_coord *c, const struct kedge_coord_event *ev);
-uint32_t kedgei_unpark(struct kedge_coord *c, uint32_t site); /* the parked request or KEDGE_COORD_NONE */
-bool kedgei_offer(struct kedge_coord *c, uint32_t site);      /* answers a parked poll if there is a task */
-void kedgei_poll_expired(struct kedge_coord *c);              /* answers the earliest parked poll by WAIT */
-uint64_t kedgei_poll_deadline(const struct kedge_coord *c);
+bool kedgei_offer(struct kedge_coord *c, uint32_t site); /* answers a parked poll if there is a task */
+void kedgei_poll_expired(struct kedge_coord *c);         /* answers the earliest parked poll by WAIT */
 
 /* eligible.c */
 uint32_t kedgei_eligible_words(uint32_t sites);
@@ -305,7 +314,6 @@ void kedgei_offer_touched(struct job *j);
 uint32_t kedgei_candidate_rank(const struct job *j, const struct site *site);
 
 /* able.c: sites that cannot serve a job, or not now */
-bool kedgei_is_unable(const struct row *row);
 void kedgei_task_ended(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_able(struct kedge_coord *c, uint32_t site);       /* for all jobs: it says so */
 void kedgei_able_all(struct kedge_coord *c, uint32_t job);    /* all of its sites may be asked */
@@ -324,23 +332,35 @@ uint32_t kedgei_root_find(const struct kedge_coord *c, const struct job *j);
 bool kedgei_root_is_there(const struct kedge_coord *c, const struct job *j);
 bool kedgei_root_is_in(const struct kedge_coord *c, const struct job *j);
 
-/* rows.c */
+/* rows.c: a row by itself */
 struct row *kedgei_row(struct kedge_coord *c, uint32_t job, uint32_t site);
 struct kedge_coord_input *kedgei_input(struct row *row, enum item_kind kind);
 bool kedgei_in_flight(const struct kedge_coord_input *in); /* VERIFYING or APPENDING */
 void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site);
-void kedgei_row_refresh(struct kedge_coord *c, uint32_t job, uint32_t site); /* flags, counts, dirty mark */
 bool kedgei_is_member(const struct kedge_coord *c, const struct job *j,
                       uint32_t site);       /* joined and active */
 bool kedgei_evaluates(const struct job *j); /* is the last closed round one that sites evaluate? */
 bool kedgei_evaluation_due(const struct job *j, const struct row *row);
-void kedgei_item_failed(struct kedge_coord *c, uint32_t job, struct item *item, int err);
-void kedgei_item_done(struct job *j, struct item *item);
-void kedgei_item_emit(struct kedge_coord *c, uint32_t job, uint32_t site, enum item_kind kind);
+bool kedgei_is_unable(const struct row *row); /* it cannot serve the job, or not now */
 const struct kedge_digest *kedgei_base(const struct job *j, uint32_t group); /* of its TRAIN tasks */
 void kedgei_input_clear(struct kedge_coord_input *in);
 void kedgei_group_set(const struct job *j, struct row *row, uint32_t group, bool durable);
 uint32_t kedgei_prior_group(const struct job *j, const struct row *row); /* as the last round closed */
+
+/* refresh.c: what a change of a row means for its job */
+void kedgei_row_refresh(struct kedge_coord *c, uint32_t job, uint32_t site); /* flags, counts, dirty mark */
+void kedgei_rows_refresh(struct kedge_coord *c, uint32_t job); /* those that the job's stage can change */
+void kedgei_rows_refresh_all(struct kedge_coord *c, uint32_t job);
+
+/* items.c */
+void kedgei_item_failed(struct kedge_coord *c, uint32_t job, struct item *item, int err);
+void kedgei_item_done(struct job *j, struct item *item);
+void kedgei_item_emit(struct kedge_coord *c, uint32_t job, uint32_t site, enum item_kind kind);
+/* A site's update of the open round could not be stored (err), or now can (KEDGE_OK). The job is told halted
+ * until then, or until the round closes without it; the site goes on trying. */
+void kedgei_job_unstored(struct kedge_coord *c, uint32_t job, uint32_t site, int err);
+
+/* sweep.c */
 void kedgei_sweep_row(struct kedge_coord *c, uint32_t job,
                       uint32_t site); /* emits its failed or waiting items */
 
@@ -349,9 +369,6 @@ void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_co
 void kedgei_job_submit(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_job_joined(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_job_operate(struct kedge_coord *c, const struct kedge_coord_event *ev);
-/* A site's update of the open round could not be stored (err), or now can (KEDGE_OK). The job is told halted
- * until then, or until the round closes without it; the site goes on trying. */
-void kedgei_job_unstored(struct kedge_coord *c, uint32_t job, uint32_t site, int err);
 void kedgei_upload(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_job_tell(struct kedge_coord *c, uint32_t job); /* JOB_STATE when the host knows another one */
 void kedgei_job_tell_end(struct kedge_coord *c, uint32_t job, enum kedge_job_state end);
@@ -378,8 +395,6 @@ void kedgei_advance(struct kedge_coord *c, uint32_t job); /* everything that fol
 void kedgei_main_appended(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_round_computed(struct kedge_coord *c, const struct kedge_coord_event *ev);
 uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j);
-void kedgei_rows_refresh(struct kedge_coord *c, uint32_t job); /* those that the job's stage can change */
-void kedgei_rows_refresh_all(struct kedge_coord *c, uint32_t job);
 void kedgei_assign_all(struct kedge_coord *c,
                        uint32_t job); /* a round is closed: the groups that it gave into the ledgers */
 void kedgei_next_round(struct kedge_coord *c, uint32_t job);
@@ -394,25 +409,23 @@ bool kedgei_is_final(int err);                /* what failed so will fail so how
 bool kedgei_is_ending(const struct job *j);   /* it is cancelled or has failed; job-closed may be out */
 void kedgei_job_fail(struct job *j, int err); /* the first reason counts */
 void kedgei_job_cancel(struct job *j);
-/* What of the site failed and is not out: nobody will ask for it again. At most ITEM_COUNT effects. */
-void kedgei_row_give_up(struct kedge_coord *c, uint32_t job, uint32_t site);
 
 /* submit.c */
-/* KEDGE_OK when the event's site may speak about its job at all. */
-int kedgei_check_speaker(const struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_input_give_up(struct kedge_coord *c, uint32_t job, uint32_t site, enum item_kind kind);
 void kedgei_submit(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_verified(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_appended(struct kedge_coord *c, const struct kedge_coord_event *ev);
 
-/* assign.c */
+/* migrate.c */
 /* May this site change its group by a pretraining in the open round? */
 bool kedgei_may_migrate(const struct job *j, const struct row *row);
 /* May it send this update though it was not selected? */
-/* A job of which nearest is true: asks for the groups of all selected sites that are to train. */
-void kedgei_assign_nearest(struct kedge_coord *c, uint32_t job);
 bool kedgei_migrates(const struct job *j, const struct row *row);
 void kedgei_shifted(struct kedge_coord *c, const struct kedge_coord_event *ev); /* POLL */
+
+/* assign.c */
+/* A job of which nearest is true: asks for the groups of all selected sites that are to train. */
+void kedgei_assign_nearest(struct kedge_coord *c, uint32_t job);
 void kedgei_assign_start(struct kedge_coord *c, uint32_t job, uint32_t site, enum assign_step step);
 void kedgei_assigned(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_assign_appended(struct kedge_coord *c, const struct kedge_coord_event *ev);

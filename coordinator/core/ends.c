@@ -44,33 +44,3 @@ void kedgei_job_cancel(struct job *j)
     j->halted_by_operator = j->halted_by_quorum = false;
     begin_to_end(j);
 }
-
-static void forget_failure(struct job *j, struct item *item)
-{
-    KEDGE_ASSERT(!item->out);
-    if (item->failed) {
-        KEDGE_ASSERT(j->failed_count > 0);
-        item->failed = false;
-        j->failed_count--;
-    }
-}
-
-void kedgei_row_give_up(struct kedge_coord *c, uint32_t job, uint32_t site)
-{
-    struct job *j = &c->jobs[job];
-    struct row *row = kedgei_row(c, job, site);
-    if (MUTANT(MUTANT_CANCEL_WAITS)) {
-        return;
-    }
-    for (enum item_kind kind = ITEM_PRETRAIN; kind < ITEM_ASSIGN; kind++) {
-        if (kedgei_in_flight(kedgei_input(row, kind)) && !row->item[kind].out) {
-            forget_failure(j, &row->item[kind]);
-            kedgei_input_give_up(c, job, site, kind);
-        }
-    }
-    if (row->assign != ASSIGN_NONE && !row->item[ITEM_ASSIGN].out) {
-        forget_failure(j, &row->item[ITEM_ASSIGN]);
-        row->assign = ASSIGN_NONE;
-        kedgei_row_refresh(c, job, site);
-    }
-}

@@ -233,22 +233,6 @@ void kedgei_job_operate(struct kedge_coord *c, const struct kedge_coord_event *e
     j->dirty = true;
 }
 
-/* An update that found no room on the disk is told to the operator, with one site as example, for as long
- * as the round lasts or until that site's next attempt is stored. The round itself goes on without it. */
-void kedgei_job_unstored(struct kedge_coord *c, uint32_t job, uint32_t site, int err)
-{
-    struct job *j = &c->jobs[job];
-    bool untold = MUTANT(MUTANT_UNSTORED_UNTOLD), forever = MUTANT(MUTANT_UNSTORED_FOREVER);
-    if (err != KEDGE_OK && j->stage == STAGE_COLLECT && j->unstored_site == KEDGE_COORD_NONE && !untold) {
-        j->unstored_site = site;
-        j->unstored_err = err;
-        j->dirty = true;
-    } else if (err == KEDGE_OK && j->unstored_site == site && !forever) {
-        j->unstored_site = KEDGE_COORD_NONE;
-        j->dirty = true;
-    }
-}
-
 void kedgei_upload(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     KEDGE_ASSERT(ev->job < c->limits.jobs_max && ev->site < c->site_count);

@@ -50,25 +50,6 @@ static void give_receipt(struct kedge_coord *c, const struct kedge_coord_event *
     fx->leaf = leaf;
 }
 
-/* KEDGE_OK when the site may speak about this job at all. */
-int kedgei_check_speaker(const struct kedge_coord *c, const struct kedge_coord_event *ev)
-{
-    if (ev->site >= c->site_count) {
-        return KEDGE_E_NOT_ENROLLED;
-    }
-    if (!c->sites[ev->site].active && !MUTANT(MUTANT_ACCEPT_REVOKED)) {
-        return KEDGE_E_REVOKED;
-    }
-    if (ev->job >= c->limits.jobs_max || !c->jobs[ev->job].used) {
-        return KEDGE_E_NO_JOB;
-    }
-    const struct job *j = &c->jobs[ev->job];
-    if (j->members[c->sites[ev->site].tenant] != MEMBER_JOINED) {
-        return KEDGE_E_NOT_JOINED;
-    }
-    return j->cancelling || j->failing != KEDGE_OK ? KEDGE_E_NO_JOB : KEDGE_OK;
-}
-
 /* Round of an update: KEDGE_OK when open, ROUND_CLOSED when its close is durable. */
 static int check_round(const struct job *j, const struct kedge_coord_event *ev)
 {
