@@ -147,6 +147,7 @@ struct kedge_site_host {
     uint64_t waits_count; /* trainings that had to wait, so far */
     void *site_mem;
     struct kedge_site *site;
+    void (*execute)(struct kedge_site_host *h, const struct kedge_site_effect *fx); /* effects.c */
     struct kedge_site_envelope envelopes[KEDGE_SITE_STORED_MAX]; /* of the results in the core's memory */
     struct kedge_site_signeds signeds;
     struct kedge_groupeds groupeds;   /* the data that the site was grouped by */
@@ -172,23 +173,16 @@ struct kedge_site_host {
 /* ---- loop.c ---- */
 void kedge_client_post(struct kedge_site_host *h, struct kedge_site_item *item);
 void kedge_client_step(struct kedge_site_host *h, struct kedge_site_event *ev);
+
+/* ---- effects.c ---- */
+/* Carries out what the core decided: what `execute` of the host is. */
+void kedge_client_execute(struct kedge_site_host *h, const struct kedge_site_effect *fx);
+
+/* ---- turns.c ---- */
+/* Until `stop`; returns `fatal`. */
 int kedge_client_run(struct kedge_site_host *h);
 
-/* ---- folder.c ---- */
-/* Makes the folder from an enrolment token: keys, site.json, a policy.json that allows all jobs but binds no
- * data. */
-KEDGE_NODISCARD int kedge_client_enroll_folder(const char *dir, struct kedge_view token,
-                                               struct kedge_diag *d);
-KEDGE_NODISCARD int kedge_client_open_folder(struct kedge_site_host *h, struct kedge_diag *d);
-/* policy.json, with the built-in trainer where it names none; *ret_shown is the whole object, the caller's.
- */
-KEDGE_NODISCARD int kedge_client_read_policy(const struct kedge_site_host *h,
-                                             const struct kedge_site_policy **ret, json_t **ret_shown,
-                                             struct kedge_diag *d);
-/* A policy that kedge_client_read_policy gave has one holder; the last one that lets go frees it. */
-void kedge_client_policy_hold(const struct kedge_site_policy *p);
-void kedge_client_policy_let_go(const struct kedge_site_policy *p);
-void kedge_client_close_folder(struct kedge_site_host *h);
+/* ---- files.c ---- */
 KEDGE_NODISCARD int kedge_client_path(const struct kedge_site_host *h, char out[KEDGE_PATH_MAX],
                                       const char *format, ...) KEDGE_PRINTF(3, 4);
 /* Replaces a file of less than a sector: readers and a killed process find the old or the new content. Not
@@ -210,19 +204,38 @@ KEDGE_NODISCARD int kedge_client_work_file(const struct kedge_client_work *w, co
 void kedge_client_work_trim(const struct kedge_client_work *w, const char *kind,
                             const struct kedge_site_digest *keep, size_t count);
 
+/* ---- folder.c ---- */
+/* Makes the folder from an enrolment token: keys, site.json, a policy.json that allows all jobs but binds no
+ * data. */
+KEDGE_NODISCARD int kedge_client_enroll_folder(const char *dir, struct kedge_view token,
+                                               struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_client_open_folder(struct kedge_site_host *h, struct kedge_diag *d);
+/* policy.json, with the built-in trainer where it names none; *ret_shown is the whole object, the caller's.
+ */
+KEDGE_NODISCARD int kedge_client_read_policy(const struct kedge_site_host *h,
+                                             const struct kedge_site_policy **ret, json_t **ret_shown,
+                                             struct kedge_diag *d);
+/* A policy that kedge_client_read_policy gave has one holder; the last one that lets go frees it. */
+void kedge_client_policy_hold(const struct kedge_site_policy *p);
+void kedge_client_policy_let_go(const struct kedge_site_policy *p);
+void kedge_client_close_folder(struct kedge_site_host *h);
+
+/* ---- outcomes.c ---- */
+/* One event for the core, about something that failed for a reason in words. */
+void kedge_client_service_step(struct kedge_site_host *h, struct kedge_site_event *ev, const char *why);
+/* The coordinator has answered. */
+void kedge_client_service_answered(struct kedge_site_host *h);
+/* An effect LOG. */
+void kedge_client_service_note(struct kedge_site_host *h, const struct kedge_site_effect *fx);
+
 /* ---- service.c ---- */
 /* The signals that the daemon waits for; blocked before any thread begins. */
 void kedge_client_service_signals(sigset_t *ret);
 /* The folder is open. */
 void kedge_client_service_open(struct kedge_site_host *h);
 KEDGE_NODISCARD int kedge_client_service_start(struct kedge_site_host *h, const pthread_attr_t *attr);
-/* One event for the core, about something that failed for a reason in words. */
-void kedge_client_service_step(struct kedge_site_host *h, struct kedge_site_event *ev, const char *why);
-/* The coordinator has answered; a connection has come about, or was lost: that one from any thread. */
-void kedge_client_service_answered(struct kedge_site_host *h);
+/* A connection has come about, or was lost. From any thread. */
 void kedge_client_service_connection(void *host);
-/* An effect LOG. */
-void kedge_client_service_note(struct kedge_site_host *h, const struct kedge_site_effect *fx);
 /* Between two events of the loop, and when it next must be. May set h->stop. */
 void kedge_client_service_turn(struct kedge_site_host *h);
 uint64_t kedge_client_service_deadline_ns(const struct kedge_site_host *h);
@@ -317,9 +330,6 @@ void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect
 void kedge_client_fetch(struct kedge_site_host *h, const struct kedge_site_effect *fx);
 void kedge_client_upload(struct kedge_site_host *h, const struct kedge_site_effect *fx);
 void kedge_client_train(struct kedge_site_host *h, const struct kedge_site_effect *fx);
-/* The work thread only: the spec of a job, read from work/ and kept. */
-KEDGE_NODISCARD int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
-                                      const struct kedge_site_digest *digest, struct kedge_diag *d);
 void kedge_client_trainer_stop(struct kedge_client_work *w);
 /* trainer_idle.c: a trainer without a task is kept for policy.json's trainer_idle_seconds: until when
  * (KEDGE_TIME_NEVER: none runs), and what ends it then. It may take patience_ms after the end of its input,
@@ -327,7 +337,16 @@ void kedge_client_trainer_stop(struct kedge_client_work *w);
 enum { KEDGE_TRAINER_PATIENCE_MS = 3000 };
 uint64_t kedge_client_trainer_deadline_ns(const struct kedge_client_work *w);
 void kedge_client_trainer_end_idle(struct kedge_client_work *w, uint32_t patience_ms);
-bool kedge_client_aborted(const struct kedge_client_work *w, uint64_t serial);
+/* Work with this serial is to stop. Any thread. */
+static inline bool kedge_client_aborted(const struct kedge_client_work *w, uint64_t serial)
+{
+    return atomic_load(&w->abort_serial) >= serial;
+}
+
+/* ---- trainer/spec.c ---- */
+/* The work thread only: the spec of a job, read from work/ and kept. */
+KEDGE_NODISCARD int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
+                                      const struct kedge_site_digest *digest, struct kedge_diag *d);
 
 /* ---- work_idle.c: on the loop; files of tasks that are done go when no other comes ---- */
 void kedge_client_work_idle_turn(struct kedge_site_host *h, const struct kedge_site_view *v, uint64_t now);

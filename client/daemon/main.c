@@ -73,6 +73,7 @@ static int start_core(struct kedge_site_host *h, struct kedge_diag *d)
                                        .at_once = h->service.jobs_at_once};
     kedge_site_times_default(&params.times);
     kedge_os_random(&params.seed, sizeof params.seed);
+    h->execute = kedge_client_execute;
     h->site_mem = kedge_mem_new(kedge_site_size(KEDGE_SITE_WORKS_MAX), 1);
     int err = h->site_mem
                   ? kedge_site_init(h->site_mem, kedge_site_size(KEDGE_SITE_WORKS_MAX), &params, &h->site)

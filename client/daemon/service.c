@@ -1,14 +1,10 @@
 /* The daemon as a service: signals, the service manager, a new policy, status.json. All but the thread of
  * signals and the last step of a new policy (on the work thread) is the loop's. */
 #include <jansson.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/daemon/energy/energy.h"
-#include "client/daemon/host.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
@@ -17,7 +13,6 @@
 #define NS_PER_S UINT64_C(1000000000)
 enum {
     STATUS_PAUSE_S = 1,
-    ANSWER_MS = 5000,
     /* the age of the last answer may be so much too high */ EXTEND_S = 10,
     US_PER_S = 1000000
 };
@@ -35,32 +30,6 @@ static bool is_unfinished(const struct kedge_site_host *h)
               || state == KEDGE_SITE_UPLOADING || state == KEDGE_SITE_SUBMITTING;
     }
     return any;
-}
-
-void kedge_client_service_note(struct kedge_site_host *h, const struct kedge_site_effect *fx)
-{
-    bool result = fx->note == KEDGE_SITE_NOTE_RECEIPT || fx->note == KEDGE_SITE_NOTE_DROPPED;
-    if (!result && fx->note != KEDGE_SITE_NOTE_REFUSED && fx->note != KEDGE_SITE_NOTE_FAILED) {
-        return;
-    }
-    struct kedge_status_outcome o = {.at_ms = kedge_os_unix_ms(),
-                                     .job = result ? fx->result.job : fx->task.job,
-                                     .round = result ? fx->result.round : fx->task.round,
-                                     .kind = result ? fx->result.kind : fx->task.kind,
-                                     .note = fx->note,
-                                     .err = fx->err};
-    if (fx->err) {
-        memcpy(o.detail, h->service.why, sizeof o.detail);
-    }
-    kedge_status_note(&h->service.status, &o);
-    h->service.changed = true;
-}
-
-void kedge_client_service_step(struct kedge_site_host *h, struct kedge_site_event *ev, const char *why)
-{
-    snprintf(h->service.why, sizeof h->service.why, "%.*s", KEDGE_STATUS_TEXT_MAX - 1, why);
-    kedge_client_step(h, ev);
-    h->service.why[0] = '\0';
 }
 
 /* ---- work begins anew ---- */
@@ -117,14 +86,6 @@ static void begin_anew(struct kedge_site_host *h)
 }
 
 /* ---- what is true of the connection ---- */
-
-void kedge_client_service_answered(struct kedge_site_host *h)
-{
-    struct kedge_status *s = &h->service.status;
-    const uint64_t now_ms = kedge_os_unix_ms();
-    h->service.changed = h->service.changed || s->answered_ms == 0 || s->written_ms + ANSWER_MS < now_ms;
-    s->answered_ms = now_ms;
-}
 
 /* The loop looks at the connection before it waits again. */
 static void connection_handle(struct kedge_site_host *h, struct kedge_site_item *item)

@@ -1,90 +1,15 @@
 /* Training: asks the trainer process, then has the update made and the statements signed. On the work thread.
  */
+#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/daemon/energy/energy.h"
-#include "client/daemon/host.h"
 #include "client/daemon/trainer/train.h"
 #include "client/daemon/trainer/trainer.h"
 #include "client/daemon/update/choose.h"
-#include "client/daemon/update/control.h"
-#include "client/daemon/update/head.h"
-#include "client/daemon/update/kept.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
-
-static int layouts_of(const struct kedge_job_spec *spec, struct kedge_layout *ret,
-                      struct kedge_layout *ret_whole, struct kedge_diag *d)
-{
-    int err = kedge_job_spec_layout(spec, ret, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_job_spec_whole_layout(spec, ret_whole, d);
-    if (err) {
-        kedge_layout_deinit(ret);
-    }
-    return err;
-}
-
-int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
-                      const struct kedge_site_digest *digest, struct kedge_diag *d)
-{
-    char path[KEDGE_PATH_MAX];
-    struct kedge_buf text;
-    if (w->spec && memcmp(w->spec_digest.b, digest->b, sizeof digest->b) == 0) {
-        return KEDGE_OK;
-    }
-    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
-    struct kedge_layout layout, whole;
-    struct kedge_hash hash;
-    kedge_buf_init(&text, KEDGE_SPEC_MAX);
-    int err = spec ? kedge_client_work_path(w, "spec", digest, path) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_file_read(path, &text, d);
-    if (!err) {
-        kedge_sha256(kedge_buf_view(&text), &hash);
-        err = memcmp(hash.b, digest->b, sizeof hash.b) == 0
-                  ? kedge_job_spec_parse(kedge_buf_view(&text), spec, d)
-                  : kedge_diag_set(d, KEDGE_E_BLOB_DIGEST, "%s", path);
-    }
-    if (!err && !kedge_id_eq(&spec->name, job)) {
-        err = kedge_diag_set(d, KEDGE_E_DENIED, "the spec is of job %s, the task of job %s", spec->name.s,
-                             job->s);
-    }
-    if (!err && spec->is_external && !kedge_trainers_find(&w->policy->trainers, &spec->external.trainer)) {
-        err = kedge_diag_set(d, KEDGE_E_DENIED,
-                             "policy.json binds no trainer named \"%s\": the job's model is external",
-                             spec->external.trainer.s);
-    }
-    if (!err) {
-        json_t *binding = NULL;
-        err = kedge_policy_binding(w->policy, spec, "", &binding, d);
-        json_decref(binding);
-        bool bound = json_object_get(w->policy->data, spec->data) != NULL;
-        w->trouble = !err    ? KEDGE_TROUBLE_NONE
-                     : bound ? KEDGE_TROUBLE_DATA_SHAPE
-                             : KEDGE_TROUBLE_DATA_MISSING;
-    }
-    err = err ? err : layouts_of(spec, &layout, &whole, d);
-    kedge_buf_deinit(&text);
-    if (err) {
-        kedge_mem_free(spec);
-        return err;
-    }
-    if (w->spec) {
-        kedge_layout_deinit(&w->layout);
-        kedge_layout_deinit(&w->whole);
-        kedge_mem_free(w->spec);
-    }
-    w->spec = spec;
-    w->layout = layout;
-    w->whole = whole;
-    w->spec_job = *job;
-    memcpy(w->spec_digest.b, digest->b, sizeof digest->b);
-    return KEDGE_OK;
-}
 
 /* A key that trainers need not know while a job has no use for it. */
 static void put_positive(json_t *o, const char *key, double v)

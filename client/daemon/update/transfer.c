@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
@@ -31,11 +30,6 @@ struct transfer_item {
     enum kedge_trouble trouble;
     char why[KEDGE_STATUS_TEXT_MAX]; /* in words; "": err says it */
 };
-
-bool kedge_client_aborted(const struct kedge_client_work *w, uint64_t serial)
-{
-    return atomic_load(&w->abort_serial) >= serial;
-}
 
 static int call(struct kedge_client_work *w, const struct kedge_msg *msg, struct kedge_net_reply *reply,
                 struct kedge_msg *ret)

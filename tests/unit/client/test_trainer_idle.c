@@ -39,11 +39,6 @@ void kedge_client_energy_tick(struct kedge_client_work *w)
     (void)w;
 }
 
-bool kedge_client_aborted(const struct kedge_client_work *w, uint64_t serial)
-{
-    return atomic_load(&w->abort_serial) >= serial;
-}
-
 static void begin(const char *script)
 {
     char path[KEDGE_PATH_MAX + 16], text[2 * KEDGE_PATH_MAX];
