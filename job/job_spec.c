@@ -4,8 +4,6 @@
 
 #include <inttypes.h>
 #include <jansson.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,11 +15,6 @@
 #include "job/keys.h"
 
 enum { MODEL_TOKENS_MAX = 16 + KEDGE_LAYERS_MAX * 10, KEYS_MAX = 128 };
-
-static int bad(struct kedge_diag *d, const char *key, const char *expected)
-{
-    return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\": expected %s", key, expected);
-}
 
 static int read_whole(const struct kedge_job_key *row, const json_t *v, uint64_t *ret, struct kedge_diag *d)
 {
@@ -46,42 +39,6 @@ static int read_real(const struct kedge_job_key *row, const json_t *v, double *r
     return KEDGE_OK;
 }
 
-/* The text of a share that is written as a number: with 6 decimal places, where it has no more than those. */
-static const char *share_text(const json_t *v, char out[KEDGE_REAL_MAX])
-{
-    double x = json_number_value(v);
-    if (!json_is_number(v) || !(x >= 0 && x <= 1)) {
-        return json_string_value(v);
-    }
-    double back;
-    snprintf(out, KEDGE_REAL_MAX, "%.6f", x);
-    return kedge_real_decode(kedge_view_str(out), &back) == KEDGE_OK && back == x ? out : NULL;
-}
-
-int kedgei_spec_share(const json_t *v, const char *key, uint64_t *ret, struct kedge_diag *d)
-{
-    char number[KEDGE_REAL_MAX];
-    const char *text = share_text(v, number);
-    size_t len = text == number ? strlen(number) : text ? json_string_length(v) : 0, digits = 0;
-    uint64_t share = 0;
-    bool fine = len >= 1 && len <= 8 && text[len - 1] != '.' && (text[0] == '0' || text[0] == '1');
-    for (size_t i = 0; fine && i < len; i++) {
-        fine = i == 1 ? text[i] == '.' : text[i] >= '0' && text[i] <= '9';
-        if (fine && i != 1) {
-            share = share * 10 + (uint64_t)(text[i] - '0');
-            digits++;
-        }
-    }
-    for (; fine && digits < 7; digits++) {
-        share *= 10;
-    }
-    if (!fine || share < 1 || share > KEDGE_SHARE_ONE) {
-        return bad(d, key, "a share above 0, at most 1, with at most 6 decimal places, like 0.5");
-    }
-    *ret = share;
-    return KEDGE_OK;
-}
-
 /* Numbers from 2^63 on are only in quotes: JSON's readers round them. */
 static int read_seed(const json_t *v, const char *key, uint64_t *ret, struct kedge_diag *d)
 {
@@ -91,7 +48,7 @@ static int read_seed(const json_t *v, const char *key, uint64_t *ret, struct ked
         return KEDGE_OK;
     }
     if (!text || kedge_decimal_decode(kedge_view_of(text, json_string_length(v)), UINT64_MAX, ret)) {
-        return bad(d, key, "a whole number below 2^64, from 2^63 on in quotes");
+        return kedgei_spec_bad(d, key, "a whole number below 2^64, from 2^63 on in quotes");
     }
     return KEDGE_OK;
 }
@@ -129,8 +86,8 @@ static int read_id(const json_t *v, const char *key, struct kedge_id *ret, struc
 {
     const char *text = json_string_value(v);
     if (!text || kedge_id_from(kedge_view_of(text, json_string_length(v)), ret) != KEDGE_OK) {
-        return bad(d, key,
-                   "a name of a-z, 0-9, '.', '_', '-', at most 63 characters, a letter or digit first");
+        return kedgei_spec_bad(
+            d, key, "a name of a-z, 0-9, '.', '_', '-', at most 63 characters, a letter or digit first");
     }
     return KEDGE_OK;
 }
@@ -152,7 +109,7 @@ static int read_tenants(const json_t *v, struct kedge_job_spec *s, struct kedge_
 {
     size_t n = json_array_size(v);
     if (n < 1 || n > KEDGE_SPEC_TENANTS_MAX) {
-        return bad(d, "tenants", "a list of 1 to 128 tenant names");
+        return kedgei_spec_bad(d, "tenants", "a list of 1 to 128 tenant names");
     }
     for (size_t i = 0; i < n; i++) {
         struct kedge_id name;
@@ -181,7 +138,7 @@ static int read_model(const json_t *v, struct kedge_job_spec *s, struct kedge_di
     }
     char *text = json_is_object(v) ? json_dumps(v, JSON_COMPACT) : NULL;
     if (!text) {
-        return bad(d, "model", "an object with \"preset\" or \"layers\", or \"external\"");
+        return kedgei_spec_bad(d, "model", "an object with \"preset\" or \"layers\", or \"external\"");
     }
     struct kedge_json_token tokens[MODEL_TOKENS_MAX];
     struct kedge_json doc;
@@ -191,26 +148,6 @@ static int read_model(const json_t *v, struct kedge_job_spec *s, struct kedge_di
     }
     free(text);
     return err ? kedge_diag_wrap(d, err, "job spec: \"model\"") : KEDGE_OK;
-}
-
-int kedgei_spec_word(const json_t *v, const char *key, const char *const *words, uint32_t *ret,
-                     struct kedge_diag *d)
-{
-    const char *text = json_string_value(v);
-    char list[200] = "";
-    for (uint32_t i = 0; words[i]; i++) {
-        if (text && strcmp(text, words[i]) == 0) {
-            *ret = i;
-            return KEDGE_OK;
-        }
-        size_t len = strlen(list);
-        snprintf(list + len, sizeof list - len, "%s\"%s\"",
-                 i == 0         ? ""
-                 : words[i + 1] ? ", "
-                                : " or ",
-                 words[i]);
-    }
-    return bad(d, key, list);
 }
 
 static int read_shift(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
@@ -272,7 +209,8 @@ static int read_initial_model(const json_t *v, struct kedge_job_spec *s, struct 
 {
     const char *text = json_string_value(v);
     if (!text || kedge_hex_decode(kedge_view_of(text, json_string_length(v)), s->initial_model.b, 32)) {
-        return bad(d, "initial_model", "the SHA-256 of a safetensors file, 64 lower-case hex digits");
+        return kedgei_spec_bad(d, "initial_model",
+                               "the SHA-256 of a safetensors file, 64 lower-case hex digits");
     }
     s->has_initial_model = true;
     return KEDGE_OK;
@@ -310,16 +248,16 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
         return err;
     }
     if (flexcfl && s->groups < 2) {
-        return bad(d, "groups", "2 to 16 groups with \"grouping\":\"flexcfl\"");
+        return kedgei_spec_bad(d, "groups", "2 to 16 groups with \"grouping\":\"flexcfl\"");
     }
     if (!flexcfl && s->groups != 1 && kedge_job_spec_models(s) == 1) {
-        return bad(d, "groups", "no other value than 1 without \"grouping\":\"flexcfl\"");
+        return kedgei_spec_bad(d, "groups", "no other value than 1 without \"grouping\":\"flexcfl\"");
     }
     if (s->regroup_every == 1 || (!flexcfl && s->regroup_every > 0)) {
-        return bad(d, "regroup_every", "0, or with \"grouping\":\"flexcfl\" 2 rounds or more");
+        return kedgei_spec_bad(d, "regroup_every", "0, or with \"grouping\":\"flexcfl\" 2 rounds or more");
     }
     if (!flexcfl && s->shift != KEDGE_SHIFT_TEST_NONE) {
-        return bad(d, "shift", "no other value than \"none\" without \"grouping\":\"flexcfl\"");
+        return kedgei_spec_bad(d, "shift", "no other value than \"none\" without \"grouping\":\"flexcfl\"");
     }
     if (flexcfl && !json_object_get(root, "shift")) {
         s->shift = KEDGE_SHIFT_TEST_LABELS;
@@ -332,7 +270,7 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
     }
     if (s->sites_min > 0 && s->quorum > s->sites_min && s->sites_per_round != 0
         && s->quorum > s->sites_per_round) {
-        return bad(d, "quorum", "at most sites_per_round");
+        return kedgei_spec_bad(d, "quorum", "at most sites_per_round");
     }
     if ((uint64_t)s->tenant_share_max * s->tenant_count < KEDGE_SHARE_ONE) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,

@@ -11,9 +11,18 @@ extern const char *const kedgei_words_selection[], *const kedgei_words_learning_
 extern const char *const kedgei_words_precision[], *const kedgei_words_grouping[];
 extern const char *const kedgei_words_choose[], *const kedgei_words_shift[];
 extern const char *const kedgei_words_standardize[], *const kedgei_words_metric[];
+
+/* ---- job_spec_values.c ---- */
+/* Notes what the key should be; returns KEDGE_E_FORMAT. */
+int kedgei_spec_bad(struct kedge_diag *d, const char *key, const char *expected);
 /* The place of a word among a key's. KEDGE_E_FORMAT names the key and lists the words. */
 KEDGE_NODISCARD int kedgei_spec_word(const struct json_t *v, const char *key, const char *const *words,
                                      uint32_t *ret, struct kedge_diag *d);
+/* A share in millionths, 1 … 1,000,000, exactly as written: "0.5", "1", "0.333333". KEDGE_E_FORMAT names the
+ * key. */
+KEDGE_NODISCARD int kedgei_spec_share(const struct json_t *v, const char *key, uint64_t *ret,
+                                      struct kedge_diag *d);
+
 /* Whether this job does anything with the option (job_spec_strategy.c). */
 bool kedgei_spec_uses_option(const struct kedge_job_spec *s, const struct kedge_strategy_option *option);
 /* What a coordinator does not run of a strategy; NULL: it runs all of it. */
@@ -44,10 +53,6 @@ KEDGE_NODISCARD int kedgei_spec_read_control(const struct json_t *root, struct k
 /* Key "compression" (job_spec_compression.c), once strategy and rule are read. */
 KEDGE_NODISCARD int kedgei_spec_read_compression(const struct json_t *root, struct kedge_job_spec *s,
                                                  struct kedge_diag *d);
-/* A share in millionths, 1 … 1,000,000, exactly as written: "0.5", "1", "0.333333". KEDGE_E_FORMAT names the
- * key. */
-KEDGE_NODISCARD int kedgei_spec_share(const struct json_t *v, const char *key, uint64_t *ret,
-                                      struct kedge_diag *d);
 /* Key "share" (job_spec_share.c), once strategy and model are read; and what does not go with a head, once
  * all keys are. */
 KEDGE_NODISCARD int kedgei_spec_read_share(const struct json_t *root, struct kedge_job_spec *s,
