@@ -20,8 +20,10 @@ static const struct kedge_grouping_row rows[] = {
                                      .in_jobs = true,
                                      .by_last_layer = true},
     [KEDGE_GROUPING_KIND_EDGE] = {.name = "edges", .entry = KEDGE_ENTRY_TENANT, .in_jobs = true},
-    [KEDGE_GROUPING_KIND_RANDOM] = {.name = "random", .entry = KEDGE_ENTRY_PRETRAIN},
-    [KEDGE_GROUPING_KIND_CENTRES] = {.name = "centres", .entry = KEDGE_ENTRY_PRETRAIN},
+    [KEDGE_GROUPING_KIND_RANDOM] = {.name = "random", .entry = KEDGE_ENTRY_PRETRAIN, .by_chance = true},
+    [KEDGE_GROUPING_KIND_CENTRES] = {.name = "centres",
+                                     .entry = KEDGE_ENTRY_PRETRAIN,
+                                     .each_makes_one = true},
 };
 
 const struct kedge_grouping_row *kedge_grouping_row(enum kedge_grouping_kind kind)

@@ -13,6 +13,8 @@ struct kedge_grouping_row {
     enum kedge_entry entry; /* of no account where there is one model */
     bool in_jobs; /* else for comparisons in simulations: no statement tells how its sites come to groups */
     bool by_last_layer;      /* sites are told apart by what they did to the model's last layer alone */
+    bool each_makes_one;     /* every pre-training that comes is a group (for comparison) */
+    bool by_chance;          /* a newcomer goes to any group (for comparison) */
     const char *needs_whole; /* why its updates cannot come compact; NULL: they can */
 };
 

@@ -3,13 +3,28 @@
 #include "round/close/flexcfl.h"
 
 #include "common/base/mem.h"
+#include "strategy/grouping.h"
 
-/* The cold start: groups of all inputs. */
-static int take_groups(struct kedge_close *c, uint32_t *group)
+/* Groups of all inputs; or each is one, for a comparison. */
+static int find_groups(struct kedge_close *c, uint32_t *group)
 {
     struct kedge_round_result *r = c->result;
+    if (!kedge_grouping_row(c->spec->strategy->grouping)->each_makes_one
+        || c->input_count > KEDGE_GROUPS_MAX) {
+        return kedgei_cluster(c, NULL, group, &r->groups);
+    }
+    r->groups = (uint32_t)c->input_count;
+    for (uint32_t i = 0; i < r->groups; i++) {
+        group[i] = i;
+    }
+    return KEDGE_OK;
+}
+
+/* The cold start. */
+static int take_groups(struct kedge_close *c, uint32_t *group)
+{
     int err = kedgei_assignments(c, c->input_count);
-    err = err ? err : kedgei_cluster(c, NULL, group, &r->groups);
+    err = err ? err : find_groups(c, group);
     for (size_t i = 0; i < c->input_count && !err; i++) {
         c->inputs[i].group = group[i];
         c->inputs[i].left_out = group[i] == KEDGE_GROUP_NONE;

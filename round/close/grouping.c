@@ -9,7 +9,8 @@ const struct kedgei_grouping *kedgei_grouping_of(const struct kedge_job_spec *sp
         [KEDGE_GROUPING_KIND_ONESHOT] = &kedgei_flexcfl,
         [KEDGE_GROUPING_KIND_EDGE] = &kedgei_edges,
         [KEDGE_GROUPING_KIND_SPLIT] = &kedgei_parting,
-        [KEDGE_GROUPING_KIND_CENTRES] = NULL, /* the last kind */
+        [KEDGE_GROUPING_KIND_RANDOM] = &kedgei_flexcfl,
+        [KEDGE_GROUPING_KIND_CENTRES] = &kedgei_flexcfl, /* the last kind */
     };
     const enum kedge_grouping_kind kind =
         spec->grouping == KEDGE_GROUPING_FLEXCFL ? KEDGE_GROUPING_KIND_FLEXCFL : spec->strategy->grouping;

@@ -156,7 +156,7 @@ static bool changes_updates(enum kedge_learn_attack attack)
  * honest site sends. */
 void kedgei_learn_attack_pretraining(struct kedgei_learn *l)
 {
-    const int32_t *victim = l->groups > 0 ? l->directions : NULL;
+    const int32_t *victim = kedgei_vectors_find(&l->vectors, &l->at.group[0].direction);
     if (l->spec->attack != KEDGE_LEARN_ATTACK_SYBIL) {
         return;
     }

@@ -1,6 +1,6 @@
 /* Inside sim/learn: the state of a run and the parts that work on it. A round is: shift the data → select →
- * find groups (cold start, newcomers, migration) → train, each item on a thread of its own → aggregate by the
- * integer kernels → step, mix → evaluate → tell. What threads or processes share out are items with results
+ * find groups (cold start, newcomers, migration) → train, each item on a thread of its own → close, as jobs
+ * are closed (close.h) → evaluate → tell. What threads or processes share out are items with results
  * of a fixed size, put back in the order of the items; everything else runs once, in order, on every rank. So
  * results depend on neither. */
 #ifndef KEDGE_SIM_LEARN_ENGINE_H
@@ -9,9 +9,12 @@
 #include "aggregation/rule/rule.h"
 #include "client/train/net.h"
 #include "common/base/rng.h"
+#include "common/tensor/layout.h"
+#include "coordinator/core/coord.h"
 #include "grouping/flexcfl.h"
 #include "sim/learn/learn.h"
 #include "sim/learn/trace.h"
+#include "sim/learn/vectors.h"
 #include "sim/partition/clients.h"
 #include "sim/partition/recipes.h"
 #include "strategy/server.h"
@@ -158,6 +161,15 @@ struct kedgei_learn {
     const struct kedge_learn_spec *spec;
     const struct kedge_learn_host *host;
     struct kedge_diag *reterr;
+    /* close.c: the job that closes see, what is known between its rounds, and the vectors that this names */
+    struct kedge_job_spec job;
+    struct kedge_coord_job_params params;
+    struct kedge_layout layout;
+    bool has_layout;
+    int32_t limit; /* largest |q| of an update */
+    struct kedge_round_state at;
+    struct kedgei_vectors vectors;
+    uint32_t *by_tenant; /* the sites by (tenant, number) */
     struct kedgei_learn_pool pool;
     struct kedge_partition partition; /* rows are moved within its order by shifts */
     struct kedge_partition *steps;    /* what sites have from each later step on */
@@ -167,13 +179,11 @@ struct kedgei_learn {
     uint64_t d;
     uint64_t
         shared; /* of these so many travel, the first; the others are a head that each site keeps (head.c) */
-    uint32_t slots;                                  /* models that there is room for */
-    uint32_t groups;                                 /* in use */
-    float *models, *states[KEDGE_SERVER_STATES_MAX]; /* slots × d */
-    float *w0, *aux, *next;                          /* d; aux: mean of the models trained last */
-    int32_t *directions;                             /* slots × d, or nothing */
-    uint64_t directions_count;
-    uint64_t sign_first; /* the part of an update that groups are made of begins here */
+    uint32_t slots;         /* models that there is room for */
+    uint32_t groups;        /* in use */
+    float *models;          /* slots × d: as they are trained from and evaluated */
+    float *w0, *aux, *next; /* d; aux: mean of the models trained last */
+    float *control;         /* d: SCAFFOLD's, of the server; else NULL */
     bool trained[KEDGE_LEARN_GROUPS_MAX];
     /* the round's items and results */
     struct kedgei_learn_item *items;
@@ -191,13 +201,13 @@ struct kedgei_learn {
     struct kedgei_learn_chunk *chunks; /* sites */
     bool tuning;                       /* this evaluation trains each site's model first */
     struct kedge_learn_round line;
-    bool cold_started, keeps_updates; /* keeps_updates: all pre-training updates, for clusterings to come */
-    bool has_truth;                   /* sites[].truth means something */
+    bool keeps_updates; /* all pre-training updates, for closes to come */
+    bool has_truth;     /* sites[].truth means something */
     bool has_trace;
     struct kedgei_trace trace;
     const struct kedge_rule *rule;
     uint32_t *order;              /* scratch, one a site */
-    uint32_t *asked, asked_count; /* sites that pre-train or choose; room for all */
+    uint32_t *asked, asked_count; /* sites that pre-train; room for all */
     int32_t *whole; /* compress.c: an update on its way, d values, where updates are compressed */
     /* flight.c */
     struct kedgei_learn_flight *flight;
@@ -312,17 +322,17 @@ KEDGE_NODISCARD int kedgei_learn_synthesise(struct kedgei_learn *l, struct kedge
                                             struct kedgei_learn_result *r);
 double kedgei_learn_closeness(const struct kedgei_learn *l, uint32_t site, const float *model);
 
-/* groups.c: room for models, first models; then, before a round's training, who is in which group. */
+/* groups.c: room for models, first models; groups that a close makes, of pre-trainings of this round of the
+ * job; before a round's training, who is in which group. */
 KEDGE_NODISCARD int kedgei_learn_groups_init(struct kedgei_learn *l);
 KEDGE_NODISCARD int kedgei_learn_groups_start(struct kedgei_learn *l);
+KEDGE_NODISCARD int kedgei_learn_make_groups(struct kedgei_learn *l, uint32_t job_round);
 /* Appends a pre-training of the site to the items, whose room is reserved. */
 void kedgei_learn_add_pretraining(struct kedgei_learn *l, uint32_t site);
-/* The group of the largest cosine; random for RAC. KEDGE_GROUP_NONE: no direction. */
-uint32_t kedgei_learn_find_group(const struct kedgei_learn *l, uint32_t site, const int32_t *update);
 /* Gives the site the group of its pre-training update and keeps what detectors need. */
 KEDGE_NODISCARD int kedgei_learn_assign(struct kedgei_learn *l, uint32_t site, const int32_t *update);
 void kedgei_learn_tell_bytes(struct kedgei_learn *l, uint64_t models_down, uint64_t models_up);
-KEDGE_NODISCARD int kedgei_learn_groups_before(struct kedgei_learn *l, uint32_t round);
+KEDGE_NODISCARD int kedgei_learn_groups_before(struct kedgei_learn *l);
 
 /* compress.c: the updates of the round's items become what their sites send of them; bytes of the line. */
 KEDGE_NODISCARD int kedgei_learn_compress(struct kedgei_learn *l);
@@ -346,23 +356,18 @@ double kedgei_learn_somebody_s(const struct kedgei_learn *l);
 bool kedgei_learn_fails(const struct kedgei_learn *l, uint64_t round, uint32_t site);
 uint32_t kedgei_learn_first_rounds(const struct kedgei_learn *l);
 
-/* aggregate.c: from the items' results to the groups' next models, and what comes after: server, mixing. */
-KEDGE_NODISCARD int kedgei_learn_keep_own(struct kedgei_learn *l, uint32_t item);
-KEDGE_NODISCARD int kedgei_learn_aggregate(struct kedgei_learn *l, uint32_t round);
-/* What the edges' models become when they meet: their mean by the samples of their sites, d values. */
-KEDGE_NODISCARD int kedgei_learn_met(struct kedgei_learn *l, float *ret);
-/* The mean of the trained groups' models into l->aux. */
+/* site.c: what sites keep for themselves of the trainings of the round's items. */
+KEDGE_NODISCARD int kedgei_learn_keep_own(struct kedgei_learn *l);
+/* close.c: the mean of the trained groups' models into l->aux. */
 KEDGE_NODISCARD int kedgei_learn_auxiliary(struct kedgei_learn *l);
 
 /* evaluate.c: accuracies of the line. */
 KEDGE_NODISCARD int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round);
 
 /* migrate.c: sites whose data shifted find their group again (FlexCFL); the second pre-training of those
- * asked, from which the detector of updates learns their spread; who shall choose a model in this round, IFCA
- * and FeSEM. */
+ * asked, from which the detector of updates learns their spread. */
 KEDGE_NODISCARD int kedgei_learn_migrate(struct kedgei_learn *l);
 KEDGE_NODISCARD int kedgei_learn_repeat(struct kedgei_learn *l);
-KEDGE_NODISCARD int kedgei_learn_ask_again(struct kedgei_learn *l, uint32_t round);
 /* NAN when one is zero. */
 double kedgei_learn_cosine(const struct kedgei_learn *l, const int32_t *a, const int32_t *b);
 

@@ -6,6 +6,7 @@
 
 #include "common/base/mem.h"
 #include "sim/learn/engine.h"
+#include "strategy/blend.h"
 
 enum { CHUNK_SITES = 32 };
 
@@ -179,7 +180,7 @@ static double compare_newcomers(const struct kedgei_learn *l, uint32_t count, ui
 static uint32_t plan_groups(struct kedgei_learn *l)
 {
     uint32_t count = 0;
-    bool grouped = l->spec->job.strategy->grouping != KEDGE_GROUPING_KIND_NONE;
+    bool grouped = kedge_job_spec_groups_most(&l->job) > 1;
     for (uint32_t i = 0; i < l->n; i++) {
         uint32_t group = grouped ? l->sites[i].group : 0;
         if (group != KEDGE_GROUP_NONE && l->sites[i].test_count > 0 && !l->sites[i].attacker) {
@@ -204,7 +205,7 @@ static uint32_t plan_one(struct kedgei_learn *l, const float *model, bool own)
 /* Without training: how near the models are to what the sites look for. */
 static void evaluate_planted(struct kedgei_learn *l)
 {
-    bool grouped = l->spec->job.strategy->grouping != KEDGE_GROUPING_KIND_NONE;
+    bool grouped = kedge_job_spec_groups_most(&l->job) > 1;
     double near[KEDGE_LEARN_GROUPS_MAX][KEDGE_LEARN_GROUPS_MAX], mean = 0, worst = 0;
     uint32_t count = 0;
     for (uint32_t j = 0; j < KEDGE_LEARN_GROUPS_MAX; j++) {
@@ -232,11 +233,25 @@ static void evaluate_planted(struct kedgei_learn *l)
     l->line.accuracy_auxiliary = l->line.accuracy;
 }
 
+/* What the edges' models become when they meet: their mean by the samples of their sites. */
+static int meet(struct kedgei_learn *l, float *ret)
+{
+    const float *models[KEDGE_LEARN_GROUPS_MAX];
+    uint64_t weight[KEDGE_LEARN_GROUPS_MAX] = {0};
+    for (uint32_t i = 0; i < l->n; i++) {
+        weight[l->sites[i].group] += l->sites[i].train_count;
+    }
+    for (uint32_t j = 0; j < l->groups; j++) {
+        models[j] = kedgei_learn_model(l, j);
+    }
+    return kedge_blend_tile(models, weight, l->groups, 0, l->d, ret);
+}
+
 int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
 {
     const struct kedge_strategy *strategy = l->spec->job.strategy;
     struct kedge_learn_round *line = &l->line;
-    bool grouped = strategy->grouping != KEDGE_GROUPING_KIND_NONE;
+    bool grouped = kedge_job_spec_groups_most(&l->job) > 1;
     double mean, worst;
     line->accuracy = line->accuracy_sites = line->accuracy_worst = (double)NAN;
     line->accuracy_auxiliary = line->accuracy_personal = line->backdoor = (double)NAN;
@@ -254,8 +269,8 @@ int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
         evaluate_planted(l);
         return KEDGE_OK;
     }
-    bool alone = strategy->local->sends_nothing, edges = strategy->grouping == KEDGE_GROUPING_KIND_EDGE;
-    int err = edges ? kedgei_learn_met(l, l->next) : KEDGE_OK;
+    bool alone = strategy->local->sends_nothing, edges = kedge_job_spec_has_edges(&l->job);
+    int err = edges ? meet(l, l->next) : KEDGE_OK;
     uint32_t count = alone || edges ? plan_one(l, alone ? l->w0 : l->next, alone) : plan_groups(l);
     err = err ? err : run_plan(l, count, false);
     sum_up(l, count, &line->accuracy, &line->accuracy_sites, &line->accuracy_worst);

@@ -1,21 +1,15 @@
-/* Who is in which group: FlexCFL's cold start, its newcomers and migrations, and the choices of IFCA and
- * FeSEM. Sites that pre-train are items of the round like those that train. */
+/* Who is in which group, between closes: pre-trainings for the groups that a close makes, newcomers, and
+ * sites that come to a group before each training. Sites that pre-train are items of the round like those
+ * that train. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregation/gram.h"
-#include "aggregation/mean.h"
 #include "common/base/mem.h"
 #include "common/base/rng.h"
-#include "grouping/closest.h"
-#include "sim/learn/regroup.h"
-
-static bool is_flexcfl(enum kedge_grouping_kind kind)
-{
-    return kind == KEDGE_GROUPING_KIND_FLEXCFL || kind == KEDGE_GROUPING_KIND_RANDOM
-           || kind == KEDGE_GROUPING_KIND_CENTRES || kind == KEDGE_GROUPING_KIND_ONESHOT;
-}
+#include "sim/learn/close.h"
+#include "strategy/grouping.h"
 
 /* ---- pre-training ---- */
 
@@ -34,9 +28,14 @@ void kedgei_learn_add_pretraining(struct kedgei_learn *l, uint32_t site)
     kedgei_learn_tell_bytes(l, 1, 1);
 }
 
+/* The site has its group by this update: what it is compared with when something changes. */
 static int keep_pretraining(struct kedgei_learn *l, uint32_t site, const int32_t *update)
 {
     struct kedgei_learn_site *s = &l->sites[site];
+    kedgei_learn_count_labels(l, site, s->counts);
+    if (l->job.shift != KEDGE_SHIFT_TEST_UPDATE && !l->keeps_updates) {
+        return KEDGE_OK;
+    }
     if (!s->pretraining) {
         s->pretraining = kedge_mem_new(l->d, sizeof *s->pretraining);
     }
@@ -47,39 +46,7 @@ static int keep_pretraining(struct kedgei_learn *l, uint32_t site, const int32_t
     return KEDGE_OK;
 }
 
-static bool wants_updates(const struct kedgei_learn *l)
-{
-    return l->spec->job.shift == KEDGE_SHIFT_TEST_UPDATE || l->keeps_updates;
-}
-
-/* ---- directions ---- */
-
-/* A group's first model: w0 and the mean of its members' updates. */
-static int start_model(struct kedgei_learn *l, uint32_t group, const struct kedgei_learn_signs *signs)
-{
-    struct kedge_mean_source *sources = kedge_mem_new(signs->count, sizeof *sources);
-    uint32_t count = 0;
-    int err = sources ? KEDGE_OK : KEDGE_E_NOMEM;
-    for (uint32_t i = 0; i < signs->count && !err; i++) {
-        if (signs->group[i] == group) {
-            sources[count++] = (struct kedge_mean_source){.values = signs->update[i], .weight = 1};
-        }
-    }
-    err = err ? err
-              : kedge_mean_tile(l->w0, sources, count, 0, l->d, l->spec->job.scale, count,
-                                kedgei_learn_model(l, group));
-    kedge_mem_free(sources);
-    return err;
-}
-
-static void join(struct kedgei_learn *l, uint32_t site, uint32_t group)
-{
-    l->sites[site].joined = l->sites[site].group != group ? l->line.round : l->sites[site].joined;
-    l->sites[site].group = group;
-    kedgei_learn_count_labels(l, site, l->sites[site].counts);
-}
-
-/* ---- cold start ---- */
+/* ---- groups that a close makes ---- */
 
 static int compare_ids(const void *a, const void *b)
 {
@@ -98,7 +65,7 @@ static int pretrain_sample(struct kedgei_learn *l, uint32_t round, uint32_t coun
     }
     l->items_count = 0;
     if (!err) {
-        kedge_rng_init(&rng, l->spec->job.seed, KEDGE_RNG_LEARN,
+        kedge_rng_init(&rng, l->job.seed, KEDGE_RNG_LEARN,
                        kedgei_learn_stream(KEDGEI_LEARN_STREAM_COLD, round), 0);
         kedge_rng_sample(&rng, ids, l->n, count);
         qsort(ids, count, sizeof *ids, compare_ids);
@@ -110,89 +77,50 @@ static int pretrain_sample(struct kedgei_learn *l, uint32_t round, uint32_t coun
     return err ? err : kedgei_learn_train(l);
 }
 
-/* From the updates that came to directions, models and members. */
-static int cold_start(struct kedgei_learn *l, uint32_t round, struct kedgei_learn_signs *signs)
+int kedgei_learn_make_groups(struct kedgei_learn *l, uint32_t job_round)
 {
-    bool centres = l->spec->job.strategy->grouping == KEDGE_GROUPING_KIND_CENTRES;
-    for (uint32_t i = 0; i < l->items_count; i++) {
-        if (!kedgei_learn_result(l, i)->err) {
-            kedgei_learn_signs_add(l, signs, l->items[i].site, kedgei_learn_vector(l, i, 0));
-        }
-    }
-    int err = signs->count ? KEDGE_OK : KEDGE_E_NO_DIRECTION;
-    if (!err && centres) { /* each is a group */
-        err = kedge_gram(signs->sign, signs->count, l->d, signs->maxima, signs->gram);
-        l->groups = signs->count;
-        for (uint32_t i = 0; i < signs->count; i++) {
-            signs->group[i] = i;
-        }
-    } else {
-        err = err ? err : kedgei_learn_cluster(l, signs, round, &l->groups);
-    }
-    for (uint32_t j = 0; j < l->groups && !err; j++) {
-        err = start_model(l, j, signs);
-        err = err ? err : kedgei_learn_direct(l, signs, j, j);
-    }
+    const bool each = kedge_grouping_row(l->job.strategy->grouping)->each_makes_one;
+    const uint32_t wanted = each ? l->job.groups : l->job.pretrain_sites;
+    uint32_t count = wanted > 0 && wanted < l->n ? wanted : l->n;
+    count = count < KEDGE_GRAM_VECTORS_MAX ? count : KEDGE_GRAM_VECTORS_MAX;
+    int err = pretrain_sample(l, job_round, count);
+    kedgei_learn_attack_pretraining(l);
+    err = err ? err : kedgei_learn_close(l, KEDGE_TASK_PRETRAIN, job_round);
     l->asked_count = 0;
-    for (uint32_t i = 0; i < signs->count && !err; i++) {
-        uint32_t site = signs->site[i];
-        if (signs->group[i] != KEDGE_GROUP_NONE) {
-            join(l, site, signs->group[i]);
+    for (uint32_t i = 0; i < l->items_count && !err; i++) {
+        if (!kedgei_learn_result(l, i)->err) {
+            l->asked[l->asked_count++] = l->items[i].site;
+            err = keep_pretraining(l, l->items[i].site, kedgei_learn_vector(l, i, 0));
         }
-        l->asked[l->asked_count++] = site;
-        err = wants_updates(l) ? keep_pretraining(l, site, signs->update[i]) : KEDGE_OK;
     }
     return err ? err : kedgei_learn_repeat(l);
 }
 
-static int flexcfl_start(struct kedgei_learn *l, uint32_t round)
-{
-    bool centres = l->spec->job.strategy->grouping == KEDGE_GROUPING_KIND_CENTRES;
-    uint32_t wanted = centres ? l->spec->job.groups : l->spec->job.pretrain_sites;
-    uint32_t count = wanted > 0 && wanted < l->n ? wanted : l->n;
-    struct kedgei_learn_signs signs = {0};
-    count = count < KEDGE_GRAM_VECTORS_MAX ? count : KEDGE_GRAM_VECTORS_MAX;
-    int err = kedgei_learn_signs_init(&signs, count);
-    err = err ? err : pretrain_sample(l, round, count);
-    kedgei_learn_attack_pretraining(l);
-    err = err ? err : cold_start(l, round, &signs);
-    kedgei_learn_signs_deinit(&signs);
-    for (uint32_t j = 0; j < l->groups && !err; j++) {
-        l->trained[j] = true; /* for the first auxiliary model */
-    }
-    l->cold_started = !err;
-    return err ? kedge_diag_set(l->reterr, err, "groups at the start: %s", kedge_strerror(err)) : KEDGE_OK;
-}
-
 /* ---- newcomers and those whose data shifted ---- */
 
-uint32_t kedgei_learn_find_group(const struct kedgei_learn *l, uint32_t site, const int32_t *update)
+/* RAC: anywhere. */
+static uint32_t draw_group(const struct kedgei_learn *l, uint32_t site)
 {
-    const int32_t *directions[KEDGE_LEARN_GROUPS_MAX];
-    uint32_t group;
-    if (l->spec->job.strategy->grouping == KEDGE_GROUPING_KIND_RANDOM) {
-        struct kedge_rng rng;
-        kedge_rng_init(&rng, l->spec->job.seed, KEDGE_RNG_LEARN,
-                       kedgei_learn_stream(KEDGEI_LEARN_STREAM_JOIN, 0), site);
-        return (uint32_t)kedge_rng_below(&rng, l->groups);
-    }
-    for (uint32_t j = 0; j < l->groups; j++) {
-        directions[j] = l->directions + (size_t)j * l->d + l->sign_first;
-    }
-    return kedge_nearest_group(update + l->sign_first, directions, l->groups, l->d - l->sign_first, &group,
-                               NULL)
-               ? KEDGE_GROUP_NONE
-               : group;
+    struct kedge_rng rng;
+    kedge_rng_init(&rng, l->job.seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_JOIN, 0),
+                   site);
+    return (uint32_t)kedge_rng_below(&rng, l->groups);
 }
 
 int kedgei_learn_assign(struct kedgei_learn *l, uint32_t site, const int32_t *update)
 {
-    uint32_t before = l->sites[site].group, group = kedgei_learn_find_group(l, site, update);
-    if (group != KEDGE_GROUP_NONE) {
-        l->line.migrations += before != KEDGE_GROUP_NONE && before != group;
-        join(l, site, group);
+    uint32_t group = 0;
+    int err = KEDGE_OK;
+    if (kedge_grouping_row(l->job.strategy->grouping)->by_chance) {
+        group = draw_group(l, site);
+    } else {
+        err = kedgei_learn_nearest(l, site, update, NULL, &group);
     }
-    return wants_updates(l) ? keep_pretraining(l, site, update) : KEDGE_OK;
+    if (err) {
+        return err;
+    }
+    kedgei_learn_move(l, site, group);
+    return keep_pretraining(l, site, update);
 }
 
 /* Cold sites that are selected pre-train and join. */
@@ -216,7 +144,7 @@ static int newcomers(struct kedgei_learn *l)
     return err || l->asked_count == 0 ? err : kedgei_learn_repeat(l);
 }
 
-/* ---- IFCA and FeSEM ---- */
+/* ---- before each training ---- */
 
 /* The model with the least loss on the site's training data, ties to the lowest. */
 static int choose_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t index, void *out)
@@ -225,7 +153,7 @@ static int choose_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, u
     *c = (struct kedgei_learn_choice){.loss = (double)INFINITY};
     for (uint32_t j = 0; j < l->groups; j++) {
         double loss;
-        int err = kedgei_learn_loss(l, lane, l->asked[index], kedgei_learn_model(l, j), &loss);
+        int err = kedgei_learn_loss(l, lane, l->selected[index], kedgei_learn_model(l, j), &loss);
         if (err) {
             return err;
         }
@@ -239,13 +167,12 @@ static int choose_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, u
 
 static int choose(struct kedgei_learn *l)
 {
-    struct kedgei_learn_choice *choices = kedge_mem_new(l->asked_count ? l->asked_count : 1, sizeof *choices);
-    int err = choices ? kedgei_learn_spread(l, l->asked_count, NULL, sizeof *choices, choose_item, choices)
-                      : KEDGE_E_NOMEM;
-    for (uint32_t i = 0; i < l->asked_count && !err; i++) {
-        uint32_t before = l->sites[l->asked[i]].group;
-        l->line.migrations += before != KEDGE_GROUP_NONE && before != choices[i].group;
-        join(l, l->asked[i], choices[i].group);
+    const uint32_t count = l->selected_count;
+    struct kedgei_learn_choice *choices = kedge_mem_new((size_t)count + 1, sizeof *choices);
+    int err =
+        choices ? kedgei_learn_spread(l, count, NULL, sizeof *choices, choose_item, choices) : KEDGE_E_NOMEM;
+    for (uint32_t i = 0; i < count && !err; i++) {
+        kedgei_learn_move(l, l->selected[i], choices[i].group);
         l->line.bytes_down +=
             (uint64_t)(l->groups - 1) * l->d * 4; /* the one trained is counted with the update */
     }
@@ -256,23 +183,14 @@ static int choose(struct kedgei_learn *l)
 /* The model nearest to the site's last one. */
 static int go_nearest(struct kedgei_learn *l)
 {
-    const float *models[KEDGE_LEARN_GROUPS_MAX];
     int err = KEDGE_OK;
-    for (uint32_t j = 0; j < l->groups; j++) {
-        models[j] = kedgei_learn_model(l, j);
-    }
-    for (uint32_t i = 0; i < l->asked_count && !err; i++) {
-        struct kedgei_learn_site *s = &l->sites[l->asked[i]];
-        struct kedge_closest c;
+    for (uint32_t i = 0; i < l->selected_count && !err; i++) {
+        const uint32_t site = l->selected[i];
+        const float *own = l->sites[site].own;
         uint32_t group = 0;
-        err = kedge_closest_init(&c, l->groups);
+        err = kedgei_learn_nearest(l, site, NULL, own ? own : l->w0, &group);
         if (!err) {
-            kedge_closest_push(&c, s->own ? s->own : l->w0, models, 0, l->d);
-            err = kedge_closest_end(&c, &group, NULL);
-        }
-        if (!err) {
-            l->line.migrations += s->group != KEDGE_GROUP_NONE && s->group != group;
-            join(l, l->asked[i], group);
+            kedgei_learn_move(l, site, group);
         }
     }
     return err;
@@ -280,70 +198,73 @@ static int go_nearest(struct kedgei_learn *l)
 
 /* ---- */
 
-int kedgei_learn_groups_init(struct kedgei_learn *l)
+/* First models: one, or one of its own for each group. */
+static int begin_models(struct kedgei_learn *l)
 {
-    const struct kedge_learn_spec *spec = l->spec;
-    enum kedge_grouping_kind kind = spec->job.strategy->grouping;
-    l->keeps_updates =
-        kind == KEDGE_GROUPING_KIND_FLEXCFL && (spec->job.options.refresh > 0 || spec->job.regroup_every > 0);
-    if (kind == KEDGE_GROUPING_KIND_ONESHOT) { /* the last layer's kernel and biases */
-        const struct kedge_layer *last = &spec->job.model.layers[spec->job.model.count - 1];
-        l->sign_first = l->d - ((uint64_t)last->in + 1) * last->out;
-    }
-    const uint32_t most = kedge_job_spec_groups_most(&spec->job);
-    l->slots = kind == KEDGE_GROUPING_KIND_NONE   ? 1
-               : kind == KEDGE_GROUPING_KIND_EDGE ? spec->job.groups
-               : kind == KEDGE_GROUPING_KIND_SPLIT || spec->through == KEDGE_LEARN_THROUGH_PROTOCOL
-                   ? KEDGE_LEARN_GROUPS_MAX
-                   : most;
-    l->models = kedge_mem_new((size_t)l->slots * l->d, sizeof *l->models);
-    l->w0 = kedge_mem_new(l->d, sizeof *l->w0);
-    l->aux = kedge_mem_new(l->d, sizeof *l->aux);
-    l->next = kedge_mem_new(l->d, sizeof *l->next);
-    l->directions_count = is_flexcfl(kind) ? l->slots * l->d : 0;
-    l->directions = kedge_mem_new(l->directions_count + 1, sizeof *l->directions);
-    bool has_states = true;
-    for (size_t k = 0; k < kedge_server_states(spec->job.server); k++) {
-        l->states[k] = kedge_mem_new((size_t)l->slots * l->d, sizeof(float));
-        has_states = has_states && l->states[k];
-    }
-    if (!l->models || !l->w0 || !l->aux || !l->next || !l->directions || !has_states) {
-        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u models", l->slots);
-    }
-    kedge_model_init(&spec->job.model, spec->job.seed, l->w0);
+    const bool apart = kedge_job_spec_has_model_per_group_at_start(&l->job);
+    kedge_model_init(&l->job.model, l->job.seed, l->w0);
     memcpy(l->aux, l->w0, l->d * sizeof *l->aux);
-    l->groups = is_flexcfl(kind) ? 0 : kind == KEDGE_GROUPING_KIND_SPLIT ? 1 : l->slots;
-    bool several = kind == KEDGE_GROUPING_KIND_CHOICE || kind == KEDGE_GROUPING_KIND_NEAREST;
     for (uint32_t j = 0; j < l->slots; j++) { /* independent beginnings where models are chosen by sites */
-        kedge_model_init(&spec->job.model,
-                         several ? spec->job.seed + j * UINT64_C(0x9e3779b97f4a7c15) : spec->job.seed,
+        kedge_model_init(&l->job.model, apart ? l->job.seed + j * UINT64_C(0x9e3779b97f4a7c15) : l->job.seed,
                          kedgei_learn_model(l, j));
     }
-    for (uint32_t i = 0; i < l->n; i++) {
-        bool fixed = kind == KEDGE_GROUPING_KIND_NONE || kind == KEDGE_GROUPING_KIND_SPLIT;
-        l->sites[i].group = fixed                              ? 0
-                            : kind == KEDGE_GROUPING_KIND_EDGE ? kedge_job_spec_edge(l->sites[i].tenant)
-                                                               : KEDGE_GROUP_NONE;
+    l->groups = kedgei_learn_pretrains(l) ? 0 : kedge_job_spec_models(&l->job);
+    l->at.groups = l->groups;
+    for (uint32_t j = 0; j < l->groups; j++) {
+        float *model = kedge_mem_new(l->d, sizeof *model);
+        if (!model) {
+            return KEDGE_E_NOMEM;
+        }
+        memcpy(model, kedgei_learn_model(l, j), l->d * sizeof *model);
+        int err = kedgei_vectors_give(&l->vectors, model, &l->at.group[j].model);
+        if (err) {
+            return err;
+        }
     }
     return KEDGE_OK;
 }
 
-int kedgei_learn_groups_start(struct kedgei_learn *l)
+int kedgei_learn_groups_init(struct kedgei_learn *l)
 {
-    return is_flexcfl(l->spec->job.strategy->grouping) && !l->cold_started ? flexcfl_start(l, 0) : KEDGE_OK;
+    const bool has_control = kedge_job_spec_has_control(&l->job);
+    l->keeps_updates = kedgei_learn_pretrains(l) && (l->job.options.refresh > 0 || l->job.regroup_every > 0);
+    l->slots = l->spec->through == KEDGE_LEARN_THROUGH_PROTOCOL ? KEDGE_LEARN_GROUPS_MAX
+                                                                : kedge_job_spec_groups_most(&l->job);
+    l->models = kedge_mem_new((size_t)l->slots * l->d, sizeof *l->models);
+    l->w0 = kedge_mem_new(l->d, sizeof *l->w0);
+    l->aux = kedge_mem_new(l->d, sizeof *l->aux);
+    l->next = kedge_mem_new(l->d, sizeof *l->next);
+    l->control = has_control ? kedge_mem_new(l->d, sizeof *l->control) : NULL;
+    if (!l->models || !l->w0 || !l->aux || !l->next || (has_control && !l->control)) {
+        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u models", l->slots);
+    }
+    for (uint32_t i = 0; i < l->n; i++) {
+        l->sites[i].group = kedge_round_site_first(&l->job, l->sites[i].tenant).group;
+    }
+    int err = begin_models(l);
+    return err ? kedge_diag_set(l->reterr, err, "no memory for %u models", l->slots) : KEDGE_OK;
 }
 
-int kedgei_learn_groups_before(struct kedgei_learn *l, uint32_t round)
+int kedgei_learn_groups_start(struct kedgei_learn *l)
 {
-    enum kedge_grouping_kind kind = l->spec->job.strategy->grouping;
-    if (is_flexcfl(kind)) {
-        int err = kedgei_learn_regroup(l, round);
-        err = err ? err : kedgei_learn_migrate(l);
+    return kedgei_learn_pretrains(l) ? kedgei_learn_make_groups(l, 0) : KEDGE_OK;
+}
+
+int kedgei_learn_groups_before(struct kedgei_learn *l)
+{
+    if (kedgei_learn_pretrains(l)) {
+        int err = kedgei_learn_migrate(l);
         return err ? err : newcomers(l);
     }
-    if (kind != KEDGE_GROUPING_KIND_CHOICE && kind != KEDGE_GROUPING_KIND_NEAREST) {
-        return KEDGE_OK;
+    switch (kedge_job_spec_entry(&l->job)) {
+    case KEDGE_ENTRY_CHOICE:
+        return choose(l);
+    case KEDGE_ENTRY_NEAREST:
+        return go_nearest(l);
+    case KEDGE_ENTRY_PRETRAIN: /* one model */
+    case KEDGE_ENTRY_TOGETHER:
+    case KEDGE_ENTRY_TENANT:
+        break;
     }
-    int err = kedgei_learn_ask_again(l, round);
-    return err ? err : kind == KEDGE_GROUPING_KIND_CHOICE ? choose(l) : go_nearest(l);
+    return KEDGE_OK;
 }

@@ -114,37 +114,3 @@ int kedgei_learn_migrate(struct kedgei_learn *l)
     err = err || !l->asked_count ? err : kedgei_learn_repeat(l);
     return err || d != KEDGE_SHIFT_TEST_UPDATE ? err : look_at_updates(l);
 }
-
-int kedgei_learn_ask_again(struct kedgei_learn *l, uint32_t round)
-{
-    uint32_t from = 0;
-    l->asked_count = 0;
-    l->items_count = 0;
-    if (l->spec->job.shift != KEDGE_SHIFT_TEST_NONE) {
-        ask_shifted(l);
-        l->line.detections += l->asked_count;
-    }
-    int err = KEDGE_OK;
-    if (l->spec->job.strategy->grouping == KEDGE_GROUPING_KIND_NEAREST && l->asked_count > 0) {
-        err = kedgei_learn_items_reserve(l, l->asked_count);
-        for (uint32_t i = 0; i < l->asked_count && !err;
-             i++) { /* a site's last model must know its new data */
-            uint32_t site = l->asked[i];
-            l->items[l->items_count++] =
-                (struct kedgei_learn_item){.site = site,
-                                           .base = kedgei_learn_model(l, l->sites[site].group),
-                                           .stream = UINT64_C(1) << 32 | round};
-            kedgei_learn_tell_bytes(l, 1, 1);
-        }
-        err = err ? err : kedgei_learn_train(l);
-        for (uint32_t i = 0; i < l->items_count && !err; i++) {
-            err = kedgei_learn_result(l, i)->err ? KEDGE_OK : kedgei_learn_keep_own(l, i);
-        }
-    }
-    for (from = 0; from < l->selected_count; from++) {
-        if (!l->sites[l->selected[from]].shifted) {
-            l->asked[l->asked_count++] = l->selected[from];
-        }
-    }
-    return err;
-}

@@ -5,15 +5,14 @@
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "grouping/kmeans.h"
+#include "sim/learn/close.h"
 #include "sim/learn/flight.h"
 
 uint32_t kedgei_learn_first_rounds(const struct kedgei_learn *l)
 {
-    enum kedge_grouping_kind kind = l->spec->job.strategy->grouping;
-    bool grouped = kind != KEDGE_GROUPING_KIND_NONE && kind != KEDGE_GROUPING_KIND_SPLIT
-                   && kind != KEDGE_GROUPING_KIND_EDGE;
+    const bool grouped = kedgei_learn_pretrains(l) || kedge_job_spec_has_model_per_group_at_start(&l->job);
     uint32_t k = kedge_learn_spec_each_round(l->spec, l->n);
-    return grouped ? (l->n + k - 1) / k : 0;
+    return grouped && k > 0 ? (l->n + k - 1) / k : 0;
 }
 
 /* ---- who takes part ---- */
@@ -233,15 +232,28 @@ void kedgei_learn_tell_groups(struct kedgei_learn *l)
     }
 }
 
+static int finish(struct kedgei_learn *l, uint32_t round)
+{
+    int err = kedgei_learn_evaluate(l, round);
+    if (!err) {
+        kedgei_learn_tell_groups(l);
+    }
+    return err;
+}
+
 int kedgei_learn_round(struct kedgei_learn *l, uint32_t round)
 {
     l->line.round = round;
     int err = kedgei_learn_shift(l, round);
+    if (kedgei_learn_kind(l, round) == KEDGE_TASK_PRETRAIN) {
+        err = err ? err : kedgei_learn_make_groups(l, kedgei_learn_job_round(round));
+        return err ? err : finish(l, round);
+    }
     if (l->spec->job.strategy->asynchronous) {
         err = err ? err : kedgei_learn_fly(l, round);
     } else {
         err = err ? err : select_sites(l, round);
-        err = err ? err : kedgei_learn_groups_before(l, round);
+        err = err ? err : kedgei_learn_groups_before(l);
         err = err ? err : plan_training(l, round);
     }
     err = err ? err : kedgei_learn_train(l);
@@ -250,10 +262,10 @@ int kedgei_learn_round(struct kedgei_learn *l, uint32_t round)
     }
     tell_training(l);
     err = kedgei_learn_compress(l);
-    err = err ? err : kedgei_learn_aggregate(l, round);
-    err = err ? err : kedgei_learn_evaluate(l, round);
-    if (!err) {
-        kedgei_learn_tell_groups(l);
+    err = err ? err : kedgei_learn_attack(l);
+    err = err ? err : kedgei_learn_keep_own(l);
+    if (!err && !l->job.strategy->local->sends_nothing) {
+        err = kedgei_learn_close(l, KEDGE_TASK_TRAIN, kedgei_learn_job_round(round));
     }
-    return err;
+    return err ? err : finish(l, round);
 }

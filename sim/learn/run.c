@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "sim/learn/close.h"
 #include "sim/learn/flight.h"
 #include "sim/learn/state.h"
 #include "sim/learn/together.h"
@@ -18,10 +19,9 @@ static void learn_deinit(struct kedgei_learn *l)
     kedge_mem_free(l->w0);
     kedge_mem_free(l->aux);
     kedge_mem_free(l->next);
-    kedge_mem_free(l->directions);
-    for (size_t k = 0; k < KEDGE_SERVER_STATES_MAX; k++) {
-        kedge_mem_free(l->states[k]);
-    }
+    kedge_mem_free(l->control);
+    kedge_mem_free(l->by_tenant);
+    kedgei_learn_close_deinit(l);
     kedge_mem_free(l->items);
     kedge_mem_free(l->results);
     kedge_mem_free(l->item_order);
@@ -107,6 +107,7 @@ static int learn_init(struct kedgei_learn *l)
     if (!err) {
         kedgei_learn_together_init(l);
     }
+    err = err ? err : kedgei_learn_close_init(l);
     err = err ? err : kedgei_learn_groups_init(l);
     return err ? err : kedgei_learn_flight_init(l);
 }

@@ -193,3 +193,46 @@ int kedgei_learn_own(struct kedgei_learn *l, uint32_t site, const float *first)
     }
     return KEDGE_OK;
 }
+
+/* A vector of whole numbers times the unit of updates onto it; binary64, as jobs have it. */
+static void add_units(const struct kedgei_learn *l, const float *base, const int32_t *q, float *ret)
+{
+    const double unit = 1.0 / (double)(UINT64_C(1) << l->job.scale);
+    for (uint64_t i = 0; i < l->d; i++) {
+        ret[i] = (float)((double)base[i] + (double)q[i] * unit);
+    }
+}
+
+/* Its own model or a head, the last model that it trained, or its control variate. */
+static int keep_of(struct kedgei_learn *l, uint32_t item)
+{
+    const struct kedge_local *local = l->job.strategy->local;
+    const bool personal = local->has_own_model || local->has_head;
+    const uint32_t site = l->items[item].site;
+    const int32_t *first = kedgei_learn_vector(l, item, 0);
+    if (!personal && !local->variate && !kedge_job_spec_assigns_by_last_model(&l->job)) {
+        return KEDGE_OK;
+    }
+    int err = kedgei_learn_own(l, site, NULL);
+    if (err) {
+        return err;
+    }
+    float *own = l->sites[site].own;
+    if (personal) {
+        memcpy(own, kedgei_learn_vector(l, item, !local->sends_nothing), l->d * sizeof *own);
+    } else if (local->variate) {
+        add_units(l, own, kedgei_learn_vector(l, item, 1), own);
+    } else {
+        add_units(l, l->items[item].base, first, own);
+    }
+    return KEDGE_OK;
+}
+
+int kedgei_learn_keep_own(struct kedgei_learn *l)
+{
+    int err = KEDGE_OK;
+    for (uint32_t i = 0; i < l->items_count && !err; i++) {
+        err = kedgei_learn_result(l, i)->err ? KEDGE_OK : keep_of(l, i);
+    }
+    return err;
+}

@@ -6,8 +6,9 @@
 
 #include "common/base/bytes.h"
 #include "common/base/mem.h"
+#include "sim/learn/close.h"
 
-static const char magic[16] = "kedge-learn/v1\n";
+static const char magic[16] = "kedge-learn/v2\n";
 
 /* One pass over the state, which writes it or reads it, so that the two cannot differ. */
 struct pass {
@@ -70,6 +71,48 @@ static void visit_site(struct pass *p, struct kedgei_learn *l, struct kedgei_lea
     }
 }
 
+/* What a name stands for; where it is read, it gets another name. */
+static void visit_named(struct pass *p, struct kedgei_learn *l, struct kedge_hash *name, uint64_t count)
+{
+    const void *there = kedgei_vectors_find(&l->vectors, name);
+    uint8_t has = there != NULL;
+    visit(p, &has, 1);
+    if (p->err || !has) {
+        memset(name, 0, sizeof *name);
+    } else if (p->out) {
+        kedge_buf_put(p->out, there, count * 4);
+        p->err = p->out->err;
+    } else {
+        void *values = kedge_mem_new(count, 4);
+        p->err = values ? KEDGE_OK : KEDGE_E_NOMEM;
+        visit(p, values, count * 4);
+        p->err = p->err ? p->err : kedgei_vectors_give(&l->vectors, values, name);
+    }
+}
+
+/* What is known between two rounds. The first models of a run that is resumed are swept. */
+static void visit_between(struct pass *p, struct kedgei_learn *l)
+{
+    const uint64_t states = kedge_server_states(l->spec->job.server);
+    struct kedge_round_state at = l->at;
+    visit(p, &at, sizeof at);
+    if (p->err || at.groups > l->slots) {
+        p->err = p->err ? p->err : KEDGE_E_FORMAT;
+        return;
+    }
+    for (uint32_t g = 0; g < at.groups; g++) {
+        visit_named(p, l, &at.group[g].model, l->shared);
+        visit_named(p, l, &at.group[g].direction, l->shared);
+        visit_named(p, l, &at.group[g].direction_made, l->shared);
+        visit_named(p, l, &at.group[g].server_state, states * l->shared);
+    }
+    if (!p->err && !p->out) {
+        l->at = at;
+        kedgei_vectors_sweep(&l->vectors, &l->at);
+        kedgei_learn_take_models(l);
+    }
+}
+
 static void visit_all(struct pass *p, struct kedgei_learn *l, uint32_t *next_round)
 {
     char head[sizeof magic];
@@ -83,15 +126,9 @@ static void visit_all(struct pass *p, struct kedgei_learn *l, uint32_t *next_rou
     }
     visit(p, next_round, sizeof *next_round);
     visit(p, &l->line, sizeof l->line);
-    visit(p, &l->groups, sizeof l->groups);
-    visit(p, &l->cold_started, sizeof l->cold_started);
     visit(p, l->trained, sizeof l->trained);
-    visit(p, l->models, (size_t)l->slots * l->d * sizeof(float));
     visit(p, l->aux, l->d * sizeof(float));
-    for (size_t k = 0; k < kedge_server_states(l->spec->job.server); k++) {
-        visit(p, l->states[k], (size_t)l->slots * l->d * sizeof(float));
-    }
-    visit(p, l->directions, l->directions_count * sizeof *l->directions);
+    visit_between(p, l);
     for (uint32_t i = 0; i < l->n && !p->err; i++) {
         visit_site(p, l, &l->sites[i]);
     }
@@ -100,7 +137,7 @@ static void visit_all(struct pass *p, struct kedgei_learn *l, uint32_t *next_rou
         visit(p, l->flight, l->flight_count * sizeof *l->flight);
         visit(p, l->bases, l->flight_count * l->d * sizeof *l->bases);
     }
-    if (!p->err && (l->groups > l->slots || *next_round > l->spec->job.rounds)) {
+    if (!p->err && *next_round > l->spec->job.rounds) {
         p->err = KEDGE_E_FORMAT;
     }
 }

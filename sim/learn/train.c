@@ -138,7 +138,7 @@ struct kedge_proximal_term kedgei_learn_bend(const struct kedgei_learn *l,
         return bend;
     }
     if (local->variate) {
-        const float *mine = l->sites[item->site].own, *all = l->states[0];
+        const float *mine = l->sites[item->site].own, *all = l->control;
         for (uint64_t i = 0; i < l->d; i++) {
             towards[i] = mine[i] - all[i];
         }
@@ -198,7 +198,7 @@ static double distance_squared(const float *w, const float *base, uint64_t d)
 static int put_control(const struct kedgei_learn *l, struct kedgei_learn_lane *lane,
                        const struct kedgei_learn_item *item, uint64_t steps, int32_t *out)
 {
-    const float *y = kedge_net_weights(lane->net), *c = l->states[0];
+    const float *y = kedge_net_weights(lane->net), *c = l->control;
     float by = (float)(1.0 / ((double)steps * l->spec->job.learning_rate));
     for (uint64_t i = 0; i < l->d; i++) {
         lane->towards[i] = (item->base[i] - y[i]) * by - c[i];
