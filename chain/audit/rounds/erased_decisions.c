@@ -5,11 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/audit/facts/buffer.h"
 #include "chain/audit/facts/erased.h"
 #include "common/base/mem.h"
 
-static bool touches_round(const struct kedgei_audit *a, const struct kedgei_round *round)
+/* Of an asynchronous job any may, for lists name updates of earlier rounds. */
+static bool touches_round(const struct kedgei_audit *a, const struct kedgei_job *job,
+                          const struct kedgei_round *round)
 {
+    if (kedgei_job_is_asynchronous(job)) {
+        return true;
+    }
     for (size_t k = 0; k < round->update_count; k++) {
         const struct kedgei_update *u = kedgei_update_at(a, round->update_first + k);
         if (kedgei_erased(a, &a->tenants[u->tenant], &u->fact->subject)) {
@@ -40,11 +46,11 @@ static int mark(const struct kedgei_replay *r, struct kedgei_decision *d)
     const struct kedgei_fact *by;
     switch (d->kind) {
     case KEDGEI_AGGREGATE: /* of models, weighted by what the lists say, where groups are made anew */
-        return kedgei_regroups(d->round) || !touches_round(r->a, d->round)
+        return kedgei_regroups(d->round) || !touches_round(r->a, d->job, d->round)
                    ? KEDGE_OK
                    : mark_inputs(r->a, d, d->group, false);
     case KEDGEI_SERVER: /* of models; where updates carry control variates, of updates, too */
-        return kedge_job_spec_has_control(&d->job->spec) && touches_round(r->a, d->round)
+        return kedge_job_spec_has_control(&d->job->spec) && touches_round(r->a, d->job, d->round)
                    ? mark_inputs(r->a, d, d->group, false)
                    : KEDGE_OK;
     case KEDGEI_RESHAPE:
@@ -53,11 +59,12 @@ static int mark(const struct kedgei_replay *r, struct kedgei_decision *d)
         if (!d->round->pretrain) {
             return mark_inputs(r->a, d, d->group, true);
         }
-        return touches_round(r->a, d->round) ? mark_inputs(r->a, d, d->group, false) : KEDGE_OK;
+        return touches_round(r->a, d->job, d->round) ? mark_inputs(r->a, d, d->group, false) : KEDGE_OK;
     case KEDGEI_SPLIT:
-        return touches_round(r->a, d->round) ? mark_inputs(r->a, d, d->group, false) : KEDGE_OK;
+        return touches_round(r->a, d->job, d->round) ? mark_inputs(r->a, d, d->group, false) : KEDGE_OK;
     case KEDGEI_GROUPING:
-        return touches_round(r->a, d->round) ? mark_inputs(r->a, d, KEDGE_GROUP_NONE, false) : KEDGE_OK;
+        return touches_round(r->a, d->job, d->round) ? mark_inputs(r->a, d, KEDGE_GROUP_NONE, false)
+                                                     : KEDGE_OK;
     case KEDGEI_NEAREST:
         by = kedgei_placed_by(r, d);
         d->erased = by && kedgei_erased(r->a, d->log, &by->subject) != NULL;

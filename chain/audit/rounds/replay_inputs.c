@@ -54,17 +54,18 @@ static bool is_wanted(const struct kedgei_round *round, uint32_t group, const st
                                      : counts && row->group == group;
 }
 
+/* Adds the rows that are wanted, or all, of the list that entry `at` of the main chain names. */
 static int read_list(const struct kedgei_audit *a, const struct kedgei_job *job,
-                     const struct kedgei_round *round, const struct kedgei_fact *aggregate, uint32_t tenant,
-                     uint32_t group, struct kedgei_inputs *ret)
+                     const struct kedgei_round *round, const struct kedge_hash *tenant,
+                     const struct kedge_hash *digest, uint64_t at, bool all, uint32_t group,
+                     struct kedgei_inputs *ret)
 {
-    const struct kedge_st_aggregate *agg = aggregate->body;
-    const struct kedgei_log *log = kedgei_job_tenant(a, job, &agg->tenants[tenant].id);
+    const struct kedgei_log *log = kedgei_job_tenant(a, job, tenant);
     struct kedgei_findings ignored = {.items = NULL}; /* verify names what is wrong with lists */
     struct kedge_input_list list;
     uint32_t place = 0;
     int err = KEDGE_OK;
-    if (!log || !kedgei_list_read(a, log, &agg->tenants[tenant].list, aggregate->index, &list, &ignored)) {
+    if (!log || !kedgei_list_read(a, log, digest, at, &list, &ignored)) {
         bool nomem = ignored.nomem;
         kedgei_findings_deinit(&ignored);
         return nomem ? KEDGE_E_NOMEM : KEDGE_E_NOT_FOUND;
@@ -73,11 +74,24 @@ static int read_list(const struct kedgei_audit *a, const struct kedgei_job *job,
         place++;
     }
     for (uint32_t i = 0; i < list.count && !err; i++) {
-        if (is_wanted(round, group, &list.rows[i])) {
+        if (all || is_wanted(round, group, &list.rows[i])) {
             err = kedgei_inputs_add(ret, place, &list.rows[i]);
         }
     }
     kedge_input_list_deinit(&list);
+    return err;
+}
+
+int kedgei_candidates_of(const struct kedgei_audit *a, const struct kedgei_job *job,
+                         const struct kedgei_round *round, struct kedgei_inputs *ret)
+{
+    const struct kedge_st_round_opened *o = round->opened->body;
+    int err = KEDGE_OK;
+    for (uint32_t t = 0; t < o->tenant_count && !err; t++) {
+        err = read_list(a, job, round, &o->tenants[t].id, &o->tenants[t].list, round->opened->index, true,
+                        KEDGE_GROUP_NONE, ret);
+    }
+    kedgei_inputs_sort(ret);
     return err;
 }
 
@@ -89,7 +103,8 @@ int kedgei_inputs_of_close(const struct kedgei_audit *a, const struct kedgei_job
         const struct kedgei_fact *fact = round->aggregates[g];
         const struct kedge_st_aggregate *agg = fact ? fact->body : NULL;
         for (uint32_t t = 0; agg && t < agg->tenant_count && !err; t++) {
-            err = read_list(a, job, round, fact, t, group, ret);
+            err = read_list(a, job, round, &agg->tenants[t].id, &agg->tenants[t].list, fact->index, false,
+                            group, ret);
         }
     }
     kedgei_inputs_sort(ret);
@@ -98,86 +113,72 @@ int kedgei_inputs_of_close(const struct kedgei_audit *a, const struct kedgei_job
 
 /* ---- whose updates ---- */
 
-struct member {
-    const struct kedge_st_group_assigned *last;
-    uint64_t entry; /* where it stands */
-    uint32_t place;
-};
-
 /* All sites of a tenant that had a group when the round closed. */
 static int add_members(const struct kedgei_audit *a, const struct kedgei_job *job,
-                       const struct kedgei_round *round, uint32_t place, struct member **members,
-                       size_t *count, size_t *cap)
+                       const struct kedgei_round *round, uint32_t place, struct kedgei_inputs *ret)
 {
     const struct kedgei_log *log = &a->tenants[job->tenants[place]];
     const uint64_t end = kedgei_anchored_before(log, round->step->index);
     char text[KEDGE_IDEM_KEY_MAX + 2];
     const size_t len = (size_t)snprintf(text, sizeof text, "group-assigned/%s/", job->id.s);
-    for (size_t i = kedgei_log_lower(log, kedge_view_of(text, len)); i < log->key_count; i++) {
-        const struct kedgei_key_row *row = kedgei_key_at(log, i);
-        if (row->key.len <= len || memcmp(row->key.ptr, text, len) != 0) {
+    int err = KEDGE_OK;
+    for (size_t i = kedgei_log_lower(log, kedge_view_of(text, len)); i < log->key_count && !err; i++) {
+        const struct kedgei_key_row *key = kedgei_key_at(log, i);
+        if (key->key.len <= len || memcmp(key->key.ptr, text, len) != 0) {
             break;
         }
-        const uint64_t index = row->index;
+        const uint64_t index = key->index;
         const struct kedgei_fact *fact = kedgei_fact_at(log, index);
         const struct kedge_st_group_assigned *g = fact->body;
-        if (index >= end || kedgei_group_before(log, &g->job, &g->site, end) != fact) {
-            continue; /* not the one in force */
+        if (index < end && kedgei_group_before(log, &g->job, &g->site, end) == fact) { /* it is in force */
+            const struct kedge_input_row row = {
+                .site = g->site, .group = g->group, .leaf = index, .update = g->update};
+            err = kedgei_inputs_add(ret, place, &row);
         }
-        if (*count == *cap) {
-            size_t more = *cap ? 2 * *cap : 64;
-            struct member *items = kedge_mem_resize(*members, more, sizeof *items);
-            if (!items) {
-                return KEDGE_E_NOMEM;
-            }
-            *members = items;
-            *cap = more;
-        }
-        (*members)[(*count)++] = (struct member){g, index, place};
     }
-    return KEDGE_OK;
+    return err;
 }
 
-static int compare_members(const void *pa, const void *pb)
+/* Who speaks for the groups: as many as groups are made from, of each tenant as equal a number as there are.
+ */
+static int choose_speaking(const struct kedgei_job *job, const struct kedgei_round *round,
+                           const struct kedgei_inputs *in, bool *ret_chosen)
 {
-    const struct member *a = pa, *b = pb;
-    int c = (a->place > b->place) - (a->place < b->place);
-    return c ? c : kedge_id_cmp(&a->last->site, &b->last->site);
+    const size_t n = in->count;
+    uint32_t *scratch = kedge_mem_new(3 * n + 1, sizeof *scratch);
+    if (!scratch) {
+        return KEDGE_E_NOMEM;
+    }
+    for (size_t i = 0; i < n; i++) {
+        scratch[2 * n + i] = in->items[i].place;
+    }
+    kedge_coord_select_by_quota(job->spec.seed, round->number, scratch + 2 * n, (uint32_t)n, 0, scratch,
+                                ret_chosen);
+    kedge_mem_free(scratch);
+    return KEDGE_OK;
 }
 
 int kedgei_members_of_close(const struct kedgei_audit *a, const struct kedgei_job *job,
                             const struct kedgei_round *round, uint32_t group, bool speaking,
                             struct kedgei_inputs *ret)
 {
-    struct member *members = NULL;
-    size_t n = 0, cap = 0;
     int err = KEDGE_OK;
     for (uint32_t place = 0; place < job->spec.tenant_count && !err; place++) {
-        err = add_members(a, job, round, place, &members, &n, &cap);
+        err = add_members(a, job, round, place, ret);
     }
-    if (n > 1) {
-        qsort(members, n, sizeof *members, compare_members);
+    kedgei_inputs_sort(ret);
+    if (err || ret->count == 0 || !speaking) {
+        return err;
     }
-    uint32_t *scratch = kedge_mem_new(3 * n + 1, sizeof *scratch);
-    bool *selected = kedge_mem_new(n + 1, sizeof *selected);
-    err = err ? err : scratch && selected ? KEDGE_OK : KEDGE_E_NOMEM;
-    for (size_t i = 0; i < n && !err; i++) {
-        scratch[2 * n + i] = members[i].place;
-    }
-    if (!err && n > 0) {
-        kedge_coord_select_by_quota(job->spec.seed, round->number, scratch + 2 * n, (uint32_t)n, 0, scratch,
-                                    selected);
-    }
-    for (size_t i = 0; i < n && !err; i++) {
-        const struct kedge_st_group_assigned *g = members[i].last;
-        if ((selected[i] || !speaking) && (group == KEDGE_GROUP_NONE || g->group == group)) {
-            const struct kedge_input_row row = {
-                .site = g->site, .group = g->group, .leaf = members[i].entry, .update = g->update};
-            err = kedgei_inputs_add(ret, members[i].place, &row);
+    bool *chosen = kedge_mem_new(ret->count, sizeof *chosen);
+    err = chosen ? choose_speaking(job, round, ret, chosen) : KEDGE_E_NOMEM;
+    size_t count = 0;
+    for (size_t i = 0; i < ret->count && !err; i++) {
+        if (chosen[i] && (group == KEDGE_GROUP_NONE || ret->items[i].row.group == group)) {
+            ret->items[count++] = ret->items[i];
         }
     }
-    kedge_mem_free(members);
-    kedge_mem_free(scratch);
-    kedge_mem_free(selected);
+    ret->count = err ? ret->count : count;
+    kedge_mem_free(chosen);
     return err;
 }

@@ -24,8 +24,11 @@ KEDGE_NODISCARD int kedgei_inputs_add(struct kedgei_inputs *in, uint32_t place,
                                       const struct kedge_input_row *row);
 void kedgei_inputs_sort(struct kedgei_inputs *in);
 void kedgei_inputs_deinit(struct kedgei_inputs *in);
+/* All candidates of this opening; likewise, but that there may be none. */
+KEDGE_NODISCARD int kedgei_candidates_of(const struct kedgei_audit *a, const struct kedgei_job *job,
+                                         const struct kedgei_round *round, struct kedgei_inputs *ret);
 /* Sites that had this group (likewise) when the round closed, with the update that gave it, leaf: the entry
- * that says so. speaking: only those who speak for their groups. KEDGE_E_NOMEM. */
+ * that says so. speaking: only those who speak for their groups; else of all groups. KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedgei_members_of_close(const struct kedgei_audit *a, const struct kedgei_job *job,
                                             const struct kedgei_round *round, uint32_t group, bool speaking,
                                             struct kedgei_inputs *ret);

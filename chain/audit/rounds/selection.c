@@ -5,35 +5,6 @@
 #include "common/base/mem.h"
 #include "coordinator/core/coord.h"
 
-/* Candidates of all tenants in the order (tenant id, site id). */
-static int read_candidates(const struct kedgei_replay *r, const struct kedgei_decision *d,
-                           struct kedgei_inputs *ret, struct kedgei_findings *f)
-{
-    const struct kedge_st_round_opened *o = d->round->opened->body;
-    struct kedgei_findings ignored = {.items = NULL};
-    int err = KEDGE_OK;
-    for (uint32_t place = 0; place < d->job->spec.tenant_count && !err; place++) {
-        const struct kedgei_log *log = &r->a->tenants[d->job->tenants[place]];
-        for (uint32_t t = 0; t < o->tenant_count && !err; t++) {
-            struct kedge_input_list list;
-            if (!kedge_hash_eq(&log->salted, &o->tenants[t].id)) {
-                continue;
-            }
-            if (!kedgei_list_read(r->a, log, &o->tenants[t].list, d->round->opened->index, &list, &ignored)) {
-                err = KEDGE_E_NOT_FOUND;
-                break;
-            }
-            for (uint32_t i = 0; i < list.count && !err; i++) {
-                err = kedgei_inputs_add(ret, place, &list.rows[i]);
-            }
-            kedge_input_list_deinit(&list);
-        }
-    }
-    f->nomem = f->nomem || ignored.nomem;
-    kedgei_findings_deinit(&ignored);
-    return err;
-}
-
 /* An asynchronous round: *in becomes the candidates that were not at work. */
 static void draw_free(const struct kedge_job_spec *spec, uint32_t round, struct kedgei_inputs *in,
                       uint32_t *scratch, bool *ret_selected)
@@ -84,7 +55,7 @@ void kedgei_replay_selection(const struct kedgei_replay *r, struct kedgei_decisi
     struct kedge_diag diag = {.err = KEDGE_OK};
     struct kedgei_inputs in = {.items = NULL};
     uint64_t at = d->round->opened->index;
-    int err = read_candidates(r, d, &in, f);
+    int err = kedgei_candidates_of(r->a, d->job, d->round, &in);
     uint32_t *scratch = kedge_mem_new(3 * in.count + 1, sizeof *scratch);
     uint32_t *tenant = scratch ? scratch + 2 * in.count : NULL;
     bool *selected = kedge_mem_new(in.count + 1, sizeof *selected);
@@ -120,7 +91,7 @@ void kedgei_replay_selection(const struct kedgei_replay *r, struct kedgei_decisi
                 selected[i] ? " not" : "");
         }
     }
-    kedge_mem_free(in.items);
+    kedgei_inputs_deinit(&in);
     kedge_mem_free(scratch);
     kedge_mem_free(selected);
 }

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "chain/store/blob/blobs.h"
+#include "tests/fixtures/federation_buffer.h"
 #include "tests/fixtures/federation_impl.h"
 #include "tests/unit/audit/tampered.h"
 
@@ -172,6 +173,25 @@ START_TEST(directions_rest_on_updates_again)
 }
 END_TEST
 
+/* An aggregate of an asynchronous job rests on updates of earlier rounds' tasks, too. */
+START_TEST(late_updates_are_rested_on)
+{
+    copy_base();
+    ck_assert_int_eq(kedge_dir_remove(at("fx")), KEDGE_OK); /* for another one */
+    fx_buffered(at("fx"), NULL, FX_BUFFER_NONE);
+    struct kedge_audit_report whole = judged(true, false);
+    ck_assert_int_eq(whole.verdict, KEDGE_AUDIT_YES);
+    ck_assert_uint_gt(erase(&(struct order){.rounds_from = 1, .rounds_to = 1}), 1);
+    struct kedge_audit_report r = judged(true, false);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    ck_assert_ptr_nonnull(text_with(&r, "group 0: the aggregates of rounds 1, 3 cannot be replayed"));
+    ck_assert_uint_eq(r.counts.decisions_erased, 2);
+    ck_assert_uint_eq(r.counts.decisions + 2, whole.counts.decisions);
+    kedge_audit_report_deinit(&r);
+    kedge_audit_report_deinit(&whole);
+}
+END_TEST
+
 START_TEST(everything_erased)
 {
     copy_base();
@@ -255,6 +275,7 @@ int main(void)
     tcase_add_test(t, control_variates_rest_on_updates);
     tcase_add_test(t, groups_rest_on_updates);
     tcase_add_test(t, directions_rest_on_updates_again);
+    tcase_add_test(t, late_updates_are_rested_on);
     tcase_add_test(t, everything_erased);
     tcase_add_test(t, a_file_that_is_still_here);
     tcase_add_test(t, orders_that_are_none);
