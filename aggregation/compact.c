@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/err.h"
+#include "common/base/try.h"
 
 enum { MAGIC_LEN = 7, CODE_MAX = 127, STEP_LEN = 4, BIAS = 127, SIGNIFICAND = 7, EXPONENT_MAX = 30 };
 static const uint8_t magic[MAGIC_LEN] = {'k', 'd', 'g', 'u', 'p', 'd', '1'};
@@ -195,9 +196,7 @@ int kedge_compact_block_read(enum kedge_compact_kind kind, struct kedge_view blo
     if (kedge_compact_is_sparse(kind)) {
         return read_sparse(block, n, kind == KEDGE_COMPACT_TOPK_INT8, out, ret_entries);
     }
-    int err = kind == KEDGE_COMPACT_BF16 ? read_bf16(block, n, out) : read_int8(block, n, out);
-    if (!err) {
-        *ret_entries = (uint32_t)n;
-    }
-    return err;
+    KEDGE_TRY(kind == KEDGE_COMPACT_BF16 ? read_bf16(block, n, out) : read_int8(block, n, out));
+    *ret_entries = (uint32_t)n;
+    return KEDGE_OK;
 }

@@ -7,6 +7,7 @@
 #include "aggregation/neon.h"
 #include "aggregation/quantise_impl.h"
 #include "aggregation/simd.h"
+#include "common/base/try.h"
 
 /* Nearest integer, ties to even, for |x| < 2^51: the sum's last mantissa bit weighs 1. */
 static double round_half_even(double x)
@@ -39,10 +40,7 @@ int kedge_scale_limit(double bound, unsigned scale_bits, int32_t *ret_limit)
 int kedge_scale_check(double bound, unsigned scale_bits, uint64_t weight_max_sum)
 {
     int32_t limit;
-    int err = kedge_scale_limit(bound, scale_bits, &limit);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_scale_limit(bound, scale_bits, &limit));
     const uint64_t most = (UINT64_C(1) << 62) - 1;
     return weight_max_sum > most / (uint64_t)limit ? KEDGE_E_OVERFLOW : KEDGE_OK;
 }
@@ -66,10 +64,7 @@ int kedge_quantise(const float *before, const float *after, size_t n, unsigned s
                    int32_t *out, size_t *ret_bad)
 {
     int32_t limit;
-    int err = kedge_scale_limit(bound, scale_bits, &limit);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_scale_limit(bound, scale_bits, &limit));
     struct kedgei_quantise job = {.before = before, .after = after, .bound = bound, .out = out};
     job.scale = (double)(UINT64_C(1) << scale_bits);
     size_t done = 0;

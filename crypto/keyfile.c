@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/os/file.h"
+#include "common/base/try.h"
 #include "crypto/passphrase.h"
 #include "crypto/sealed.h"
 
@@ -220,7 +221,9 @@ static int read_cost(const char *path, bool *ret_sealed, struct kedge_seal_cost 
     struct kedge_buf text;
     kedge_buf_init(&text, KEDGE_PEM_MAX);
     int err = kedge_buf_reserve(&text, KEDGE_PEM_MAX);
-    err = err ? err : kedge_file_read(path, &text, d);
+    if (!err) {
+        err = kedge_file_read(path, &text, d);
+    }
     *ret_sealed = !err && kedge_sealed_is(kedge_buf_view(&text));
     if (*ret_sealed) {
         err = kedge_sealed_decode(kedge_buf_view(&text), &sealed);
@@ -239,16 +242,13 @@ int kedge_keyfile_make_like(const char *path, const char *like, struct kedge_key
     struct kedge_seal_cost cost = kedge_seal_moderate;
     struct kedge_buf passphrase;
     bool sealed = false;
-    int err = read_cost(like, &sealed, &cost, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(read_cost(like, &sealed, &cost, reterr));
     if (!sealed) {
         kedge_key_generate(ret_pair);
         return kedge_keyfile_write_private(path, ret_pair, reterr);
     }
     kedge_buf_init(&passphrase, KEDGE_PASSPHRASE_MAX);
-    err = kedge_passphrase_get(like, false, &passphrase, reterr);
+    int err = kedge_passphrase_get(like, false, &passphrase, reterr);
     if (!err) {
         kedge_key_generate(ret_pair);
         err = kedge_keyfile_seal(path, ret_pair, kedge_buf_view(&passphrase), &cost, reterr);

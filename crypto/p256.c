@@ -179,7 +179,9 @@ int kedge_p256_sign(struct kedge_view message, const struct kedge_p256_key *key,
         }
         err = found ? err : KEDGE_E_BUG;
     }
-    err = err ? err : put_signature(&w, ret_der);
+    if (!err) {
+        err = put_signature(&w, ret_der);
+    }
     kedge_wipe(seed, sizeof seed);
     kedge_wipe(nonce, sizeof nonce);
     kedge_wipe(&d, sizeof d);
@@ -392,8 +394,12 @@ static int make_file(const char *path, struct kedge_p256_key *ret_key, struct ke
     struct kedge_buf pem;
     kedge_buf_init(&pem, KEDGE_EC_PEM_MAX);
     int err = kedge_buf_reserve(&pem, KEDGE_EC_PEM_MAX); /* never moved, so no copy of the key stays */
-    err = err ? err : kedge_p256_generate(ret_key);
-    err = err ? err : kedge_p256_put_private(&pem, ret_key);
+    if (!err) {
+        err = kedge_p256_generate(ret_key);
+    }
+    if (!err) {
+        err = kedge_p256_put_private(&pem, ret_key);
+    }
     if (err) {
         (void)kedge_diag_set(reterr, err, "%s: cannot make a key: %s", path, kedge_strerror(err));
     } else {

@@ -107,7 +107,9 @@ static int read_file(const char *path, char *line, struct kedge_diag *d)
         (void)kedge_diag_hint(d, "chmod 600 %s", path);
         err = KEDGE_E_DENIED;
     }
-    err = err ? err : read_line(fd, path, line, d);
+    if (!err) {
+        err = read_line(fd, path, line, d);
+    }
     close(fd);
     return err;
 }
@@ -177,7 +179,9 @@ int kedge_passphrase_get(const char *key_path, bool again, struct kedge_buf *ret
             memcpy(remembered, line, sizeof remembered);
         }
     }
-    err = err ? err : hand_out(line, ret, key_path, reterr);
+    if (!err) {
+        err = hand_out(line, ret, key_path, reterr);
+    }
     kedge_wipe(line, sizeof line);
     return err;
 }
@@ -196,7 +200,9 @@ int kedge_passphrase_new(const char *key_path, struct kedge_buf *ret, struct ked
         }
         kedge_wipe(second, sizeof second);
     }
-    err = err ? err : hand_out(line, ret, key_path, reterr);
+    if (!err) {
+        err = hand_out(line, ret, key_path, reterr);
+    }
     kedge_wipe(line, sizeof line);
     return err;
 }

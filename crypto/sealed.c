@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 enum {
     HEAD_LEN = 4 + 4 + 4 + KEDGE_SEAL_SALT_LEN + KEDGE_SEAL_NONCE_LEN + KEDGE_KEY_LEN,
@@ -115,10 +116,7 @@ int kedge_sealed_decode(struct kedge_view text, struct kedge_sealed *ret)
     uint8_t bytes[BYTES];
     const uint8_t *p = bytes + sizeof version;
     struct kedge_sealed s;
-    int err = decode_text(text, bytes);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(decode_text(text, bytes));
     s.cost = (struct kedge_seal_cost){be32(p), be32(p + 4)};
     p += 8;
     memcpy(s.salt, p, sizeof s.salt);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "grouping/distance.h"
 #include "grouping/eigen.h"
 #include "grouping/kmeans.h"
@@ -199,12 +200,10 @@ struct candidate {
 /* Into k groups. distances: of cosines. */
 static int try_groups(struct grouping *g, size_t k, const double *distances, struct candidate *ret)
 {
-    int err = cluster_into(g, k);
-    if (!err) {
-        *ret = (struct candidate){k, has_least_size(g), g->silhouette,
-                                  kedge_silhouette(distances, g->n, g->group, k, g->weight)};
-    }
-    return err;
+    KEDGE_TRY(cluster_into(g, k));
+    *ret = (struct candidate){k, has_least_size(g), g->silhouette,
+                              kedge_silhouette(distances, g->n, g->group, k, g->weight)};
+    return KEDGE_OK;
 }
 
 /* All candidates are judged in one space. Those whose groups all reach the least size win over those that do
@@ -280,7 +279,10 @@ static int cluster(struct grouping *g)
     } else if (g->params->choose == KEDGE_CHOOSE_GAP) {
         err = choose_by_gap(g, least, &k);
     }
-    err = err ? err : cluster_into(g, k);
+    if (err) {
+        return err;
+    }
+    err = cluster_into(g, k);
     if (!err && g->params->edc == KEDGE_EDC_MADC) {
         make_points(g, k); /* for show */
     }
@@ -337,17 +339,16 @@ int kedge_flexcfl_group_gram(const int64_t *gram, const uint32_t *maxima, size_t
         }
     }
     struct grouping g;
-    int err = open_grouping(&g, maxima, count, params);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(open_grouping(&g, maxima, count, params));
     fill_cosine(&g, gram, count);
     if (params->edc == KEDGE_EDC_PLAIN) {
         fill_plain(&g, gram, maxima, count);
     }
     apply_weights(&g);
-    err = kedge_eigen_symmetric(g.matrix, g.n, g.values, g.vectors);
-    err = err ? err : cluster(&g);
+    int err = kedge_eigen_symmetric(g.matrix, g.n, g.values, g.vectors);
+    if (!err) {
+        err = cluster(&g);
+    }
     if (!err) {
         write_result(&g, count, result);
     }

@@ -48,7 +48,9 @@ int kedge_oneshot(const int64_t *gram, const uint32_t *maxima, size_t count, dou
     if (!err && n == 0) {
         err = KEDGE_E_NO_DIRECTION;
     }
-    err = err ? err : kedge_linkage(distance, n, KEDGE_LINKAGE_AVERAGE, &cut, cluster, ret_groups);
+    if (!err) {
+        err = kedge_linkage(distance, n, KEDGE_LINKAGE_AVERAGE, &cut, cluster, ret_groups);
+    }
     for (size_t i = 0; i < count && !err; i++) {
         group[i] = KEDGE_GROUP_NONE;
     }

@@ -10,6 +10,7 @@
 #include "aggregation/quantise.h"
 #include "aggregation/share_cap.h"
 #include "common/base/nearest.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "job/job_spec_impl.h"
 #include "job/keys.h"
@@ -114,10 +115,7 @@ static int read_tenants(const json_t *v, struct kedge_job_spec *s, struct kedge_
     for (size_t i = 0; i < n; i++) {
         struct kedge_id name;
         bool is_there = false;
-        int err = read_id(json_array_get(v, i), "tenants", &name, d);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(read_id(json_array_get(v, i), "tenants", &name, d));
         size_t at = tenant_place(s, &name, i, &is_there);
         if (is_there) {
             return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"tenants\": \"%s\" is there twice", name.s);
@@ -198,11 +196,9 @@ static int read_name(const json_t *v, struct kedge_job_spec *s, struct kedge_dia
 static int read_data_name(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     struct kedge_id name;
-    int err = read_id(v, "data", &name, d);
-    if (!err) {
-        memcpy(s->data, name.s, sizeof s->data);
-    }
-    return err;
+    KEDGE_TRY(read_id(v, "data", &name, d));
+    memcpy(s->data, name.s, sizeof s->data);
+    return KEDGE_OK;
 }
 
 static int read_initial_model(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
@@ -243,10 +239,7 @@ static int read_own(const struct kedge_job_key *row, const json_t *v, struct ked
 static int check_together(struct kedge_job_spec *s, const json_t *root, struct kedge_diag *d)
 {
     bool flexcfl = s->grouping == KEDGE_GROUPING_FLEXCFL;
-    int err = kedgei_spec_check_groups(s, root, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_spec_check_groups(s, root, d));
     if (flexcfl && s->groups < 2) {
         return kedgei_spec_bad(d, "groups", "2 to 16 groups with \"grouping\":\"flexcfl\"");
     }
@@ -278,14 +271,11 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
                               " tenants with at most %.6f each do not make a whole; raise it",
                               s->tenant_count, (double)s->tenant_share_max / KEDGE_SHARE_ONE);
     }
-    err = kedgei_spec_check_buffer(s, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_spec_check_buffer(s, d));
     uint64_t sites = kedgei_spec_updates_most(s);
     bool by_samples = kedge_job_spec_weighs_samples(s) && s->rule->kind == KEDGE_RULE_MEAN;
     uint64_t weight = by_samples || s->weight_max > KEDGE_WEIGHT_ONE ? s->weight_max : KEDGE_WEIGHT_ONE;
-    err = kedge_scale_check(s->bound, s->scale, weight * sites);
+    int err = kedge_scale_check(s->bound, s->scale, weight * sites);
     if (err) {
         return kedge_diag_set(d, err,
                               "job spec: \"bound\" %g, \"scale\" %u, \"weight_max\" %" PRIu64
@@ -340,27 +330,24 @@ static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_
         }
     }
     s->sites_min = s->in_world && !json_object_get(root, "sites_min") ? 0 : s->sites_min;
-    int err = kedgei_spec_read_data(root, s, d);
-    err = err ? err : kedgei_spec_read_batch(root, s, d);
-    err = err ? err : kedgei_spec_read_strategy(root, s, d);
-    err = err ? err : kedgei_spec_read_share(root, s, d);
-    err = err ? err : kedgei_spec_read_selection(root, s, d);
-    err = err ? err : check_together(s, root, d);
-    err = err ? err : kedgei_spec_check_external(s, root, d);
-    err = err ? err : kedgei_spec_check_strategy(s, d);
-    err = err ? err : kedgei_spec_check_data(s, d);
-    err = err ? err : kedgei_spec_check_share(s, d);
+    KEDGE_TRY(kedgei_spec_read_data(root, s, d));
+    KEDGE_TRY(kedgei_spec_read_batch(root, s, d));
+    KEDGE_TRY(kedgei_spec_read_strategy(root, s, d));
+    KEDGE_TRY(kedgei_spec_read_share(root, s, d));
+    KEDGE_TRY(kedgei_spec_read_selection(root, s, d));
+    KEDGE_TRY(check_together(s, root, d));
+    KEDGE_TRY(kedgei_spec_check_external(s, root, d));
+    KEDGE_TRY(kedgei_spec_check_strategy(s, d));
+    KEDGE_TRY(kedgei_spec_check_data(s, d));
+    int err = kedgei_spec_check_share(s, d);
     return err ? err : kedgei_spec_check_batch(s, d);
 }
 
 int kedge_job_spec_read_in_world(const json_t *keys, struct kedge_job_spec *ret, struct kedge_diag *reterr)
 {
     struct kedge_job_spec s = {.in_world = true};
-    int err = check_keys(keys, reterr);
-    err = err ? err : read_rows(keys, &s, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(check_keys(keys, reterr));
+    KEDGE_TRY(read_rows(keys, &s, reterr));
     *ret = s;
     return KEDGE_OK;
 }
@@ -369,11 +356,8 @@ int kedge_job_spec_drop_unread(json_t *keys, const json_t *own, struct kedge_dia
 {
     struct kedge_job_spec s = {.in_world = true, .groups = 1, .sites_min = 1};
     const json_t *grouping = json_object_get(keys, "grouping");
-    int err = grouping ? read_grouping(grouping, &s, reterr) : KEDGE_OK;
-    err = err ? err : kedgei_spec_read_kind(keys, &s, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(grouping ? read_grouping(grouping, &s, reterr) : KEDGE_OK);
+    KEDGE_TRY(kedgei_spec_read_kind(keys, &s, reterr));
     /* these are read where they are said, if the strategy has a use for them */
     bool counts = kedgei_spec_lives(&s) || kedge_job_spec_has_model_per_group_at_start(&s)
                   || (s.strategy->comparison_only && s.grouping == KEDGE_GROUPING_FLEXCFL);
@@ -398,12 +382,9 @@ int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret, str
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "job spec: empty, expected a JSON object");
     }
     json_t *root = NULL;
-    int err = kedgei_json_load(text, KEDGE_SPEC_MAX, "job spec", &root, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_json_load(text, KEDGE_SPEC_MAX, "job spec", &root, reterr));
     struct kedge_job_spec s = {.tenant_count = 0};
-    err = check_keys(root, reterr);
+    int err = check_keys(root, reterr);
     if (!err) {
         err = read_rows(root, &s, reterr);
     }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/base/try.h"
 #include "job/job_spec_impl.h"
 
 enum { BATCH_MAX = 65536, START = 16, LEAST = 4, MOST = 256 };
@@ -54,10 +55,10 @@ int kedgei_spec_read_batch(const json_t *root, struct kedge_job_spec *s, struct 
         }
         return read_size(root, "batch", 10, &s->batch, d);
     }
-    int err = read_size(root, "batch_start", START, &s->batch, d);
-    err = err ? err : read_size(root, "batch_least", s->batch < LEAST ? s->batch : LEAST, &s->batch_least, d);
-    err = err ? err : read_size(root, "batch_most", s->batch > MOST ? s->batch : MOST, &s->batch_most, d);
-    err = err ? err : read_rule(root, s, d);
+    KEDGE_TRY(read_size(root, "batch_start", START, &s->batch, d));
+    KEDGE_TRY(read_size(root, "batch_least", s->batch < LEAST ? s->batch : LEAST, &s->batch_least, d));
+    KEDGE_TRY(read_size(root, "batch_most", s->batch > MOST ? s->batch : MOST, &s->batch_most, d));
+    int err = read_rule(root, s, d);
     if (!err && (s->batch_least > s->batch || s->batch_most < s->batch)) {
         return bad(d, "batch_start", "a size from \"batch_least\" to \"batch_most\"");
     }

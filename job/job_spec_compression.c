@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/nearest.h"
+#include "common/base/try.h"
 #include "job/job_spec_impl.h"
 
 static int bad(struct kedge_diag *d, const char *text)
@@ -77,13 +78,10 @@ int kedgei_spec_read_compression(const json_t *root, struct kedge_job_spec *s, s
     if (!json_is_object(o)) {
         return bad(d, "expected an object like {\"kind\": \"topk-int8\", \"share\": \"0.01\"}");
     }
-    int err = check_names(o, d);
-    err = err ? err : read_kind(json_object_get(o, "kind"), &s->compression, d);
-    err = err ? err : read_share(json_object_get(o, "share"), &s->compression, d);
-    err = err ? err : read_carry(json_object_get(o, "carry"), &s->compression, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(check_names(o, d));
+    KEDGE_TRY(read_kind(json_object_get(o, "kind"), &s->compression, d));
+    KEDGE_TRY(read_share(json_object_get(o, "share"), &s->compression, d));
+    KEDGE_TRY(read_carry(json_object_get(o, "carry"), &s->compression, d));
     const char *why = kedge_strategy_refuses_compact(
         s->strategy, kedge_compact_is_sparse(s->compression.kind), s->rule->kind == KEDGE_RULE_MEAN);
     return why ? kedge_diag_set(d, KEDGE_E_FORMAT,

@@ -2,6 +2,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "common/base/try.h"
 #include "common/tensor/class_names.h"
 #include "common/tensor/scales.h"
 #include "job/job_spec_impl.h"
@@ -58,10 +59,7 @@ static int read_classes(const json_t *v, struct kedge_job_spec *s, struct kedge_
 static int read_standardize(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     uint32_t word = 0;
-    int err = kedgei_spec_word(v, "standardize", kedgei_words_standardize, &word, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_spec_word(v, "standardize", kedgei_words_standardize, &word, d));
     s->standardize = (enum kedge_spec_standardize)(word + KEDGE_STANDARDIZE_NONE);
     s->model.standardize = s->standardize == KEDGE_STANDARDIZE_FEDERATED;
     return KEDGE_OK;

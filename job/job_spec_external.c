@@ -82,8 +82,12 @@ static int read_tensor(const json_t *v, struct kedge_layout *layout, struct kedg
         return bad(d, "tensors", "objects {\"name\": \"fc.weight\", \"shape\": [10, 64]}");
     }
     int err = read_shape(json_object_get(v, "shape"), dims, &dims_count, d);
-    err = err ? err : kedge_layout_add(layout, name, dims, dims_count, d);
-    err = err ? err : pack(e, &layout->tensors[layout->count - 1], d);
+    if (!err) {
+        err = kedge_layout_add(layout, name, dims, dims_count, d);
+    }
+    if (!err) {
+        err = pack(e, &layout->tensors[layout->count - 1], d);
+    }
     return err ? kedge_diag_wrap(d, err, "job spec: tensor %u", layout->count) : KEDGE_OK;
 }
 

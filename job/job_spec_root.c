@@ -66,7 +66,10 @@ int kedgei_spec_read_root(const json_t *root, struct kedge_job_spec *s, struct k
             s->strategy->name);
     }
     err = err || s->in_world ? err : read_least(root, "sites_min", &s->sites_min, d);
-    err = err ? err : read_least(root, "quorum", &s->quorum, d);
+    if (err) {
+        return err;
+    }
+    err = read_least(root, "quorum", &s->quorum, d);
     if (!err && s->sites_per_round == 1 && !s->in_world) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,
                               "job spec: \"sites_per_round\": expected 2 to %d with \"root_site\", which is "

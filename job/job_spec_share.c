@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "common/base/try.h"
 #include "job/job_spec_impl.h"
 
 bool kedge_job_spec_has_head(const struct kedge_job_spec *spec)
@@ -14,15 +15,12 @@ int kedge_job_spec_layout(const struct kedge_job_spec *spec, struct kedge_layout
                           struct kedge_diag *reterr)
 {
     struct kedge_layout whole;
-    int err = kedge_job_spec_whole_layout(spec, &whole, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_job_spec_whole_layout(spec, &whole, reterr));
     if (!kedge_job_spec_has_head(spec)) {
         *ret = whole;
         return KEDGE_OK;
     }
-    err = kedge_part_layout(&spec->share, &whole, true, ret, reterr);
+    int err = kedge_part_layout(&spec->share, &whole, true, ret, reterr);
     kedge_layout_deinit(&whole);
     return err;
 }
@@ -81,10 +79,10 @@ int kedgei_spec_read_share(const json_t *root, struct kedge_job_spec *s, struct 
     }
     int err = v ? read_words(v, s, d) : KEDGE_OK;
     struct kedge_layout whole;
-    err = err ? err : kedge_job_spec_whole_layout(s, &whole, d);
     if (err) {
         return err;
     }
+    KEDGE_TRY(kedge_job_spec_whole_layout(s, &whole, d));
     err = kedge_part_check(&s->share, &whole, d);
     err = err || v ? err : name_default(s, &whole, d);
     kedge_layout_deinit(&whole);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "aggregation/share_cap.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "job/job_spec_impl.h"
 
@@ -318,25 +319,22 @@ int kedgei_spec_read_kind(const json_t *root, struct kedge_job_spec *s, struct k
 {
     const char *batch = json_string_value(json_object_get(root, "batch"));
     s->batch_auto = batch && strcmp(batch, "auto") == 0;
-    int err = read_name(root, s, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(read_name(root, s, d));
     s->choose = s->strategy->choose;
-    err = read_server(root, s, d);
+    int err = read_server(root, s, d);
     return err ? err : read_rule_name(root, s, d);
 }
 
 int kedgei_spec_read_strategy(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
-    int err = read_name(root, s, d);
-    err = err ? err : kedgei_spec_read_choose(root, s, d);
-    err = err ? err : read_server(root, s, d);
-    err = err ? err : read_options(root, s, d);
-    err = err ? err : kedgei_spec_check_refresh(s, d);
-    err = err ? err : read_rule(root, s, d);
-    err = err ? err : kedgei_spec_read_root(root, s, d);
-    err = err ? err : kedgei_spec_read_compression(root, s, d);
+    KEDGE_TRY(read_name(root, s, d));
+    KEDGE_TRY(kedgei_spec_read_choose(root, s, d));
+    KEDGE_TRY(read_server(root, s, d));
+    KEDGE_TRY(read_options(root, s, d));
+    KEDGE_TRY(kedgei_spec_check_refresh(s, d));
+    KEDGE_TRY(read_rule(root, s, d));
+    KEDGE_TRY(kedgei_spec_read_root(root, s, d));
+    int err = kedgei_spec_read_compression(root, s, d);
     return err ? err : kedgei_spec_read_control(root, s, d);
 }
 

@@ -62,7 +62,9 @@ int kedge_job_spec_check_read(struct kedge_view text, const struct kedge_job_spe
 {
     json_t *root = NULL;
     int err = kedgei_json_load(text, KEDGE_SPEC_MAX, "job spec", &root, reterr);
-    err = err ? err : kedge_job_spec_check_keys(root, spec, reterr);
+    if (!err) {
+        err = kedge_job_spec_check_keys(root, spec, reterr);
+    }
     json_decref(root);
     return err;
 }

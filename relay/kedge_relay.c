@@ -114,6 +114,7 @@ static int run(const struct kedge_relay_options *o)
     return 0;
 }
 
+/* Options, then one loop until a signal. The relay keeps nothing on disk. */
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"listen", required_argument, NULL, 'l'},

@@ -6,6 +6,7 @@
 #include "aggregation/order.h"
 #include "aggregation/quantise.h"
 #include "aggregation/rule/rule_impl.h"
+#include "common/base/try.h"
 
 _Static_assert((int)KEDGE_RULE_VECTORS_MAX == (int)KEDGE_ORDER_VECTORS_MAX, "columns of every update");
 
@@ -224,10 +225,7 @@ static bool has_inputs(const struct kedge_rule *rule, const struct kedge_rule_in
 int kedge_rule_weigh(const struct kedge_rule *rule, const struct kedge_rule_params *params,
                      const struct kedge_rule_inputs *inputs, uint64_t *weight, uint64_t *ret_divisor)
 {
-    int err = kedge_rule_params_check(rule, params);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_rule_params_check(rule, params));
     if (!has_inputs(rule, inputs)
         || !is_enough(rule, params, kedgei_rule_sum(inputs->weight, inputs->count))) {
         return KEDGE_E_ARG;
@@ -306,10 +304,7 @@ int kedge_rule_tile(const struct kedge_rule *rule, const struct kedge_rule_param
     if (err || rule->kind != KEDGE_RULE_COORDINATE || count == 0 || count > KEDGE_RULE_VECTORS_MAX) {
         return KEDGE_E_ARG;
     }
-    err = take_voters(vectors, weight, count, &voters);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(take_voters(vectors, weight, count, &voters));
     const struct kedge_order_columns columns = {.base = base,
                                                 .vectors = voters.vectors,
                                                 .count = voters.count,

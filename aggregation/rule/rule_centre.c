@@ -8,6 +8,7 @@
 
 #include "aggregation/rule/rule_impl.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { STEPS = 128 };
 static const double smoothing = 0x1p-10; /* of the median length: what 12 bits can tell apart */
@@ -133,10 +134,7 @@ int kedgei_rule_centre(const struct kedge_rule_params *params, const struct kedg
 {
     (void)params;
     struct centre c;
-    int err = open_centre(inputs, &c);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(open_centre(inputs, &c));
     const double least = find_least(&c, inputs->weight);
     begin(&c);
     for (int k = 0; k < STEPS && least > 0; k++) {

@@ -7,6 +7,7 @@
 
 #include "aggregation/rule/rule_impl.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 struct krum {
     size_t count;
@@ -84,10 +85,7 @@ int kedgei_rule_krum(const struct kedge_rule_params *params, const struct kedge_
                      uint64_t *weight, uint64_t *ret_divisor)
 {
     struct krum krum;
-    int err = open_krum(inputs, &krum);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(open_krum(inputs, &krum));
     memset(weight, 0, inputs->count * sizeof *weight);
     weight[find_best(&krum, count_wanted(params, &krum))] = 1;
     *ret_divisor = 1;
@@ -99,10 +97,7 @@ int kedgei_rule_multi_krum(const struct kedge_rule_params *params, const struct 
                            uint64_t *weight, uint64_t *ret_divisor)
 {
     struct krum krum;
-    int err = open_krum(inputs, &krum);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(open_krum(inputs, &krum));
     const uint64_t want = count_wanted(params, &krum);
     (void)find_best(&krum, want);
     uint16_t *order = krum.nearest; /* no longer needed */
@@ -129,10 +124,7 @@ int kedgei_rule_bulyan(const struct kedge_rule_params *params, const struct kedg
         }
     }
     struct krum krum;
-    int err = open_krum(inputs, &krum);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(open_krum(inputs, &krum));
     const uint64_t vote = KEDGE_RULE_VOTE;
     const uint64_t bad = kedgei_rule_bad(params, krum.count * vote);
     memset(weight, 0, inputs->count * sizeof *weight);

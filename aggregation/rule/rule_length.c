@@ -6,6 +6,7 @@
 
 #include "aggregation/rule/rule_impl.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 /* ---- norm clipping ---- */
 
@@ -47,10 +48,7 @@ int kedgei_rule_clip(const struct kedge_rule_params *params, const struct kedge_
     const double bound = find_bound(params, inputs, length, order);
     uint64_t divisor;
     bool clips = false;
-    int err = find_divisor(inputs, &divisor);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(find_divisor(inputs, &divisor));
     for (size_t i = 0; i < n; i++) {
         const uint64_t whole = inputs->weight[i] * divisor / inputs->divisor; /* below 2^31 · 2^29 */
         const bool is_long = length[i] > bound;

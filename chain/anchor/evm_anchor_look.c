@@ -86,6 +86,9 @@ static void on_unmined(struct kedge_evm_anchor *a, struct kedge_evm_flight *f)
     next_flight(a);
 }
 
+/* Each attempt of an anchor is asked for, the newest first, because any of them may be mined. A receipt
+ * that failed, or succeeded without our event, cannot be explained by a slow node: the machine stops and a
+ * person looks. */
 void kedgei_evm_on_receipt(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
 {
     struct kedge_evm_flight *f = &a->state.flights[a->flight];
@@ -115,6 +118,8 @@ void kedgei_evm_on_receipt(struct kedge_evm_anchor *a, const struct kedge_evm_an
     }
 }
 
+/* How final an anchor is follows from its block and the node's final and safe blocks, anew each round:
+ * after a reorganisation it may be less than before. Its price is charged once. */
 static void mark_mined(struct kedge_evm_anchor *a, struct kedge_evm_flight *f)
 {
     enum kedge_evm_phase phase = a->receipt.block <= a->final  ? KEDGE_EVM_FINALIZED
@@ -136,6 +141,8 @@ static void mark_mined(struct kedge_evm_anchor *a, struct kedge_evm_flight *f)
     }
 }
 
+/* A receipt names a block; the block of that number must be the same one, or the receipt is of a branch
+ * that is gone. */
 void kedgei_evm_on_canon(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
 {
     struct kedge_evm_flight *f = &a->state.flights[a->flight];
@@ -186,6 +193,8 @@ static const struct kedge_evm_point *point_of(const struct kedge_evm_anchor *a, 
     return a->state.last.seq == seq && seq > 0 ? &a->state.last : NULL;
 }
 
+/* What the contract says is compared with what is known here. Each difference has one cause or two, which
+ * the message names; only a head that lags for a while is waited for. */
 void kedgei_evm_on_head(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
 {
     const struct kedge_evm_point *tail = kedgei_evm_tail(a), *known = point_of(a, answer->head.seq);

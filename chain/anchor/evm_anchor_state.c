@@ -50,6 +50,8 @@ static void put_owner(struct kedge_buf *out, const struct kedge_evm_config *c)
     put_hash(out, &c->ns);
 }
 
+/* All of the state with a checksum at its end; whom it belongs to stands first, so that a state is never
+ * used with another chain, contract or key. */
 void kedge_evm_anchor_save(const struct kedge_evm_anchor *a, struct kedge_buf *out)
 {
     const struct kedge_evm_state *s = &a->state;

@@ -32,6 +32,8 @@ static int contradicts(struct kedge_diag *reterr, const char *what)
 
 /* ---- checks ---- */
 
+/* The signed transaction says everything that matters: who anchored what, where. So the rest of the
+ * evidence only has to show that it is in a block. */
 static int check_transaction(const struct kedge_evm_evidence *e, struct kedge_diag *reterr)
 {
     struct kedge_evm_tx tx;

@@ -73,6 +73,9 @@ static int long_length(struct kedge_view in, size_t len_len, size_t *ret_len)
     return KEDGE_OK;
 }
 
+/* One prefix tells kind and length: below 0x80 a byte that stands for itself, then strings and lists, short
+ * (up to 55) or with a length of its own length. There is exactly one encoding of each item, and all others
+ * are refused. */
 int kedge_rlp_take(struct kedge_view *rest, struct kedge_rlp_item *ret_item)
 {
     struct kedge_view in = *rest;
@@ -89,10 +92,7 @@ int kedge_rlp_take(struct kedge_view *rest, struct kedge_rlp_item *ret_item)
         len = code;
         if (code > SHORT_MAX) {
             size_t len_len = code - SHORT_MAX;
-            int err = long_length(in, len_len, &len);
-            if (err) {
-                return err;
-            }
+            KEDGE_TRY(long_length(in, len_len, &len));
             head = 1 + len_len;
         }
     }

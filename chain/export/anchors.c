@@ -3,6 +3,7 @@
 #include "chain/state/anchors.h"
 #include "chain/export/work.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 static int check_claim(struct kedgei_ex_work *w, const struct kedge_anchor_kind *kind,
                        const struct kedge_anchor_files *files)
@@ -11,10 +12,7 @@ static int check_claim(struct kedgei_ex_work *w, const struct kedge_anchor_kind 
     struct kedge_anchor_main main = {w->r.main.log.origin, NULL};
     struct kedge_anchor_claim claim;
     struct kedge_hash root;
-    int err = kind->claim(files, &main, &nobody, &claim, w->reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kind->claim(files, &main, &nobody, &claim, w->reterr));
     if (kedge_ledger_root(w->r.main.log.ledger, claim.size, &root) != KEDGE_OK) {
         return kedge_diag_set(w->reterr, KEDGE_E_VERIFY,
                               "is about %llu entries, which this main chain has not",
@@ -36,13 +34,10 @@ static int put_anchor(struct kedgei_ex_work *w, size_t place, uint64_t number)
     kedge_buf_init(&text, kind->most);
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
     kedge_anchor_name(kind, number, name);
-    int err = kedge_state_path(path, w->reterr, w->r.state, "%s", name);
-    err = err ? err : kedge_file_read(path, &text, w->reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_path(path, w->reterr, w->r.state, "%s", name));
+    KEDGE_TRY(kedge_file_read(path, &text, w->reterr));
     struct kedge_anchor_files files = {number, kedge_buf_view(&text), kedge_view_of(NULL, 0)};
-    err = check_claim(w, kind, &files);
+    int err = check_claim(w, kind, &files);
     if (!err && kind->checkpoint) {
         err = kind->checkpoint(&files, &note, &checkpoint, w->reterr);
     }
@@ -82,12 +77,12 @@ static int put_stamp(struct kedgei_ex_work *w, uint64_t size, struct kedge_view 
     char path[KEDGE_PATH_MAX], name[KEDGE_ANCHOR_NAME_MAX];
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
     kedge_anchor_note_name(&kedge_anchor_tsa, size, name);
-    int err = kedge_state_path(path, w->reterr, w->r.state, "%s", name);
-    err = err ? err : kedge_file_read(path, &note, w->reterr);
-    err = err ? err : kedgei_ex_main_note(w, kedge_buf_view(&note), "stamped");
+    KEDGE_TRY(kedge_state_path(path, w->reterr, w->r.state, "%s", name));
+    KEDGE_TRY(kedge_file_read(path, &note, w->reterr));
+    KEDGE_TRY(kedgei_ex_main_note(w, kedge_buf_view(&note), "stamped"));
     kedge_anchor_name(&kedge_anchor_tsa, size, name);
-    err = err ? err : kedge_state_path(path, w->reterr, w->r.state, "%s", name);
-    return err ? err : kedgei_ex_token(w, path, ca);
+    KEDGE_TRY(kedge_state_path(path, w->reterr, w->r.state, "%s", name));
+    return kedgei_ex_token(w, path, ca);
 }
 
 /* Whether it is the first of the sizes that has one of the exported releases. */

@@ -11,6 +11,7 @@
 #include "chain/log/lines.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "crypto/keyfile.h"
 #include "crypto/timestamp.h"
@@ -20,32 +21,36 @@
 
 /* ---- envelopes of the exporter ---- */
 
-/* The payload of an envelope that the exporter's key alone signed; any size. KEDGE_E_VERIFY. */
-static int open_envelope(const struct kedgei_ex_check *c, struct kedge_view text, struct kedge_buf *payload)
+static int open_loaded(const struct kedgei_ex_check *c, const json_t *o, struct kedge_buf *payload)
 {
     struct kedge_buf pae KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_buf raw KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_signature sig;
-    json_t *o = NULL;
     kedge_buf_init(&pae, TEXT_MAX);
     kedge_buf_init(&raw, KEDGE_SIGNATURE_LEN);
-    int err = kedgei_json_load(text, JSON_MAX, "envelope", &o, NULL);
     const json_t *one = json_array_get(json_object_get(o, "signatures"), 0);
     const char *body = json_string_value(json_object_get(o, "payload"));
     const char *type = json_string_value(json_object_get(o, "payloadType"));
     const char *base64 = json_string_value(json_object_get(one, "sig"));
-    if (!err && (!body || !type || !base64 || strcmp(type, KEDGE_DSSE_IN_TOTO) != 0)) {
-        err = KEDGE_E_FORMAT;
+    if (!body || !type || !base64 || strcmp(type, KEDGE_DSSE_IN_TOTO) != 0) {
+        return KEDGE_E_FORMAT;
     }
-    err = err ? err : kedge_base64_decode(kedge_view_str(body), false, payload);
-    err = err ? err : kedge_base64_decode(kedge_view_str(base64), false, &raw);
-    if (!err && raw.len == KEDGE_SIGNATURE_LEN) {
-        memcpy(sig.b, raw.ptr, sizeof sig.b);
-        kedge_dsse_pae(kedge_view_str(type), kedge_buf_view(payload), &pae);
-        err = pae.err ? pae.err : kedge_verify(kedge_buf_view(&pae), &sig, &c->key);
-    } else {
-        err = err ? err : KEDGE_E_VERIFY;
+    KEDGE_TRY(kedge_base64_decode(kedge_view_str(body), false, payload));
+    KEDGE_TRY(kedge_base64_decode(kedge_view_str(base64), false, &raw));
+    if (raw.len != KEDGE_SIGNATURE_LEN) {
+        return KEDGE_E_VERIFY;
     }
+    memcpy(sig.b, raw.ptr, sizeof sig.b);
+    kedge_dsse_pae(kedge_view_str(type), kedge_buf_view(payload), &pae);
+    return pae.err ? pae.err : kedge_verify(kedge_buf_view(&pae), &sig, &c->key);
+}
+
+/* The payload of an envelope that the exporter's key alone signed; any size. KEDGE_E_VERIFY. */
+static int open_envelope(const struct kedgei_ex_check *c, struct kedge_view text, struct kedge_buf *payload)
+{
+    json_t *o = NULL;
+    KEDGE_TRY(kedgei_json_load(text, JSON_MAX, "envelope", &o, NULL));
+    int err = open_loaded(c, o, payload);
     json_decref(o);
     return err;
 }
@@ -111,17 +116,14 @@ static int check_manifest(struct kedgei_ex_check *c)
     json_t *manifest = NULL, *statement = NULL;
     kedge_buf_init(&envelope, 0);
     kedge_buf_init(&payload, TEXT_MAX);
-    int err = kedgei_ex_load(c, "manifest.json", JSON_MAX, &text);
-    err = err ? err : kedgei_ex_load(c, "manifest.intoto.json", JSON_MAX, &envelope);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_ex_load(c, "manifest.json", JSON_MAX, &text));
+    KEDGE_TRY(kedgei_ex_load(c, "manifest.intoto.json", JSON_MAX, &envelope));
     if (open_envelope(c, kedge_buf_view(&envelope), &payload) != KEDGE_OK) {
         return kedgei_ex_wrong(c, "manifest.intoto.json", "not signed by the exporter's key");
     }
     kedge_sha256(kedge_buf_view(&text), &digest);
     kedge_hash_hex(&digest, hex);
-    err = kedgei_json_load(kedge_buf_view(&payload), JSON_MAX, "statement", &statement, c->reterr);
+    int err = kedgei_json_load(kedge_buf_view(&payload), JSON_MAX, "statement", &statement, c->reterr);
     const json_t *subject = json_array_get(json_object_get(statement, "subject"), 0);
     const char *told = json_string_value(json_object_get(json_object_get(subject, "digest"), "sha256"));
     const char *type = json_string_value(json_object_get(statement, "predicateType"));
@@ -132,9 +134,12 @@ static int check_manifest(struct kedgei_ex_check *c)
         err = kedgei_ex_wrong(c, "manifest.json", "not what the exporter signed");
     }
     c->sum.attestations += !err;
-    err =
-        err ? err : kedgei_json_load(kedge_buf_view(&text), JSON_MAX, "manifest.json", &manifest, c->reterr);
-    err = err ? err : check_rows(c, manifest);
+    if (!err) {
+        err = kedgei_json_load(kedge_buf_view(&text), JSON_MAX, "manifest.json", &manifest, c->reterr);
+    }
+    if (!err) {
+        err = check_rows(c, manifest);
+    }
     json_decref(statement);
     json_decref(manifest);
     return err;
@@ -188,7 +193,9 @@ static int check_model(struct kedgei_ex_check *c, const char *signature)
     }
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(full, '/') - full), full);
     int err = kedgei_ex_load(c, signature, KEDGE_OMS_BUNDLE_MAX, &bundle);
-    err = err ? err : kedge_oms_open(kedge_buf_view(&bundle), kedge_buf_view(&c->model_pem), &oms, c->reterr);
+    if (!err) {
+        err = kedge_oms_open(kedge_buf_view(&bundle), kedge_buf_view(&c->model_pem), &oms, c->reterr);
+    }
     if (err) {
         return kedge_diag_wrap(c->reterr, err, "%s", full);
     }
@@ -243,12 +250,9 @@ static int check_token(struct kedgei_ex_check *c, const json_t *row, struct kedg
         || strcmp(note + len - 5, ".note") != 0) { /* those were judged */
         return kedgei_ex_wrong(c, token, "a time stamp of something that is no checkpoint");
     }
-    int err = kedgei_ex_load(c, token, KEDGE_TSR_MAX, &reply);
-    err = err ? err : kedgei_ex_load(c, note, KEDGE_NOTE_MAX, &data);
-    if (err) {
-        return err;
-    }
-    err = kedge_timestamp_verify(kedge_buf_view(&reply), kedge_buf_view(&data), ca, &stamp, c->reterr);
+    KEDGE_TRY(kedgei_ex_load(c, token, KEDGE_TSR_MAX, &reply));
+    KEDGE_TRY(kedgei_ex_load(c, note, KEDGE_NOTE_MAX, &data));
+    int err = kedge_timestamp_verify(kedge_buf_view(&reply), kedge_buf_view(&data), ca, &stamp, c->reterr);
     c->sum.timestamps += !err;
     return err ? kedge_diag_wrap(c->reterr, err, "%s/%s", c->dir, token) : KEDGE_OK;
 }
@@ -266,7 +270,9 @@ static int check_timestamps(struct kedgei_ex_check *c)
     }
     int err = kedgei_ex_load(c, "tsa/index.json", 1 << 20, &text);
     err = err || !c->o->tsa_ca ? err : kedge_file_read(c->o->tsa_ca, &ca, c->reterr);
-    err = err ? err : kedgei_json_load(kedge_buf_view(&text), 1 << 20, "tsa/index.json", &rows, c->reterr);
+    if (!err) {
+        err = kedgei_json_load(kedge_buf_view(&text), 1 << 20, "tsa/index.json", &rows, c->reterr);
+    }
     json_array_foreach(json_object_get(rows, "tokens"), i, row)
     {
         if (!c->o->tsa_ca) {
@@ -285,12 +291,24 @@ static int read_keys(struct kedgei_ex_check *c)
 {
     char own[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
     const char *folder = c->o->keys ? c->o->keys : own;
-    int err = kedge_path_join(own, c->dir, "keys");
-    err = err ? err : kedge_path_join(path, folder, "attestations.pub.pem");
-    err = err ? err : kedge_keyfile_read_public(path, &c->key, c->reterr);
-    err = err ? err : kedge_path_join(path, folder, "models.pub.pem");
-    err = err ? err : kedge_file_read(path, &c->model_pem, c->reterr);
-    return err;
+    KEDGE_TRY(kedge_path_join(own, c->dir, "keys"));
+    KEDGE_TRY(kedge_path_join(path, folder, "attestations.pub.pem"));
+    KEDGE_TRY(kedge_keyfile_read_public(path, &c->key, c->reterr));
+    int err = kedge_path_join(path, folder, "models.pub.pem");
+    return err ? err : kedge_file_read(path, &c->model_pem, c->reterr);
+}
+
+static int check_all(struct kedgei_ex_check *c)
+{
+    KEDGE_TRY(read_keys(c));
+    KEDGE_TRY(kedge_oms_read_up_to(c->dir, NULL, KEDGEI_EX_FILES_MAX, &c->files, c->reterr));
+    KEDGE_TRY(check_manifest(c));
+    KEDGE_TRY(kedgei_ex_check_entries(c));
+    KEDGE_TRY(kedgei_ex_check_notes(c));
+    KEDGE_TRY(check_lines(c, "lineage.intoto.jsonl"));
+    KEDGE_TRY(check_lines(c, "verification.intoto.json"));
+    KEDGE_TRY(check_models(c));
+    return check_timestamps(c);
 }
 
 int kedge_export_check(const char *dir, const struct kedge_export_check_options *options,
@@ -305,15 +323,7 @@ int kedge_export_check(const char *dir, const struct kedge_export_check_options 
         (void)kedge_diag_hint(c.reterr, "name the folder that kedge audit export made");
         return KEDGE_E_NOT_FOUND;
     }
-    int err = read_keys(&c);
-    err = err ? err : kedge_oms_read_up_to(dir, NULL, KEDGEI_EX_FILES_MAX, &c.files, c.reterr);
-    err = err ? err : check_manifest(&c);
-    err = err ? err : kedgei_ex_check_entries(&c);
-    err = err ? err : kedgei_ex_check_notes(&c);
-    err = err ? err : check_lines(&c, "lineage.intoto.jsonl");
-    err = err ? err : check_lines(&c, "verification.intoto.json");
-    err = err ? err : check_models(&c);
-    err = err ? err : check_timestamps(&c);
+    int err = check_all(&c);
     kedge_oms_list_deinit(&c.files);
     kedge_buf_deinit(&c.model_pem);
     kedge_mem_free(c.entries);

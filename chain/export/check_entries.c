@@ -10,6 +10,7 @@
 #include "chain/statement/mainbook.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 /* One entry of the export, by its file's name. */
 struct place {
@@ -95,16 +96,15 @@ static int check_proof(const struct reading *r, const struct place *p, struct ke
     if (!kedgei_ex_find(r->c, path)) {
         return kedgei_ex_wrong(r->c, p->path, "an entry without its proof");
     }
-    int err = kedgei_ex_load(r->c, path, KEDGE_PROOF_TEXT_MAX, &text);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_ex_load(r->c, path, KEDGE_PROOF_TEXT_MAX, &text));
     kedge_merkle_leaf(entry, &leaf);
-    err = kedge_proof_decode(kedge_buf_view(&text), &proof);
+    int err = kedge_proof_decode(kedge_buf_view(&text), &proof);
     if (!err && proof.index != p->index) {
         err = KEDGE_E_VERIFY;
     }
-    err = err ? err : kedge_proof_verify(&proof, &leaf, kedge_view_str(log->name), log, 1, &checkpoint);
+    if (!err) {
+        err = kedge_proof_verify(&proof, &leaf, kedge_view_str(log->name), log, 1, &checkpoint);
+    }
     if (err) {
         return kedgei_ex_wrong(r->c, path, "does not prove its entry under the trusted log key");
     }
@@ -152,7 +152,9 @@ static int check_main(struct reading *r, uint64_t index, struct kedge_view entry
         }
         return err;
     }
-    err = err ? err : kedge_statement_read(entry, r->st, r->parts, NULL);
+    if (!err) {
+        err = kedge_statement_read(entry, r->st, r->parts, NULL);
+    }
     if (!err && kedge_mainbook_concerns(r->st->kind)) {
         return check_authority(r, index);
     }
@@ -195,10 +197,7 @@ static const struct kedge_public_key *other_signer(const struct reading *r)
 
 static int check_tenant(struct reading *r, const struct place *p, struct kedge_view entry)
 {
-    int err = kedge_statement_read(entry, r->st, r->parts, NULL);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_statement_read(entry, r->st, r->parts, NULL));
     if (r->book.count == 0
         && (p->index != 0 || r->st->kind != KEDGE_ST_KEY
             || !kedge_public_key_eq(&r->st->u.key.public_key, &r->tenant->admin_key))) {
@@ -211,7 +210,7 @@ static int check_tenant(struct reading *r, const struct place *p, struct kedge_v
                    &r->parts->signatures[0], kedge_buf_view(&r->parts->payload), key)
                                                      : KEDGE_E_VERIFY;
     }
-    err = kedge_keybook_verify(&r->book, r->st, r->parts, NULL); /* admins sign all else */
+    int err = kedge_keybook_verify(&r->book, r->st, r->parts, NULL); /* admins sign all else */
     return err || !kedge_keybook_concerns(kind) ? err : kedge_keybook_apply(&r->book, r->st, p->index, NULL);
 }
 
@@ -236,13 +235,10 @@ static int begin_log(struct reading *r, const struct place *p)
 static int check_place(struct reading *r, const struct place *p)
 {
     struct kedge_buf entry KEDGE_CLEANUP(kedge_buf_deinit);
-    int err = kedgei_ex_load(r->c, p->path, KEDGE_ENTRY_MAX, &entry);
-    err = err ? err : check_proof(r, p, kedge_buf_view(&entry));
-    if (err) {
-        return err;
-    }
-    err = r->tenant ? check_tenant(r, p, kedge_buf_view(&entry))
-                    : check_main(r, p->index, kedge_buf_view(&entry));
+    KEDGE_TRY(kedgei_ex_load(r->c, p->path, KEDGE_ENTRY_MAX, &entry));
+    KEDGE_TRY(check_proof(r, p, kedge_buf_view(&entry)));
+    int err = r->tenant ? check_tenant(r, p, kedge_buf_view(&entry))
+                        : check_main(r, p->index, kedge_buf_view(&entry));
     kedge_buf_deinit(&r->parts->payload);
     r->c->sum.statements += !err;
     return err ? kedgei_ex_wrong(r->c, p->path, "not signed by a key that was in force") : KEDGE_OK;
@@ -294,12 +290,16 @@ int kedgei_ex_check_entries(struct kedgei_ex_check *c)
     for (size_t i = 0; i < r.count && !err; i++) {
         const struct place *p = &r.places[i];
         err = i == 0 || strcmp(p[-1].log, p->log) != 0 ? begin_log(&r, p) : KEDGE_OK;
-        err = err ? err : check_place(&r, p);
+        if (!err) {
+            err = check_place(&r, p);
+        }
     }
     if (!err && proofs != r.count) {
         err = kedgei_ex_wrong(c, "proofs", "there are proofs without entries");
     }
-    err = err ? err : list_entries(c, r.count);
+    if (!err) {
+        err = list_entries(c, r.count);
+    }
     kedge_mainbook_deinit(&r.main);
     kedge_keybook_deinit(&r.book);
     kedge_mem_free(r.places);

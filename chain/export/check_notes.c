@@ -9,6 +9,7 @@
 #include "chain/log/merkle.h"
 #include "chain/log/witness_quorum.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 enum { CONSISTENCY_MAX = 64 * 1024 };
@@ -38,11 +39,8 @@ static int read_growth(const struct kedgei_ex_check *c, const char *path, struct
     struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_hash hashes[KEDGE_PROOF_MAX];
     json_t *o = NULL;
-    int err = kedgei_ex_load(c, path, CONSISTENCY_MAX, &text);
-    err = err ? err : kedgei_json_load(kedge_buf_view(&text), CONSISTENCY_MAX, path, &o, c->reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_ex_load(c, path, CONSISTENCY_MAX, &text));
+    KEDGE_TRY(kedgei_json_load(kedge_buf_view(&text), CONSISTENCY_MAX, path, &o, c->reterr));
     const json_t *list = json_object_get(o, "path");
     size_t count = json_array_size(list);
     bool good = count <= KEDGE_PROOF_MAX && take_size(json_object_get(o, "from"), &ret->from)
@@ -78,10 +76,7 @@ static int check_history(const struct kedgei_ex_check *c, const struct kedgei_ex
     if (!kedgei_ex_find(c, name)) {
         return kedgei_ex_wrong(c, path, "a checkpoint without the proof that joins it to the entries' own");
     }
-    int err = read_growth(c, name, &g);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(read_growth(c, name, &g));
     const struct kedge_hash *mine = older ? &g.from_root : &g.to_root;
     const struct kedge_hash *theirs = older ? &g.to_root : &g.from_root;
     return (older ? g.from : g.to) == note->size && (older ? g.to : g.from) == head->size
@@ -200,12 +195,9 @@ int kedgei_ex_check_notes(struct kedgei_ex_check *c)
 {
     struct kedge_witness_policy *policy = NULL;
     const char *text = c->o->trust->witness_policy;
-    int err = text ? kedge_witness_policy_parse(kedge_view_str(text), &policy, c->reterr) : KEDGE_OK;
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(text ? kedge_witness_policy_parse(kedge_view_str(text), &policy, c->reterr) : KEDGE_OK);
     c->policy = policy && policy->quorum.kind != KEDGE_QUORUM_NONE ? policy : NULL;
-    err = check_files(c);
+    int err = check_files(c);
     if (!err && c->policy && c->release_count > 0 && c->release_last >= c->sum.final_entries) {
         err = kedge_diag_set(c->reterr, KEDGE_E_VERIFY,
                              "%s: the quorum of witnesses that the trust file demands has cosigned the first "

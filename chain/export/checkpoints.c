@@ -6,6 +6,7 @@
 #include "chain/export/work.h"
 #include "chain/log/checkpoint.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 static int add_note(struct kedgei_ex_work *w, struct kedge_view bytes, const char *path)
 {
@@ -58,8 +59,12 @@ static int put_consistency(struct kedgei_ex_work *w, struct kedgei_ex_log *log, 
         return KEDGE_OK;
     }
     int err = kedge_ledger_root(log->log.ledger, from, &old_root);
-    err = err ? err : kedge_ledger_root(log->log.ledger, to, &root);
-    err = err ? err : kedge_ledger_consistency(log->log.ledger, from, to, &path);
+    if (!err) {
+        err = kedge_ledger_root(log->log.ledger, to, &root);
+    }
+    if (!err) {
+        err = kedge_ledger_consistency(log->log.ledger, from, to, &path);
+    }
     if (err) {
         return kedge_diag_set(w->reterr, err, "%s: no consistency proof from %llu to %llu: %s", log->name,
                               (unsigned long long)from, (unsigned long long)to, kedge_strerror(err));
@@ -130,8 +135,12 @@ static int put_seen(struct kedgei_ex_work *w, const char *file)
     char path[sizeof w->notes->path];
     kedge_buf_init(&bytes, KEDGE_NOTE_MAX);
     int err = kedge_file_read(file, &bytes, w->reterr);
-    err = err ? err : kedge_note_parse(kedge_buf_view(&bytes), &note);
-    err = err ? err : kedge_checkpoint_parse(note.text, &c);
+    if (!err) {
+        err = kedge_note_parse(kedge_buf_view(&bytes), &note);
+    }
+    if (!err) {
+        err = kedge_checkpoint_parse(note.text, &c);
+    }
     if (err) {
         return kedge_diag_set(w->reterr, err, "%s: no signed checkpoint", file);
     }
@@ -164,15 +173,15 @@ int kedgei_ex_checkpoints(struct kedgei_ex_work *w)
     if (!w->notes) {
         return kedge_diag_set(w->reterr, KEDGE_E_NOMEM, "out of memory");
     }
-    int err = put_newest(w, &w->r.main);
-    for (uint32_t i = 0; i < w->r.tenant_count && !err; i++) {
-        err = put_newest(w, &w->r.tenants[i]);
+    KEDGE_TRY(put_newest(w, &w->r.main));
+    for (uint32_t i = 0; i < w->r.tenant_count; i++) {
+        KEDGE_TRY(put_newest(w, &w->r.tenants[i]));
     }
-    err = err ? err : put_cosigned(w);
-    for (size_t i = 0; i < w->o->seen_count && !err; i++) {
-        err = put_seen(w, w->o->seen[i]);
+    KEDGE_TRY(put_cosigned(w));
+    for (size_t i = 0; i < w->o->seen_count; i++) {
+        KEDGE_TRY(put_seen(w, w->o->seen[i]));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* ---- time stamps ---- */
@@ -196,11 +205,8 @@ int kedgei_ex_token(struct kedgei_ex_work *w, const char *file, struct kedge_vie
     struct kedgei_ex_token *t = &w->tokens[w->token_count];
     struct kedge_timestamp claimed;
     kedge_buf_init(&reply, KEDGE_TSR_MAX);
-    int err = kedge_file_read(file, &reply, w->reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_timestamp_parse(kedge_buf_view(&reply), &claimed);
+    KEDGE_TRY(kedge_file_read(file, &reply, w->reterr));
+    int err = kedge_timestamp_parse(kedge_buf_view(&reply), &claimed);
     if (err) {
         return kedge_diag_set(w->reterr, err,
                               "%s: no RFC 3161 reply that grants a token over a SHA-256 digest", file);
@@ -231,15 +237,15 @@ int kedgei_ex_timestamps(struct kedgei_ex_work *w)
     if (!w->o->tsa_ca) {
         return KEDGE_OK;
     }
-    int err = kedge_file_read(w->o->tsa_ca, &ca, w->reterr);
-    for (size_t i = 0; i < w->o->timestamp_count && !err; i++) {
-        err = kedgei_ex_token(w, w->o->timestamps[i], kedge_buf_view(&ca));
+    KEDGE_TRY(kedge_file_read(w->o->tsa_ca, &ca, w->reterr));
+    for (size_t i = 0; i < w->o->timestamp_count; i++) {
+        KEDGE_TRY(kedgei_ex_token(w, w->o->timestamps[i], kedge_buf_view(&ca)));
     }
-    err = err ? err : kedgei_ex_stamps(w, kedge_buf_view(&ca));
-    if (!err && w->token_count == 0) {
+    KEDGE_TRY(kedgei_ex_stamps(w, kedge_buf_view(&ca)));
+    if (w->token_count == 0) {
         return KEDGE_OK;
     }
-    err = err ? err : kedgei_ex_put(&w->f, kedge_buf_view(&ca), w->reterr, "tsa/ca.pem");
+    KEDGE_TRY(kedgei_ex_put(&w->f, kedge_buf_view(&ca), w->reterr, "tsa/ca.pem"));
     json_t *rows = json_array();
     for (size_t i = 0; i < w->token_count; i++) {
         const struct kedgei_ex_token *t = &w->tokens[i];
@@ -248,10 +254,6 @@ int kedgei_ex_timestamps(struct kedgei_ex_work *w)
         json_array_append_new(rows, json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", "token", t->path, "checkpoint",
                                               t->checkpoint, "time", time, "serial", t->stamp.serial,
                                               "policy", t->stamp.policy, "authority", t->stamp.authority));
-    }
-    if (err) {
-        json_decref(rows);
-        return err;
     }
     return kedgei_ex_put_json(w, json_pack("{s:o}", "tokens", rows), "tsa/index.json");
 }

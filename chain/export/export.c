@@ -10,6 +10,7 @@
 #include "chain/export/oms.h"
 #include "chain/export/work.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { LINEAGE_MAX = 1 << 30, MANIFEST_MAX = KEDGEI_EX_MANIFEST_MAX };
 
@@ -17,11 +18,8 @@ enum { LINEAGE_MAX = 1 << 30, MANIFEST_MAX = KEDGEI_EX_MANIFEST_MAX };
 
 static int verify(struct kedgei_ex_work *w, const char *dir)
 {
-    int err = kedge_audit_verify(dir, w->o->trust, w->o->seen, w->o->seen_count, &w->o->audit, &w->report,
-                                 w->reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_audit_verify(dir, w->o->trust, w->o->seen, w->o->seen_count, &w->o->audit, &w->report,
+                                 w->reterr));
     if (w->report.verdict == KEDGE_AUDIT_YES) {
         return KEDGE_OK;
     }
@@ -54,10 +52,7 @@ static void put_finding(json_t *list, const char *code, const char *where, const
 static int claims_json(const struct kedgei_ex_work *w, json_t **ret_shown, json_t **ret_open)
 {
     struct kedge_audit_claims told;
-    int err = kedgei_ex_claims(w, &told);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_ex_claims(w, &told));
     *ret_shown = kedge_audit_claims_json(&told, true);
     *ret_open = kedge_audit_claims_json(&told, false);
     kedge_audit_claims_deinit(&told);
@@ -143,10 +138,7 @@ static int choose_releases(struct kedgei_ex_work *w)
     size_t releases = 0;
     for (size_t i = 0; i < w->o->model_count; i++) {
         struct kedge_oms_list list;
-        int err = kedge_oms_read(w->o->models[i], NULL, &list, w->reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedge_oms_read(w->o->models[i], NULL, &list, w->reterr));
         bool found = list.count == 1 && choose(w, &list.files[0].digest, w->o->models[i]);
         kedge_oms_list_deinit(&list);
         if (!found) {
@@ -191,15 +183,14 @@ static int put_model(struct kedgei_ex_work *w, const struct kedgei_ex_job *job, 
     char from[KEDGE_PATH_MAX], folder[KEDGE_ID_MAX + 16], path[KEDGE_PATH_MAX];
     struct kedge_buf bundle KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&bundle, KEDGE_OMS_BUNDLE_MAX);
-    int err = kedgei_ex_read(&w->r.main, job->releases[g], w->a, w->reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_ex_read(&w->r.main, job->releases[g], w->a, w->reterr));
     const char *file = w->a->u.release.file;
     snprintf(folder, sizeof folder, "%s-g%zu", job->id.s, g);
     snprintf(path, sizeof path, "models/%s/%s", folder, file);
-    err = find_model(w, job, g, from);
-    err = err ? err : kedgei_ex_copy(&w->f, from, &w->a->subject, path, w->reterr);
+    int err = find_model(w, job, g, from);
+    if (!err) {
+        err = kedgei_ex_copy(&w->f, from, &w->a->subject, path, w->reterr);
+    }
     if (err) {
         return kedge_diag_wrap(w->reterr, err, "model %s", file);
     }
@@ -252,19 +243,16 @@ static int put_manifest(struct kedgei_ex_work *w)
                                                (json_int_t)w->f.files[i].size, "sha256",
                                                kedgei_ex_hex(&w->f.files[i].digest)));
     }
-    int err = kedgei_ex_put_json(w,
+    KEDGE_TRY(kedgei_ex_put_json(w,
                                  json_pack("{s:i,s:s,s:s,s:o,s:o}", "schema_version", 1, "tool", w->o->tool,
                                            "deployment", w->r.deployment, "parameters", parameters(w),
                                            "files", files),
-                                 "manifest.json");
-    if (err) {
-        return err;
-    }
+                                 "manifest.json"));
     json_t *subject = json_pack("[{s:s,s:o}]", "name", "manifest.json", "digest",
                                 kedgei_ex_digest(&w->f.files[w->f.count - 1].digest));
     json_t *predicate = json_pack("{s:s,s:s}", "deployment", w->r.deployment, "time", w->time);
-    err = kedgei_ex_envelope(kedgei_ex_statement(subject, "https://kedge.dev/export/v1", predicate),
-                             &w->o->key, &text);
+    int err = kedgei_ex_envelope(kedgei_ex_statement(subject, "https://kedge.dev/export/v1", predicate),
+                                 &w->o->key, &text);
     kedge_buf_put_u8(&text, '\n');
     if (err || text.err) {
         return kedge_diag_set(w->reterr, err ? err : text.err, "manifest.intoto.json: cannot be signed");
@@ -277,21 +265,24 @@ static int put_manifest(struct kedgei_ex_work *w)
 
 static int write_all(struct kedgei_ex_work *w)
 {
-    int err = put_models(w);
-    err = err ? err : kedgei_ex_statements(w);
-    err = err ? err : kedgei_ex_provenance(w);
+    KEDGE_TRY(put_models(w));
+    KEDGE_TRY(kedgei_ex_statements(w));
+    int err = kedgei_ex_provenance(w);
     if (!err) {
         err = kedgei_ex_put(&w->f, kedge_buf_view(&w->lineage), w->reterr, "lineage.intoto.jsonl");
     }
-    err = err ? err : kedgei_ex_keys(w);
-    err = err ? err : kedgei_ex_checkpoints(w);
-    err = err ? err : kedgei_ex_anchors(w);
-    err = err ? err : kedgei_ex_timestamps(w);
-    err = err ? err : kedgei_ex_result(w);
-    err = err ? err : put_report(w);
-    err = err ? err : kedgei_ex_bom(w);
-    err = err ? err : kedgei_ex_page(w);
-    err = err ? err : put_manifest(w);
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(kedgei_ex_keys(w));
+    KEDGE_TRY(kedgei_ex_checkpoints(w));
+    KEDGE_TRY(kedgei_ex_anchors(w));
+    KEDGE_TRY(kedgei_ex_timestamps(w));
+    KEDGE_TRY(kedgei_ex_result(w));
+    KEDGE_TRY(put_report(w));
+    KEDGE_TRY(kedgei_ex_bom(w));
+    KEDGE_TRY(kedgei_ex_page(w));
+    err = put_manifest(w);
     return err ? err : kedgei_ex_folder_commit(&w->f, w->reterr);
 }
 
@@ -311,6 +302,18 @@ static void free_work(struct kedgei_ex_work *w)
     kedge_mem_free(w);
 }
 
+static int export(struct kedgei_ex_work *w, const char *dir, const char *out)
+{
+    if (!w->a || !w->b) {
+        return kedge_diag_set(w->reterr, KEDGE_E_NOMEM, "out of memory");
+    }
+    KEDGE_TRY(kedgei_ex_folder_open(out, &w->f, w->reterr));
+    KEDGE_TRY(verify(w, dir));
+    KEDGE_TRY(kedgei_ex_record_open(dir, w->o, &w->report, &w->r, w->reterr));
+    KEDGE_TRY(choose_releases(w));
+    return write_all(w);
+}
+
 int kedge_export(const char *dir, const char *out, const struct kedge_export_options *options,
                  struct kedge_export_summary *ret, struct kedge_diag *reterr)
 {
@@ -326,12 +329,7 @@ int kedge_export(const char *dir, const char *out, const struct kedge_export_opt
     kedge_buf_init(&w->lineage, LINEAGE_MAX);
     kedge_buf_init(&w->key_lines, MANIFEST_MAX);
     kedgei_ex_format_time(options->time_s, w->time);
-    int err = w->a && w->b ? KEDGE_OK : kedge_diag_set(w->reterr, KEDGE_E_NOMEM, "out of memory");
-    err = err ? err : kedgei_ex_folder_open(out, &w->f, w->reterr);
-    err = err ? err : verify(w, dir);
-    err = err ? err : kedgei_ex_record_open(dir, options, &w->report, &w->r, w->reterr);
-    err = err ? err : choose_releases(w);
-    err = err ? err : write_all(w);
+    int err = export(w, dir, out);
     if (!err) {
         w->sum.files = w->f.count;
         w->sum.bytes = w->f.bytes;

@@ -11,6 +11,7 @@
 
 #include "chain/store/blob/blob_file.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { BLOCK = 1024 * 1024 };
 
@@ -129,10 +130,7 @@ int kedgei_ex_put(struct kedgei_ex_folder *f, struct kedge_view content, struct 
     if (fd < 0) {
         return fd;
     }
-    int err = finish(f, fd, path, kedge_fd_write(fd, content), reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(finish(f, fd, path, kedge_fd_write(fd, content), reterr));
     kedge_sha256(content, &digest);
     return tell_full(f, note_file(f, path, content.len, &digest), reterr);
 }
@@ -160,12 +158,9 @@ int kedgei_ex_copy(struct kedgei_ex_folder *f, const char *from, const struct ke
     struct kedge_hash have = {{0}};
     struct kedge_blob_file in;
     const struct kedge_blob_at at = {.path = from, .digest = *digest};
-    int err = kedge_blob_file_open(&at, KEDGE_BLOB_READ, &in, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_blob_file_open(&at, KEDGE_BLOB_READ, &in, reterr));
     uint8_t *block = kedge_mem_new(1, BLOCK);
-    err = block ? kedge_hasher_new(&hasher) : KEDGE_E_NOMEM;
+    int err = block ? kedge_hasher_new(&hasher) : KEDGE_E_NOMEM;
     int out = err ? kedge_diag_set(reterr, err, "out of memory") : create(f, path, reterr);
     err = out < 0 ? out : KEDGE_OK;
     if (out >= 0) {
@@ -228,7 +223,9 @@ static int sync_folders(const struct kedgei_ex_folder *f)
             }
             err = kedge_dir_sync(full);
         }
-        err = err ? err : kedge_path_join(last, f->temporary, f->files[i].path);
+        if (!err) {
+            err = kedge_path_join(last, f->temporary, f->files[i].path);
+        }
         char *slash = strrchr(last, '/');
         if (slash) {
             *slash = '\0';
@@ -243,7 +240,9 @@ int kedgei_ex_folder_commit(struct kedgei_ex_folder *f, struct kedge_diag *reter
     struct stat st;
     kedgei_ex_sort(f);
     int err = sync_files(f);
-    err = err ? err : sync_folders(f);
+    if (!err) {
+        err = sync_folders(f);
+    }
     if (err) {
         return kedge_diag_set(reterr, err, "%s: cannot be made durable", f->place);
     }

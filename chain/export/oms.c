@@ -8,6 +8,7 @@
 #include "chain/log/dsse.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 static const char media_type[] = "application/vnd.dev.sigstore.bundle.v0.3+json";
@@ -53,12 +54,10 @@ static int hint_of(const struct kedge_p256_key *key, char out[KEDGE_HASH_HEX_LEN
     struct kedge_buf pem KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_hash hint;
     kedge_buf_init(&pem, KEDGE_EC_PEM_MAX);
-    int err = kedge_p256_put_public(&pem, key);
-    err = err ? err : kedge_ec_hint(kedge_buf_view(&pem), &hint);
-    if (!err) {
-        kedge_hash_hex(&hint, out);
-    }
-    return err;
+    KEDGE_TRY(kedge_p256_put_public(&pem, key));
+    KEDGE_TRY(kedge_ec_hint(kedge_buf_view(&pem), &hint));
+    kedge_hash_hex(&hint, out);
+    return KEDGE_OK;
 }
 
 int kedge_oms_sign(const char *name, const struct kedge_oms_list *list, const struct kedge_oms_ignore *ignore,
@@ -77,7 +76,10 @@ int kedge_oms_sign(const char *name, const struct kedge_oms_list *list, const st
     json_t *statement = statement_of(name, list, ignore);
     int err = statement ? kedgei_ex_dump(statement, &payload) : KEDGE_E_ARG;
     json_decref(statement);
-    err = err ? err : hint_of(key, hint);
+    if (err) {
+        return err;
+    }
+    err = hint_of(key, hint);
     if (!err) {
         kedge_dsse_pae(kedge_view_str(KEDGE_DSSE_IN_TOTO), kedge_buf_view(&payload), &pae);
         err = pae.err ? pae.err : kedge_p256_sign(kedge_buf_view(&pae), key, &sig);
@@ -191,13 +193,13 @@ static int check_envelope(const json_t *envelope, struct kedge_view public_pem, 
     if (keyid && !json_is_null(keyid) && (!json_is_string(keyid) || json_string_value(keyid)[0])) {
         return refuse(reterr, "dsseEnvelope: expected an empty keyid");
     }
-    int err = kedge_base64_decode(kedge_view_str(text_of(envelope, "payload")), false, payload);
-    err = err ? err : kedge_base64_decode(kedge_view_str(text_of(one, "sig")), false, &sig);
-    if (err || payload->len == 0) {
+    if (kedge_base64_decode(kedge_view_str(text_of(envelope, "payload")), false, payload) != KEDGE_OK
+        || kedge_base64_decode(kedge_view_str(text_of(one, "sig")), false, &sig) != KEDGE_OK
+        || payload->len == 0) {
         return refuse(reterr, "dsseEnvelope: payload or sig is not base64, or too long");
     }
     kedge_dsse_pae(kedge_view_str(KEDGE_DSSE_IN_TOTO), kedge_buf_view(payload), &pae);
-    err = pae.err ? pae.err : kedge_ec_verify(kedge_buf_view(&pae), kedge_buf_view(&sig), public_pem);
+    int err = pae.err ? pae.err : kedge_ec_verify(kedge_buf_view(&pae), kedge_buf_view(&sig), public_pem);
     return err ? kedge_diag_set(reterr, err, "the signature does not verify with this key") : KEDGE_OK;
 }
 
@@ -300,32 +302,36 @@ static int read_statement(const json_t *o, struct kedge_oms *oms, struct kedge_d
         return refuse(reterr, "predicate: expected resources and serialization, and nothing else");
     }
     snprintf(oms->name, sizeof oms->name, "%s", text_of(subject, "name"));
-    int err = read_serialization(json_object_get(predicate, "serialization"), oms, reterr);
-    err = err ? err : read_resources(json_object_get(predicate, "resources"), oms, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(read_serialization(json_object_get(predicate, "serialization"), oms, reterr));
+    KEDGE_TRY(read_resources(json_object_get(predicate, "resources"), oms, reterr));
     kedge_oms_root(&oms->list, &root);
     return kedge_hash_eq(&root, &oms->root)
                ? KEDGE_OK
                : kedge_diag_set(reterr, KEDGE_E_VERIFY, "subject: its digest is not that of the resources");
 }
 
+static int open_root(const json_t *root, struct kedge_view public_pem, struct kedge_oms *io,
+                     struct kedge_diag *reterr)
+{
+    struct kedge_buf payload KEDGE_CLEANUP(kedge_buf_deinit);
+    json_t *statement = NULL;
+    kedge_buf_init(&payload, KEDGE_OMS_BUNDLE_MAX);
+    KEDGE_TRY(check_material(root, public_pem, reterr));
+    KEDGE_TRY(check_envelope(json_object_get(root, "dsseEnvelope"), public_pem, &payload, reterr));
+    KEDGE_TRY(
+        kedgei_json_load(kedge_buf_view(&payload), KEDGE_OMS_BUNDLE_MAX, "statement", &statement, reterr));
+    int err = read_statement(statement, io, reterr);
+    json_decref(statement);
+    return err;
+}
+
 int kedge_oms_open(struct kedge_view bundle, struct kedge_view public_pem, struct kedge_oms *ret,
                    struct kedge_diag *reterr)
 {
-    struct kedge_buf payload KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_oms oms = {.ignore = NULL};
-    json_t *root = NULL, *statement = NULL;
-    kedge_buf_init(&payload, KEDGE_OMS_BUNDLE_MAX);
-    int err = kedgei_json_load(bundle, KEDGE_OMS_BUNDLE_MAX, "model signature", &root, reterr);
-    err = err ? err : check_material(root, public_pem, reterr);
-    err = err ? err : check_envelope(json_object_get(root, "dsseEnvelope"), public_pem, &payload, reterr);
-    err = err ? err
-              : kedgei_json_load(kedge_buf_view(&payload), KEDGE_OMS_BUNDLE_MAX, "statement", &statement,
-                                 reterr);
-    err = err ? err : read_statement(statement, &oms, reterr);
-    json_decref(statement);
+    json_t *root = NULL;
+    KEDGE_TRY(kedgei_json_load(bundle, KEDGE_OMS_BUNDLE_MAX, "model signature", &root, reterr));
+    int err = open_root(root, public_pem, &oms, reterr);
     json_decref(root);
     if (err) {
         kedge_oms_deinit(&oms);

@@ -84,7 +84,9 @@ int kedgei_ex_page(struct kedgei_ex_work *w)
     struct kedgei_page p = {.w = w};
     kedge_buf_init(&p.out, PAGE_MAX);
     int err = put_all(&p);
-    err = err ? err : kedgei_ex_put(&w->f, kedge_buf_view(&p.out), w->reterr, "report.html");
+    if (!err) {
+        err = kedgei_ex_put(&w->f, kedge_buf_view(&p.out), w->reterr, "report.html");
+    }
     kedge_buf_deinit(&p.out);
     return err;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "chain/export/page.h"
+#include "common/base/try.h"
 
 enum { NAMES_SHOWN = 50 };
 
@@ -111,10 +112,7 @@ static int put_models(struct kedgei_page *p, const struct kedgei_ex_job *job)
         if (job->releases[g] == KEDGEI_EX_NONE) {
             continue;
         }
-        int err = kedgei_ex_read(&w->r.main, job->releases[g], w->a, w->reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedgei_ex_read(&w->r.main, job->releases[g], w->a, w->reterr));
         const struct kedge_st_release *r = &w->a->u.release;
         kedgei_page_put(p, "<li>The model <b>");
         kedgei_page_text(p, r->file);
@@ -178,10 +176,7 @@ static int put_what(struct kedgei_page *p)
     const struct kedgei_ex_record *r = &p->w->r;
     kedgei_page_put(p, "<dt>What</dt><dd><ul>");
     for (uint32_t j = 0; j < r->job_count; j++) {
-        int err = put_models(p, r->jobs[j]);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(put_models(p, r->jobs[j]));
     }
     for (uint32_t j = 0; j < r->job_count && p->w->o->model_count == 0; j++) {
         if (r->jobs[j]->release_count == 0) {
@@ -316,10 +311,7 @@ static void put_claims(struct kedgei_page *p, const struct kedge_audit_claims *c
 static int put_proved(struct kedgei_page *p)
 {
     struct kedge_audit_claims claims;
-    int err = kedgei_ex_claims(p->w, &claims);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_ex_claims(p->w, &claims));
     kedgei_page_put(
         p, "<h2>What is proved, and by what</h2>\n<p>Each was found by computing it again from the "
            "record, with the program named above. Anybody can do the same: see the end.</p>\n<ul>\n");
@@ -384,17 +376,11 @@ int kedgei_page_first(struct kedgei_page *p)
     }
     kedgei_page_put(p, "</p>\n<dl>\n");
     put_who(p);
-    int err = put_what(p);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(put_what(p));
     put_when(p);
     put_data(p);
     kedgei_page_put(p, "</dl>\n");
-    err = put_proved(p);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(put_proved(p));
     put_words(p);
     return KEDGE_OK;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "chain/export/page.h"
+#include "common/base/try.h"
 
 enum { ROUNDS_LISTED = 200, SITES_LISTED = 200 };
 
@@ -153,10 +154,7 @@ static int put_round_rows(struct kedgei_page *p, const struct kedgei_ex_round *r
 {
     struct kedgei_ex_work *w = p->w;
     for (uint32_t i = 0; i < round->aggregate_count; i++) {
-        int err = kedgei_ex_read(&w->r.main, round->aggregates[i], w->a, w->reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedgei_ex_read(&w->r.main, round->aggregates[i], w->a, w->reterr));
         const struct kedge_st_aggregate *a = &w->a->u.aggregate;
         char hex[KEDGE_HASH_HEX_LEN + 1];
         uint64_t refused = 0;
@@ -209,11 +207,8 @@ int kedgei_page_job(struct kedgei_page *p, const struct kedgei_ex_job *job)
     put_sites(p, job);
     put_metrics(p, job);
     put_energy(p, job);
-    int err = put_drawing(p, job);
-    if (err) {
-        return err;
-    }
-    err = put_rounds(p, job);
+    KEDGE_TRY(put_drawing(p, job));
+    int err = put_rounds(p, job);
     kedgei_page_put(p, "</section>\n");
     return err;
 }

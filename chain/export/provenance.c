@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chain/export/work.h"
+#include "common/base/try.h"
 
 static const char slsa_type[] = "https://slsa.dev/provenance/v1";
 static const char svr_type[] = "https://in-toto.io/attestation/svr/v0.2";
@@ -36,12 +37,10 @@ static int entry_resource(struct kedgei_ex_work *w, const char *name, uint64_t i
     struct kedge_buf entry KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_hash digest;
     kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
-    int err = kedgei_ex_entry(&w->r.main, index, &entry, w->reterr);
-    if (!err) {
-        kedge_sha256(kedge_buf_view(&entry), &digest);
-        json_array_append_new(into, resource(json_string(name), ex_uri(&w->r.main, index), &digest));
-    }
-    return err;
+    KEDGE_TRY(kedgei_ex_entry(&w->r.main, index, &entry, w->reterr));
+    kedge_sha256(kedge_buf_view(&entry), &digest);
+    json_array_append_new(into, resource(json_string(name), ex_uri(&w->r.main, index), &digest));
+    return KEDGE_OK;
 }
 
 static json_t *builder(const struct kedgei_ex_work *w)
@@ -110,21 +109,17 @@ struct parts {
 static int take_aggregates(struct kedgei_ex_work *w, struct kedgei_ex_job *job,
                            const struct kedgei_ex_round *round, struct parts *p)
 {
-    int err = KEDGE_OK;
-    for (uint32_t i = 0; i < round->aggregate_count && !err; i++) {
-        err = kedgei_ex_read(&w->r.main, round->aggregates[i], w->a, w->reterr);
+    for (uint32_t i = 0; i < round->aggregate_count; i++) {
+        KEDGE_TRY(kedgei_ex_read(&w->r.main, round->aggregates[i], w->a, w->reterr));
         const struct kedge_st_aggregate *a = &w->a->u.aggregate;
-        if (err) {
-            break;
-        }
         snprintf(p->rule, sizeof p->rule, "%s", a->rule);
-        for (uint32_t t = 0; t < a->tenant_count && !err; t++) {
+        for (uint32_t t = 0; t < a->tenant_count; t++) {
             p->refused += a->tenants[t].refused;
-            err = inputs_of(w, job, &a->tenants[t], a->group, p->inputs);
+            KEDGE_TRY(inputs_of(w, job, &a->tenants[t], a->group, p->inputs));
         }
-        err = err ? err : entry_resource(w, "aggregate", round->aggregates[i], p->byproducts);
+        KEDGE_TRY(entry_resource(w, "aggregate", round->aggregates[i], p->byproducts));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* The models before and after, from the step in w->b. */
@@ -173,8 +168,12 @@ static int round_provenance(struct kedgei_ex_work *w, struct kedgei_ex_job *job,
         take_models(w, job, &p);
         err = take_aggregates(w, job, round, &p);
     }
-    err = err ? err : entry_resource(w, "step", round->step, p.byproducts);
-    err = err ? err : kedgei_ex_read(&w->r.main, round->opened, w->a, w->reterr);
+    if (!err) {
+        err = entry_resource(w, "step", round->step, p.byproducts);
+    }
+    if (!err) {
+        err = kedgei_ex_read(&w->r.main, round->opened, w->a, w->reterr);
+    }
     if (!err) {
         json_t *predicate = round_predicate(w, job, &w->a->u.round_opened, round, &p);
         err = kedgei_ex_attest(w, kedgei_ex_statement(json_incref(p.subjects), slsa_type, predicate));
@@ -191,7 +190,9 @@ static int release_provenance(struct kedgei_ex_work *w, const struct kedgei_ex_j
 {
     json_t *byproducts = json_array();
     int err = kedgei_ex_read(&w->r.main, index, w->a, w->reterr);
-    err = err ? err : entry_resource(w, "release", index, byproducts);
+    if (!err) {
+        err = entry_resource(w, "release", index, byproducts);
+    }
     if (err) {
         json_decref(byproducts);
         return err;

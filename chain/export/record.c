@@ -7,6 +7,7 @@
 #include "chain/log/checkpoint.h"
 #include "chain/statement/mainbook.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { SHORT_ID = 12 }; /* digits of a salted id that stand for a tenant without a name */
 
@@ -38,11 +39,8 @@ int kedgei_ex_read(struct kedgei_ex_log *log, uint64_t index, struct kedge_state
 {
     struct kedge_buf entry KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
-    int err = kedgei_ex_entry(log, index, &entry, reterr);
-    if (err) {
-        return err;
-    }
-    err = ex_decode(kedge_buf_view(&entry), ret);
+    KEDGE_TRY(kedgei_ex_entry(log, index, &entry, reterr));
+    int err = ex_decode(kedge_buf_view(&entry), ret);
     return err ? kedge_diag_set(reterr, err, "%s[%llu]: no statement: %s", log->name,
                                 (unsigned long long)index, kedge_strerror(err))
                : KEDGE_OK;
@@ -75,10 +73,7 @@ static int open_log(struct kedgei_ex_record *r, const struct kedge_id *tenant, b
     enum kedge_state_mode mode = beside ? KEDGE_STATE_READ : KEDGE_STATE_COPY;
     kedge_buf_init(&log->note, KEDGE_NOTE_MAX);
     log->anchor = KEDGEI_EX_NONE;
-    int err = kedge_state_log_open(r->state, tenant, mode, &log->log, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_log_open(r->state, tenant, mode, &log->log, reterr));
     log->open = true;
     kedge_state_salted_id(&log->log, &log->salted);
     return KEDGE_OK;
@@ -360,8 +355,12 @@ static int read_main(struct kedgei_ex_record *r, const struct kedge_export_optio
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory");
     }
     int err = take_verified(r, report, reterr);
-    err = err ? err : take_cosigned(r, &options->trust->main_log, reterr);
-    err = err ? err : kedge_ledger_for_each(r->main.log.ledger, 0, visit, &s);
+    if (!err) {
+        err = take_cosigned(r, &options->trust->main_log, reterr);
+    }
+    if (!err) {
+        err = kedge_ledger_for_each(r->main.log.ledger, 0, visit, &s);
+    }
     kedge_mem_free(s.st);
     if (err && reterr && !reterr->text[0]) {
         (void)kedge_diag_set(reterr, err, "main chain: %s", kedge_strerror(err));
@@ -393,13 +392,13 @@ int kedgei_ex_record_open(const char *dir, const struct kedge_export_options *op
                           const struct kedge_audit_report *report, struct kedgei_ex_record *r,
                           struct kedge_diag *reterr)
 {
-    int err = find_folders(r, dir, reterr);
-    err = err ? err : kedge_state_deployment(r->state, r->deployment, reterr);
-    err = err ? err : open_log(r, NULL, options->audit.beside_coordinator, &r->main, reterr);
+    KEDGE_TRY(find_folders(r, dir, reterr));
+    KEDGE_TRY(kedge_state_deployment(r->state, r->deployment, reterr));
+    KEDGE_TRY(open_log(r, NULL, options->audit.beside_coordinator, &r->main, reterr));
     snprintf(r->main.name, sizeof r->main.name, "main");
     r->main.permitted = true;
-    err = err ? err : open_tenants(r, options, reterr);
-    return err ? err : read_main(r, options, report, reterr);
+    KEDGE_TRY(open_tenants(r, options, reterr));
+    return read_main(r, options, report, reterr);
 }
 
 void kedgei_ex_record_deinit(struct kedgei_ex_record *r)

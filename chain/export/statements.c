@@ -8,6 +8,7 @@
 #include "chain/log/proof.h"
 #include "chain/statement/keybook.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "crypto/keyfile.h"
 
 /* ---- one entry ---- */
@@ -39,13 +40,10 @@ static int put_entry(struct kedgei_ex_work *w, struct kedgei_ex_log *log, uint64
     if (index == KEDGEI_EX_NONE || index >= log->size) {
         return KEDGE_OK; /* nothing there, or not yet under a checkpoint */
     }
-    int err = kedgei_ex_entry(log, index, &entry, w->reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_ex_entry(log, index, &entry, w->reterr));
     bool statement = entry.len > 0 && entry.ptr[0] == '{';
-    err = kedgei_ex_put(&w->f, kedge_buf_view(&entry), w->reterr, "entries/%s-%08llu.%s", log->name,
-                        (unsigned long long)index, statement ? "json" : "bin");
+    int err = kedgei_ex_put(&w->f, kedge_buf_view(&entry), w->reterr, "entries/%s-%08llu.%s", log->name,
+                            (unsigned long long)index, statement ? "json" : "bin");
     if (!err && statement) {
         w->sum.statements++;
         kedge_buf_put(&w->lineage, entry.ptr, entry.len);
@@ -60,20 +58,20 @@ static int put_entry(struct kedgei_ex_work *w, struct kedgei_ex_log *log, uint64
 static int put_job(struct kedgei_ex_work *w, const struct kedgei_ex_job *job)
 {
     struct kedgei_ex_log *main = &w->r.main;
-    int err = put_entry(w, main, job->opened);
-    for (size_t i = 0; i < job->round_count && !err; i++) {
+    KEDGE_TRY(put_entry(w, main, job->opened));
+    for (size_t i = 0; i < job->round_count; i++) {
         const struct kedgei_ex_round *round = &job->rounds[i];
-        err = put_entry(w, main, round->opened);
-        for (uint32_t g = 0; g < round->aggregate_count && !err; g++) {
-            err = put_entry(w, main, round->aggregates[g]);
+        KEDGE_TRY(put_entry(w, main, round->opened));
+        for (uint32_t g = 0; g < round->aggregate_count; g++) {
+            KEDGE_TRY(put_entry(w, main, round->aggregates[g]));
         }
-        err = err ? err : put_entry(w, main, round->step);
+        KEDGE_TRY(put_entry(w, main, round->step));
         w->sum.rounds += round->step != KEDGEI_EX_NONE;
     }
-    for (size_t g = 0; g < KEDGE_GROUPS_MAX && !err; g++) {
-        err = put_entry(w, main, job->releases[g]);
+    for (size_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+        KEDGE_TRY(put_entry(w, main, job->releases[g]));
     }
-    return err ? err : put_entry(w, main, job->closed);
+    return put_entry(w, main, job->closed);
 }
 
 /* ---- keys ---- */
@@ -115,11 +113,11 @@ static int put_public(struct kedgei_ex_work *w)
 {
     struct kedge_buf pem KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&pem, KEDGE_EC_PEM_MAX);
-    int err = kedge_pem_put_public(&pem, &w->o->key.public);
-    err = err ? err : kedgei_ex_put(&w->f, kedge_buf_view(&pem), w->reterr, "keys/attestations.pub.pem");
+    KEDGE_TRY(kedge_pem_put_public(&pem, &w->o->key.public));
+    KEDGE_TRY(kedgei_ex_put(&w->f, kedge_buf_view(&pem), w->reterr, "keys/attestations.pub.pem"));
     kedge_buf_clear(&pem);
-    err = err ? err : kedge_p256_put_public(&pem, &w->o->model_key);
-    return err ? err : kedgei_ex_put(&w->f, kedge_buf_view(&pem), w->reterr, "keys/models.pub.pem");
+    KEDGE_TRY(kedge_p256_put_public(&pem, &w->o->model_key));
+    return kedgei_ex_put(&w->f, kedge_buf_view(&pem), w->reterr, "keys/models.pub.pem");
 }
 
 /* A permitted tenant's keys, in the order of their coming. */
@@ -168,7 +166,9 @@ int kedgei_ex_keys(struct kedgei_ex_work *w)
     const char *origin = w->r.main.log.origin;
     kedge_buf_init(&text, 16 * 1024 * 1024);
     int err = put_statement_keys(w, &text);
-    err = err ? err : put_line(&text, vkey_json("log", &trust->main_log));
+    if (!err) {
+        err = put_line(&text, vkey_json("log", &trust->main_log));
+    }
     for (uint32_t i = 0; i < w->r.tenant_count && !err; i++) {
         const struct kedgei_ex_log *log = &w->r.tenants[i];
         const struct kedge_trust_tenant *t = kedge_trust_find(trust, &log->log.tenant);
@@ -177,9 +177,10 @@ int kedgei_ex_keys(struct kedgei_ex_work *w)
         }
     }
     kedge_buf_put(&text, w->key_lines.ptr, w->key_lines.len);
-    err = err ? err
-              : put_line(&text, key_json("exporter's key", "exporter", origin, &w->o->key.public, 0,
-                                         KEDGE_KEYBOOK_ALWAYS));
+    if (!err) {
+        err = put_line(&text, key_json("exporter's key", "exporter", origin, &w->o->key.public, 0,
+                                       KEDGE_KEYBOOK_ALWAYS));
+    }
     if (err) {
         return kedge_diag_set(w->reterr, err, "keys.jsonl: %s", kedge_strerror(err));
     }
@@ -231,9 +232,13 @@ static int put_tenant(struct kedgei_ex_work *w, struct kedgei_ex_log *log)
         if (kedge_keybook_concerns(w->a->kind)) {
             err = kedge_keybook_apply(&book, w->a, i, w->reterr);
         }
-        err = err ? err : put_entry(w, log, i);
+        if (!err) {
+            err = put_entry(w, log, i);
+        }
     }
-    err = err ? err : put_book(w, log, &book);
+    if (!err) {
+        err = put_book(w, log, &book);
+    }
     kedge_keybook_deinit(&book);
     return err;
 }

@@ -4,6 +4,7 @@
 
 #include "chain/export/export.h"
 #include "chain/export/work.h"
+#include "common/base/try.h"
 
 static int put_text(const char *text, size_t len, void *arg)
 {
@@ -38,10 +39,7 @@ void kedgei_ex_format_time(int64_t time_s, char out[KEDGEI_EX_TIME_MAX])
 int kedgei_ex_claims(const struct kedgei_ex_work *w, struct kedge_audit_claims *ret)
 {
     struct kedge_audit_claims c;
-    int err = kedge_audit_claims(&w->report, &c);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_audit_claims(&w->report, &c));
     size_t told = 0;
     for (size_t i = 0; i < c.count; i++) {
         struct kedge_audit_claim *claim = &c.items[i];
@@ -59,7 +57,9 @@ int kedgei_ex_attest(struct kedgei_ex_work *w, json_t *statement)
 {
     int err = kedgei_ex_envelope(statement, &w->o->key, &w->lineage);
     kedge_buf_put_u8(&w->lineage, '\n');
-    err = err ? err : w->lineage.err;
+    if (!err) {
+        err = w->lineage.err;
+    }
     w->sum.attestations++;
     return err ? kedge_diag_set(w->reterr, err, "lineage.intoto.jsonl: %s", kedge_strerror(err)) : KEDGE_OK;
 }

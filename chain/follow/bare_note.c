@@ -31,7 +31,9 @@ int kedge_follow_bare_note(struct kedge_view note, const struct kedge_vkey *log,
     struct kedge_note *two = kedge_mem_new(2, sizeof *two); /* too large for a stack */
     struct kedge_view line;
     int err = two ? kedge_note_parse(note, &two[0]) : KEDGE_E_NOMEM;
-    err = err ? err : find_line(&two[0], log, &two[1], &line);
+    if (!err) {
+        err = find_line(&two[0], log, &two[1], &line);
+    }
     if (!err) {
         kedge_buf_put(ret_note, two[0].text.ptr, two[0].text.len);
         kedge_buf_put_str(ret_note, "\n");

@@ -9,6 +9,7 @@
 #include "chain/statement/main_entry.h"
 #include "chain/statement/statement.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 uint64_t kedge_follow_blob_max(const struct kedge_blob_wanted *wanted)
 {
@@ -47,10 +48,7 @@ static int tell_step(struct walk *w, const struct kedge_st_step *step)
                                              &step->groups[g].direction, &step->groups[g].stepped,
                                              &step->groups[g].state_after};
         for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
-            int err = tell(w, KEDGE_WANT_MODEL, false, models[i]);
-            if (err) {
-                return err;
-            }
+            KEDGE_TRY(tell(w, KEDGE_WANT_MODEL, false, models[i]));
         }
     }
     return KEDGE_OK;
@@ -101,8 +99,12 @@ static int visit_entry(void *arg, uint64_t index, struct kedge_view entry)
         return KEDGE_OK;
     }
     kedge_buf_clear(&w->payload);
-    err = err ? err : kedge_dsse_decode(in.body, &w->payload, &dsse);
-    err = err ? err : kedge_statement_decode(kedge_buf_view(&w->payload), w->st, NULL);
+    if (!err) {
+        err = kedge_dsse_decode(in.body, &w->payload, &dsse);
+    }
+    if (!err) {
+        err = kedge_statement_decode(kedge_buf_view(&w->payload), w->st, NULL);
+    }
     if (err) {
         /* Of a kind, or with signatures, that name no blobs and that only the auditor looks into. */
         return err == KEDGE_E_NOMEM ? err : KEDGE_OK;

@@ -68,7 +68,9 @@ static int take_keys(struct walk *w, uint64_t index)
         return KEDGE_OK;
     }
     int err = kedge_keybook_verify(&e->book, &w->st, &w->entry, NULL);
-    err = err ? err : kedge_keybook_apply(&e->book, &w->st, index, NULL);
+    if (!err) {
+        err = kedge_keybook_apply(&e->book, &w->st, index, NULL);
+    }
     return err == KEDGE_E_NOMEM ? err : KEDGE_OK;
 }
 
@@ -222,7 +224,9 @@ int kedge_follow_erase(struct kedge_follow_erased *e, struct kedge_ledger *copy,
         struct ending n = {w, copy, NULL};
         size_t shredded;
         qsort(e->digests, e->count, sizeof *e->digests, compare);
-        err = err ? err : kedge_blobs_shred(blobs, is_over, &n, &shredded, reterr);
+        if (!err) {
+            err = kedge_blobs_shred(blobs, is_over, &n, &shredded, reterr);
+        }
     }
     kedge_mem_free(w);
     return err;

@@ -8,20 +8,18 @@
 
 #include "chain/log/fork_evidence.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 /* The copy's own consistency path with its first hash spelled out. */
 static int path_of_copy(struct kedge_ledger *copy, uint64_t old_size, uint64_t size, struct kedge_path *ret)
 {
     struct kedge_path path;
     struct kedge_hash root;
-    int err = kedge_ledger_consistency(copy, old_size, size, &path);
-    err = err ? err : kedge_ledger_root(copy, old_size, &root);
+    KEDGE_TRY(kedge_ledger_consistency(copy, old_size, size, &path));
+    KEDGE_TRY(kedge_ledger_root(copy, old_size, &root));
     bool is_whole = (old_size & (old_size - 1)) == 0; /* then verifiers begin with the root itself */
-    if (!err && path.count + is_whole > KEDGE_PROOF_MAX) {
-        err = KEDGE_E_BUG;
-    }
-    if (err) {
-        return err;
+    if (path.count + is_whole > KEDGE_PROOF_MAX) {
+        return KEDGE_E_BUG;
     }
     ret->count = path.count + is_whole;
     ret->hashes[0] = root;
@@ -29,23 +27,27 @@ static int path_of_copy(struct kedge_ledger *copy, uint64_t old_size, uint64_t s
     return KEDGE_OK;
 }
 
+static int verify_evidence(const struct kedge_follow *f, struct kedge_view text)
+{
+    struct kedge_fork_evidence *e = kedge_mem_new(1, sizeof *e);
+    int err = e ? kedge_fork_evidence_decode(text, e) : KEDGE_E_NOMEM;
+    if (!err) {
+        err = kedge_fork_evidence_verify(e, &f->vkey, 1, NULL, NULL);
+    }
+    kedge_mem_free(e);
+    return err;
+}
+
 /* Appends the evidence when it proves something. */
 static int write_evidence(const struct kedge_follow *f, struct kedge_view known, struct kedge_view note,
                           const struct kedge_path *path, struct kedge_buf *ret)
 {
-    struct kedge_fork_evidence *e = kedge_mem_new(1, sizeof *e);
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, KEDGE_FORK_EVIDENCE_MAX);
-    int err = e ? kedge_fork_evidence_encode(known, note, path, &text) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_fork_evidence_decode(kedge_buf_view(&text), e);
-    err = err ? err : kedge_fork_evidence_verify(e, &f->vkey, 1, NULL, NULL);
-    if (!err) {
-        kedge_buf_put(ret, text.ptr, text.len);
-        err = ret->err;
-    }
-    kedge_buf_deinit(&text);
-    kedge_mem_free(e);
-    return err;
+    KEDGE_TRY(kedge_fork_evidence_encode(known, note, path, &text));
+    KEDGE_TRY(verify_evidence(f, kedge_buf_view(&text)));
+    kedge_buf_put(ret, text.ptr, text.len);
+    return ret->err;
 }
 
 int kedgei_follow_convict(const struct kedge_follow *f, struct kedgei_remote *remote, struct kedge_view note,
@@ -66,8 +68,9 @@ int kedgei_follow_convict(const struct kedge_follow *f, struct kedgei_remote *re
     } else if (!err && target->size > size) {
         err = KEDGE_E_NOT_FOUND; /* the copy is on its way to a checkpoint that it does not have any more */
     }
-    err = err ? err
-              : write_evidence(f, kedge_buf_view(&known), note, path.count > 0 ? &path : NULL, ret_evidence);
+    if (!err) {
+        err = write_evidence(f, kedge_buf_view(&known), note, path.count > 0 ? &path : NULL, ret_evidence);
+    }
     kedge_buf_deinit(&known);
     if (err == KEDGE_E_NOMEM) {
         return kedge_diag_set(reterr, err, "log %s: out of memory", f->vkey.name);

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "common/base/try.h"
+
 /* How much there is of it is the source's word. */
 static int check_size(const struct kedge_follow_pieces *s, const struct kedge_blob_wanted *wanted,
                       uint64_t total, struct kedge_diag *d)
@@ -21,23 +23,19 @@ static int fetch_pieces(const struct kedge_follow_pieces *s, struct kedge_upload
     bool is_read = have == 0;
     while (have < total) {
         uint64_t again = total;
-        int err = KEDGE_OK;
         if (s->is_stopped(s->arg)) {
             return kedge_diag_set(d, KEDGE_E_CANCELLED, "%s: interrupted; the next run goes on", s->name);
         }
         if (!is_read) {
-            err = s->read(s->arg, have, &piece, &again, d);
+            KEDGE_TRY(s->read(s->arg, have, &piece, &again, d));
         }
-        if (!err && (again != total || piece.len == 0 || piece.len > total - have)) {
-            err = kedge_diag_set(d, KEDGE_E_FORMAT,
-                                 "%s: first said to have %" PRIu64 " bytes, then %" PRIu64
-                                 ", with a piece of %zu at %" PRIu64,
-                                 s->name, total, again, piece.len, have);
+        if (again != total || piece.len == 0 || piece.len > total - have) {
+            return kedge_diag_set(d, KEDGE_E_FORMAT,
+                                  "%s: first said to have %" PRIu64 " bytes, then %" PRIu64
+                                  ", with a piece of %zu at %" PRIu64,
+                                  s->name, total, again, piece.len, have);
         }
-        err = err ? err : kedge_upload_write(u, have, piece, d);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedge_upload_write(u, have, piece, d));
         have += piece.len;
         is_read = false;
     }
@@ -51,17 +49,21 @@ int kedge_follow_fetch(const struct kedge_follow_pieces *source, struct kedge_bl
     struct kedge_upload *u = NULL;
     struct kedge_view piece;
     uint64_t total, have = 0;
-    int err = source->read(source->arg, 0, &piece, &total, reterr);
-    err = err ? err : check_size(source, wanted, total, reterr);
     const struct kedge_id *key = wanted->job.s[0] ? &wanted->job : NULL;
-    err = err ? err : kedge_upload_open_under(blobs, reader, key, &wanted->digest, total, &u, &have, reterr);
-    err = err ? err : fetch_pieces(source, u, have, total, piece, reterr);
-    err = err ? err : kedge_upload_finish(u, reterr);
-    err = err ? err : kedge_upload_commit(u, reterr);
+    KEDGE_TRY(source->read(source->arg, 0, &piece, &total, reterr));
+    KEDGE_TRY(check_size(source, wanted, total, reterr));
+    KEDGE_TRY(kedge_upload_open_under(blobs, reader, key, &wanted->digest, total, &u, &have, reterr));
+    int err = fetch_pieces(source, u, have, total, piece, reterr);
+    if (!err) {
+        err = kedge_upload_finish(u, reterr);
+    }
+    if (!err) {
+        err = kedge_upload_commit(u, reterr);
+    }
     if (err) {
         kedge_upload_close(u);
-    } else {
-        *ret_size = total;
+        return err;
     }
-    return err;
+    *ret_size = total;
+    return KEDGE_OK;
 }

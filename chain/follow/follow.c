@@ -10,6 +10,7 @@
 #include "chain/log/checkpoint.h"
 #include "chain/store/replica.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { WINDOW = 64 * KEDGE_TILE_WIDTH }; /* leaves, whole tiles: half a MiB of hashes */
 
@@ -85,11 +86,8 @@ static int store_tile(struct run *r, uint64_t from, uint64_t to, const struct ke
     size_t skip = (size_t)(from % KEDGE_TILE_WIDTH), count = (size_t)(to - from);
     uint16_t width = kedge_tile_width(0, index, r->target.size);
     kedge_buf_clear(&r->bundle);
-    int err = kedgei_remote_bundle(&r->remote, index, width, &r->bundle);
-    if (err) {
-        return err;
-    }
-    err = kedge_bundle_decode(kedge_buf_view(&r->bundle), width, r->records);
+    KEDGE_TRY(kedgei_remote_bundle(&r->remote, index, width, &r->bundle));
+    int err = kedge_bundle_decode(kedge_buf_view(&r->bundle), width, r->records);
     if (err && width < KEDGE_TILE_WIDTH) { /* the full bundle in the place of a partial one */
         err = kedge_bundle_decode(kedge_buf_view(&r->bundle), KEDGE_TILE_WIDTH, r->records);
     }
@@ -114,10 +112,7 @@ static int store_window(struct run *r, uint64_t from, uint64_t to)
     for (uint64_t at = from; at < to;) {
         uint64_t end = (at / KEDGE_TILE_WIDTH + 1) * KEDGE_TILE_WIDTH;
         end = end < to ? end : to;
-        int err = store_tile(r, at, end, &r->leaves[at - from]);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(store_tile(r, at, end, &r->leaves[at - from]));
         at = end;
         if (r->f->progress) {
             r->f->progress(r->f->progress_arg, at, r->target.size);
@@ -135,12 +130,16 @@ static int extend(struct run *r, struct kedge_buf *ret_evidence)
         to = to < r->target.size ? to : r->target.size;
         kedge_replica_frontier(r->f->copy, &frontier);
         int err = get_leaves(r, from, to, &frontier);
-        err = err ? err : prove(r, &frontier);
+        if (!err) {
+            err = prove(r, &frontier);
+        }
         if (err == KEDGE_E_VERIFY) {
             return kedgei_follow_convict(r->f, &r->remote, kedge_buf_view(&r->note), &r->target, ret_evidence,
                                          r->reterr);
         }
-        err = err ? err : store_window(r, from, to);
+        if (!err) {
+            err = store_window(r, from, to);
+        }
         if (err) {
             return err;
         }
@@ -204,7 +203,9 @@ int kedge_follow_log(const struct kedge_follow *f, struct kedge_follow_result *r
     uint64_t known = 0;
     int err = kedge_ledger_checkpoint(f->copy, NULL, &known);
     err = err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
-    err = err ? err : get_checkpoint(r);
+    if (!err) {
+        err = get_checkpoint(r);
+    }
     if (!err) {
         r->remote.source = &f->source;
         r->remote.reterr = reterr;

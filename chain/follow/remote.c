@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "common/base/try.h"
+
 /* The resource as the checkpoint's size names it, or the full tile that it has become since: a prefix of that
  * is the same. */
 static int fetch(struct kedgei_remote *r, struct kedge_tile tile, struct kedge_buf *ret)
@@ -75,10 +77,7 @@ int kedgei_remote_subtree(void *arg, unsigned level, uint64_t index, struct kedg
     uint64_t first = index << depth;
     size_t offset = (size_t)(first % KEDGE_TILE_WIDTH), count = (size_t)1 << depth;
     const struct kedgei_remote_tile *t;
-    int err = kedgei_remote_tile(r, level / 8, first / KEDGE_TILE_WIDTH, &t);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_remote_tile(r, level / 8, first / KEDGE_TILE_WIDTH, &t));
     if (t->width < offset + count) {
         return kedge_diag_set(r->reterr, KEDGE_E_VERIFY, "log %s: a proof asks for more than a tile has",
                               r->origin);

@@ -157,10 +157,7 @@ static int decode_signatures(struct kedge_view *rest, struct kedge_dsse_entry *e
             || (count && memcmp(entry[-1].keyid.b, entry->keyid.b, KEDGE_HASH_LEN) >= 0)) {
             return KEDGE_E_FORMAT;
         }
-        int err = decode_signature(take(rest, SIG_BASE64_LEN), &entry->sig);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(decode_signature(take(rest, SIG_BASE64_LEN), &entry->sig));
         count++;
     } while (!kedge_view_eq(*rest, kedge_view_str(tail)));
     *ret_count = count;

@@ -27,6 +27,8 @@ static int parse_checkpoint(struct kedge_view bytes, struct kedge_checkpoint *re
     return err ? err : kedge_checkpoint_parse(note.text, ret_checkpoint);
 }
 
+/* The smaller checkpoint first, whatever the order in which they were met: the same two checkpoints give
+ * the same evidence. */
 int kedge_fork_evidence_encode(struct kedge_view note, struct kedge_view other, const struct kedge_path *path,
                                struct kedge_buf *ret_text)
 {
@@ -112,6 +114,9 @@ static int check_signed(struct kedge_view note, const struct kedge_checkpoint *c
                : KEDGE_OK;
 }
 
+/* Two checkpoints of one log convict it when a path of its own rebuilds the newer root from other old
+ * leaves than the older checkpoint signed, or when two roots of one size differ. Everything that would
+ * convict an honest log is refused first: other origins, other keys, a path that does not lead anywhere. */
 int kedge_fork_evidence_verify(const struct kedge_fork_evidence *evidence, const struct kedge_vkey *log_keys,
                                size_t key_count, struct kedge_hash *ret_actual_root,
                                struct kedge_diag *reterr)

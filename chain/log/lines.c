@@ -57,10 +57,7 @@ int kedgei_take_path(struct kedge_view *rest, struct kedge_path *ret_path)
         if (ret_path->count == KEDGE_PROOF_MAX) {
             return KEDGE_E_FORMAT;
         }
-        int err = kedgei_base64_hash(line, &ret_path->hashes[ret_path->count]);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedgei_base64_hash(line, &ret_path->hashes[ret_path->count]));
         ret_path->count++;
     }
     return KEDGE_E_FORMAT;

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "common/base/try.h"
+
 void kedge_merkle_leaf(struct kedge_view entry, struct kedge_hash *ret_hash)
 {
     static const uint8_t prefix = 0x00;
@@ -112,10 +114,7 @@ static int range_root(kedge_subtree_fn get, void *arg, uint64_t begin, uint64_t 
         end -= width;
         KEDGE_ASSERT(end % width == 0);
         struct kedge_hash h;
-        int err = get(arg, level, end >> level, &h);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(get(arg, level, end >> level, &h));
         if (first) {
             acc = h;
         } else {
@@ -172,10 +171,7 @@ int kedge_inclusion_prove(kedge_subtree_fn get, void *arg, uint64_t index, uint6
     while (end - begin > 1) {
         uint64_t mid = begin + split(end - begin);
         bool left = index < mid;
-        int err = left ? push_range(get, arg, mid, end, &path) : push_range(get, arg, begin, mid, &path);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(left ? push_range(get, arg, mid, end, &path) : push_range(get, arg, begin, mid, &path));
         if (left) {
             end = mid;
         } else {
@@ -199,10 +195,7 @@ int kedge_consistency_prove(kedge_subtree_fn get, void *arg, uint64_t old_size, 
     while (old_size < end) { /* until the old tree ends where the range does */
         uint64_t mid = begin + split(end - begin);
         bool left = old_size <= mid;
-        int err = left ? push_range(get, arg, mid, end, &path) : push_range(get, arg, begin, mid, &path);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(left ? push_range(get, arg, mid, end, &path) : push_range(get, arg, begin, mid, &path));
         if (left) {
             end = mid;
         } else {
@@ -210,10 +203,7 @@ int kedge_consistency_prove(kedge_subtree_fn get, void *arg, uint64_t old_size, 
         }
     }
     if (begin > 0) { /* else the range is the old tree, whose root the verifier has */
-        int err = push_range(get, arg, begin, end, &path);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(push_range(get, arg, begin, end, &path));
     }
     put_reversed(&path, ret_path);
     return KEDGE_OK;

@@ -184,10 +184,7 @@ int kedgei_note_parse_lines(struct kedge_view rest, struct kedge_note *ret_note)
         if (ret_note->line_count == KEDGE_NOTE_SIGNATURES_MAX) {
             return KEDGE_E_FORMAT;
         }
-        int err = parse_line(line, &scratch, &ret_note->lines[ret_note->line_count]);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(parse_line(line, &scratch, &ret_note->lines[ret_note->line_count]));
         ret_note->line_count++;
     }
     return KEDGE_OK;
@@ -281,10 +278,7 @@ static int verify_key(const struct kedge_note *note, const struct kedge_vkey *ke
             continue;
         }
         uint64_t time_s = 0;
-        int err = verify_line(note->text, line, key, &time_s);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(verify_line(note->text, line, key, &time_s));
         if (!ret->verified) { /* repeated: counts once, the first time stands */
             *ret = (struct kedge_note_verdict){true, time_s};
         }
@@ -299,6 +293,7 @@ static void clear_verdicts(struct kedge_note_verdict *verdicts, size_t count)
     }
 }
 
+/* Known keys must be different: with one key given twice a single signature would count as two. */
 int kedge_note_verify(const struct kedge_note *note, const struct kedge_vkey *known, size_t known_count,
                       struct kedge_note_verdict *ret_verdicts, size_t *ret_count)
 {

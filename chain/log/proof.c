@@ -26,6 +26,8 @@ void kedge_proof_encode(const struct kedge_proof *proof, struct kedge_buf *out)
     kedge_buf_put(out, proof->note.ptr, proof->note.len);
 }
 
+/* c2sp.org/tlog-proof: extra data, index, path, then the checkpoint as it was signed. The order is fixed and
+ * nothing may come twice, so one proof has one text. */
 int kedge_proof_decode(struct kedge_view text, struct kedge_proof *ret_proof)
 {
     if (text.len > KEDGE_PROOF_TEXT_MAX) {
@@ -42,10 +44,7 @@ int kedge_proof_decode(struct kedge_view text, struct kedge_proof *ret_proof)
     if (kedgei_take_prefix(&line, "extra ")) {
         struct kedge_buf scratch KEDGE_CLEANUP(kedge_buf_deinit);
         kedge_buf_init(&scratch, KEDGE_PROOF_TEXT_MAX);
-        int err = line.len > 0 ? kedge_base64_decode(line, false, &scratch) : KEDGE_E_FORMAT;
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(line.len > 0 ? kedge_base64_decode(line, false, &scratch) : KEDGE_E_FORMAT);
         p.extra = line;
         if (!kedgei_take_line(&rest, &line)) {
             return KEDGE_E_FORMAT;

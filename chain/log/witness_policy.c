@@ -309,6 +309,8 @@ static int parse_member(struct parser *ps, struct kedge_view item)
     return KEDGE_OK;
 }
 
+/* Each witness and each group is a member of one group at most: counted twice, one witness could make a
+ * quorum alone. */
 static int parse_group(struct parser *ps, struct kedge_view rest)
 {
     static const char usage[] = "group NAME all|any|K MEMBER…";
@@ -365,6 +367,8 @@ static int parse_quorum(struct parser *ps, struct kedge_view rest)
     return KEDGE_OK;
 }
 
+/* One statement of the policy. Control characters are refused, since names are shown to people; a line
+ * names only what lines above it defined, so groups cannot contain themselves. */
 static int parse_line(struct parser *ps, struct kedge_view line)
 {
     static const struct {

@@ -48,6 +48,7 @@ struct known {
     struct kedge_note_verdict verdicts[KEDGE_KNOWN_LOGS_MAX + KEDGE_WITNESSES_MAX];
 };
 
+/* A key that is a log's and a witness's would let a log vouch for itself: each key has one role. */
 static int collect_keys(const struct kedge_witness_policy *p, const struct kedge_witness_demand *demand,
                         struct known *ret)
 {
@@ -162,6 +163,8 @@ static int deny(const struct kedge_witness_policy *p, const struct kedge_witness
     return err;
 }
 
+/* First the note, then who signed it: a quorum of witnesses over something that the log did not sign proves
+ * nothing. */
 static int evaluate(const struct kedge_witness_policy *p, struct kedge_view bytes,
                     const struct kedge_witness_demand *demand, struct known *known,
                     struct kedge_witness_evaluation *e, struct kedge_diag *reterr)

@@ -12,6 +12,7 @@
 #include "chain/state/backup_impl.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 
 enum { JSON_MAX = 65536, SUM_LINE_MAX = KEDGE_HASH_HEX_LEN + 3 + KEDGE_PATH_MAX };
 
@@ -55,18 +56,9 @@ static bool is_update_key(void *arg, const char *name, bool is_dir)
 static int copy_one(const char *from_dir, const char *to_dir, const char *name, struct kedge_diag *d)
 {
     char from[KEDGE_PATH_MAX], to[KEDGE_PATH_MAX];
-    int err = kedge_state_path(from, d, from_dir, "%s", name);
-    if (err) {
-        return err;
-    }
-    err = kedge_state_path(to, d, to_dir, "%s", name);
-    if (err) {
-        return err;
-    }
-    err = kedge_tree_make_parents(to_dir, name, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_path(from, d, from_dir, "%s", name));
+    KEDGE_TRY(kedge_state_path(to, d, to_dir, "%s", name));
+    KEDGE_TRY(kedge_tree_make_parents(to_dir, name, d));
     return kedge_tree_copy_file(from, to, NULL, NULL, d);
 }
 
@@ -90,8 +82,8 @@ int kedgei_copy_tree(const char *from, const char *to, kedge_tree_wanted *wanted
 int kedgei_copy_update_keys(const char *state, const char *out, struct kedge_diag *d)
 {
     char from[KEDGE_PATH_MAX], to[KEDGE_PATH_MAX];
-    int err = kedge_state_path(from, d, state, "keys/updates");
-    err = err ? err : kedge_state_path(to, d, out, "keys/updates");
+    KEDGE_TRY(kedge_state_path(from, d, state, "keys/updates"));
+    int err = kedge_state_path(to, d, out, "keys/updates");
     return err || !kedge_file_exists(from) ? err : kedgei_copy_tree(from, to, is_update_key, d);
 }
 
@@ -156,14 +148,11 @@ static int put_blobs_of(struct blob_copy *c, const char *state, const char *out,
                                             packing = {.pack = true, .sync_later = true};
     char from[KEDGE_PATH_MAX], to[KEDGE_PATH_MAX];
     struct kedge_blobs *blobs;
-    int err = kedge_state_path(from, c->d, state, "%s", folder);
-    err = err ? err : kedge_state_path(to, c->d, out, "%s", folder);
-    err = err ? err : kedge_blobs_open(from, &options, &blobs, c->d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_path(from, c->d, state, "%s", folder));
+    KEDGE_TRY(kedge_state_path(to, c->d, out, "%s", folder));
+    KEDGE_TRY(kedge_blobs_open(from, &options, &blobs, c->d));
     c->out = to;
-    err = kedge_blobs_open(to, &packing, &c->packs, c->d);
+    int err = kedge_blobs_open(to, &packing, &c->packs, c->d);
     if (!err) {
         err = kedge_blobs_for_each(blobs, copy_blob, c, c->d);
         kedge_blobs_close(c->packs);
@@ -179,12 +168,9 @@ int kedge_backup_put_blobs(const char *state, const struct kedge_snapshot *s, co
     struct kedge_state_log main_log, log;
     const struct kedge_id *tenants;
     size_t count = kedge_snapshot_tenants(s, &tenants);
-    int err = kedge_state_log_open(out, NULL, KEDGE_STATE_COPY, &main_log, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_log_open(out, NULL, KEDGE_STATE_COPY, &main_log, reterr));
     c.main = main_log.ledger;
-    err = put_blobs_of(&c, state, out, "main");
+    int err = put_blobs_of(&c, state, out, "main");
     for (size_t i = 0; i < count && !err; i++) {
         char folder[KEDGE_ID_MAX + 16];
         snprintf(folder, sizeof folder, "tenants/%s", tenants[i].s);
@@ -205,19 +191,10 @@ int kedgei_make_blob_folders(const char *out, const struct kedge_id *tenants, si
                              struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    int err = kedge_state_path(path, d, out, "tenants");
-    if (err) {
-        return err;
-    }
-    err = kedge_dir_make(path, 0700, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_state_path(path, d, out, "main/blobs");
-    if (err) {
-        return err;
-    }
-    err = kedge_dir_make(path, 0700, d);
+    KEDGE_TRY(kedge_state_path(path, d, out, "tenants"));
+    KEDGE_TRY(kedge_dir_make(path, 0700, d));
+    KEDGE_TRY(kedge_state_path(path, d, out, "main/blobs"));
+    int err = kedge_dir_make(path, 0700, d);
     if (err) {
         return err;
     }
@@ -239,22 +216,10 @@ static int copy_moment(const struct kedge_snapshot *s, const char *state, const 
 {
     const struct kedge_id *tenants;
     size_t count = kedge_snapshot_tenants(s, &tenants);
-    int err = kedgei_make_blob_folders(out, tenants, count, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_snapshot_put_keys(s, out, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_snapshot_put_stores(s, out, true, true, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_backup_put_blobs(state, s, out, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_make_blob_folders(out, tenants, count, d));
+    KEDGE_TRY(kedge_snapshot_put_keys(s, out, d));
+    KEDGE_TRY(kedge_snapshot_put_stores(s, out, true, true, d));
+    KEDGE_TRY(kedge_backup_put_blobs(state, s, out, d));
     return kedgei_copy_update_keys(state, out, d);
 }
 
@@ -265,12 +230,9 @@ int kedge_backup_copy(const char *state, const char *out, struct kedge_diag *ret
         (void)kedge_diag_set(reterr, KEDGE_E_STATE, "%s is a backup already", state);
         return kedge_diag_hint(reterr, "copy it with cp -a: nothing in it changes");
     }
-    int err = kedgei_copy_tree(state, out, is_small_file, reterr);
-    err = err ? err : kedge_snapshot_take(state, &s, reterr);
-    if (err) {
-        return err;
-    }
-    err = copy_moment(s, state, out, reterr);
+    KEDGE_TRY(kedgei_copy_tree(state, out, is_small_file, reterr));
+    KEDGE_TRY(kedge_snapshot_take(state, &s, reterr));
+    int err = copy_moment(s, state, out, reterr);
     kedge_snapshot_free(s);
     return err;
 }
@@ -313,7 +275,9 @@ int kedgei_drop_locks(const char *out, struct kedge_tree *tree, struct kedge_dia
             tree->names[kept++] = tree->names[i];
             continue;
         }
-        err = err ? err : kedge_state_path(path, d, out, "%s", tree->names[i]);
+        if (!err) {
+            err = kedge_state_path(path, d, out, "%s", tree->names[i]);
+        }
         if (!err && unlink(path) != 0) {
             err = kedge_diag_set(d, KEDGE_E_IO, "%s: cannot be removed", path);
         }
@@ -323,33 +287,37 @@ int kedgei_drop_locks(const char *out, struct kedge_tree *tree, struct kedge_dia
     return err;
 }
 
+static int put_sums(const char *out, const struct kedge_tree *tree, struct kedge_backup *b,
+                    struct kedge_diag *d)
+{
+    struct kedge_buf sums KEDGE_CLEANUP(kedge_buf_deinit);
+    char path[KEDGE_PATH_MAX], hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_buf_init(&sums, (tree->count + 1) * SUM_LINE_MAX);
+    for (size_t i = 0; i < tree->count; i++) {
+        struct kedge_hash digest;
+        uint64_t bytes;
+        KEDGE_TRY(kedge_state_path(path, d, out, "%s", tree->names[i]));
+        KEDGE_TRY(kedge_tree_hash_file(path, &digest, &bytes, d));
+        kedge_hash_hex(&digest, hex);
+        kedge_buf_printf(&sums, "%s  %s\n", hex, tree->names[i]);
+        b->files++;
+        b->bytes += bytes;
+    }
+    if (sums.err) {
+        return kedge_diag_set(d, sums.err, "%s: %s", out, kedge_strerror(sums.err));
+    }
+    KEDGE_TRY(kedge_state_path(path, d, out, KEDGE_BACKUP_SUMS));
+    return kedge_file_write(path, kedge_buf_view(&sums), 0600, d);
+}
+
 static int write_sums(const char *out, struct kedge_backup *b, struct kedge_diag *d)
 {
     struct kedge_tree tree;
-    struct kedge_buf sums;
-    char path[KEDGE_PATH_MAX], hex[KEDGE_HASH_HEX_LEN + 1];
-    int err = kedge_tree_list(out, NULL, NULL, &tree, d);
-    if (err) {
-        return err;
+    KEDGE_TRY(kedge_tree_list(out, NULL, NULL, &tree, d));
+    int err = kedgei_drop_locks(out, &tree, d);
+    if (!err) {
+        err = put_sums(out, &tree, b, d);
     }
-    kedge_buf_init(&sums, (tree.count + 1) * SUM_LINE_MAX);
-    err = kedgei_drop_locks(out, &tree, d);
-    for (size_t i = 0; i < tree.count && !err; i++) {
-        struct kedge_hash digest;
-        uint64_t bytes;
-        err = kedge_state_path(path, d, out, "%s", tree.names[i]);
-        err = err ? err : kedge_tree_hash_file(path, &digest, &bytes, d);
-        if (!err) {
-            kedge_hash_hex(&digest, hex);
-            kedge_buf_printf(&sums, "%s  %s\n", hex, tree.names[i]);
-            b->files++;
-            b->bytes += bytes;
-        }
-    }
-    err = err || !sums.err ? err : kedge_diag_set(d, sums.err, "%s: %s", out, kedge_strerror(sums.err));
-    err = err ? err : kedge_state_path(path, d, out, KEDGE_BACKUP_SUMS);
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&sums), 0600, d);
-    kedge_buf_deinit(&sums);
     kedge_tree_deinit(&tree);
     return err;
 }
@@ -359,13 +327,10 @@ int kedge_backup_seal(const char *out, struct kedge_backup *ret, struct kedge_di
     struct kedge_backup b = {.made_unix_ms = kedge_os_unix_ms()};
     char path[KEDGE_PATH_MAX];
     struct kedge_buf text;
-    int err = count_entries(out, &b, reterr);
-    err = err ? err : write_sums(out, &b, reterr);
-    err = err ? err : kedge_tree_sync(out, reterr);
-    err = err ? err : kedge_state_path(path, reterr, out, KEDGE_BACKUP_FILE);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(count_entries(out, &b, reterr));
+    KEDGE_TRY(write_sums(out, &b, reterr));
+    KEDGE_TRY(kedge_tree_sync(out, reterr));
+    KEDGE_TRY(kedge_state_path(path, reterr, out, KEDGE_BACKUP_FILE));
     kedge_buf_init(&text, JSON_MAX);
     kedge_buf_printf(&text,
                      "{\n  \"format\": \"" KEDGE_BACKUP_FORMAT "\",\n  \"deployment\": \"%s\",\n"
@@ -373,8 +338,8 @@ int kedge_backup_seal(const char *out, struct kedge_backup *ret, struct kedge_di
                      ",\n  \"entries\": %" PRIu64 ",\n  \"tenants\": %" PRIu64 ",\n  \"files\": %" PRIu64
                      ",\n  \"bytes\": %" PRIu64 "\n}\n",
                      b.deployment, b.made_unix_ms, b.main_entries, b.entries, b.tenants, b.files, b.bytes);
-    err = text.err ? kedge_diag_set(reterr, text.err, "%s: %s", path, kedge_strerror(text.err))
-                   : kedge_file_write(path, kedge_buf_view(&text), 0600, reterr);
+    int err = text.err ? kedge_diag_set(reterr, text.err, "%s: %s", path, kedge_strerror(text.err))
+                       : kedge_file_write(path, kedge_buf_view(&text), 0600, reterr);
     kedge_buf_deinit(&text);
     if (!err) {
         *ret = b;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "chain/store/replica.h"
+#include "common/base/try.h"
 
 static int make_dir(const char *dir, const char *name, struct kedge_diag *d)
 {
@@ -21,19 +22,18 @@ static int make_dir(const char *dir, const char *name, struct kedge_diag *d)
 int kedge_state_copy_create(const char *dir, const char *deployment, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX], text[KEDGE_DEPLOYMENT_MAX + 64], known[KEDGE_DEPLOYMENT_MAX + 1];
-    int err = kedge_state_path(path, reterr, dir, "keys/statement.pem");
-    if (!err && kedge_file_exists(path)) {
+    KEDGE_TRY(kedge_state_path(path, reterr, dir, "keys/statement.pem"));
+    if (kedge_file_exists(path)) {
         return kedge_diag_set(reterr, KEDGE_E_STATE,
                               "%s is a coordinator's state folder; copies need one of their own", dir);
     }
-    err = err ? err : kedge_state_path(path, reterr, dir, "config.json");
-    err = err ? err : make_dir(dir, ".", reterr);
-    err = err ? err : make_dir(dir, "main", reterr);
-    err = err ? err : make_dir(dir, "tenants", reterr);
-    if (!err && kedge_file_exists(path)) {
-        err = kedge_state_deployment(dir, known, reterr);
-        return err ? err
-               : strcmp(known, deployment) == 0
+    KEDGE_TRY(kedge_state_path(path, reterr, dir, "config.json"));
+    KEDGE_TRY(make_dir(dir, ".", reterr));
+    KEDGE_TRY(make_dir(dir, "main", reterr));
+    KEDGE_TRY(make_dir(dir, "tenants", reterr));
+    if (kedge_file_exists(path)) {
+        KEDGE_TRY(kedge_state_deployment(dir, known, reterr));
+        return strcmp(known, deployment) == 0
                    ? KEDGE_OK
                    : kedge_diag_set(reterr, KEDGE_E_STATE, "%s has copies of %s, not of %s", dir, known,
                                     deployment);
@@ -41,54 +41,55 @@ int kedge_state_copy_create(const char *dir, const char *deployment, struct kedg
     snprintf(text, sizeof text,
              "{\n  \"deployment\": \"%s\",\n  \"encrypt_blobs\": true,\n  \"pack_blobs\": true\n}\n",
              deployment);
-    return err ? err : kedge_file_write(path, kedge_view_str(text), 0600, reterr);
+    return kedge_file_write(path, kedge_view_str(text), 0600, reterr);
 }
 
 int kedge_state_copy_tenant(const char *dir, const struct kedge_id *tenant,
                             const uint8_t salt[KEDGE_SALT_LEN], struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX], hex[2 * KEDGE_SALT_LEN + 1], text[512];
-    struct kedge_buf known;
+    struct kedge_buf known KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&known, sizeof text);
     kedge_hex_encode(salt, KEDGE_SALT_LEN, hex);
     snprintf(text, sizeof text, "{\n  \"tenant\": \"%s\",\n  \"salt\": \"%s\"\n}\n", tenant->s, hex);
     snprintf(path, sizeof path, "tenants/%s", tenant->s);
-    int err = make_dir(dir, path, reterr);
-    err = err ? err : kedge_state_path(path, reterr, dir, "tenants/%s/tenant.json", tenant->s);
-    if (err || !kedge_file_exists(path)) {
-        return err ? err : kedge_file_write(path, kedge_view_str(text), 0600, reterr);
+    KEDGE_TRY(make_dir(dir, path, reterr));
+    KEDGE_TRY(kedge_state_path(path, reterr, dir, "tenants/%s/tenant.json", tenant->s));
+    if (!kedge_file_exists(path)) {
+        return kedge_file_write(path, kedge_view_str(text), 0600, reterr);
     }
-    kedge_buf_init(&known, sizeof text);
-    err = kedge_file_read(path, &known, reterr);
-    if (!err && !kedge_view_eq(kedge_buf_view(&known), kedge_view_str(text))) {
-        err = kedge_diag_set(reterr, KEDGE_E_STATE, "%s: the coordinator now tells another salt of tenant %s",
-                             path, tenant->s);
-    }
-    kedge_buf_deinit(&known);
-    return err;
+    KEDGE_TRY(kedge_file_read(path, &known, reterr));
+    return kedge_view_eq(kedge_buf_view(&known), kedge_view_str(text))
+               ? KEDGE_OK
+               : kedge_diag_set(reterr, KEDGE_E_STATE,
+                                "%s: the coordinator now tells another salt of tenant %s", path, tenant->s);
+}
+
+static int open_stores(const char *dir, const struct kedge_id *tenant, const struct kedge_public_key *log_key,
+                       struct kedge_state_log *log, struct kedge_diag *reterr)
+{
+    struct kedge_blobs_options blobs = {.read_only = false};
+    struct kedge_kv_lmdb_options kv = {.create = true};
+    char keys[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX], folder[KEDGE_ID_MAX + 16];
+    snprintf(folder, sizeof folder, "%s%s", tenant ? "tenants/" : "main", tenant ? tenant->s : "");
+    KEDGE_TRY(kedge_state_path(path, reterr, dir, "%s/ledger.lmdb", folder));
+    KEDGE_TRY(kedge_kv_lmdb_open(path, &kv, &log->kv, reterr));
+    KEDGE_TRY(kedge_replica_open(log->kv, log->origin, log_key, true, &log->ledger, reterr));
+    KEDGE_TRY(kedge_state_path(path, reterr, dir, "%s", folder));
+    KEDGE_TRY(kedge_state_blob_options(dir, tenant, keys, &blobs, reterr));
+    return kedge_blobs_open(path, &blobs, &log->blobs, reterr);
 }
 
 int kedge_state_copy_open(const char *dir, const struct kedge_id *tenant,
                           const struct kedge_public_key *log_key, struct kedge_state_log *ret,
                           struct kedge_diag *reterr)
 {
-    struct kedge_blobs_options blobs = {.read_only = false};
-    char keys[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX], folder[KEDGE_ID_MAX + 16],
-        deployment[KEDGE_DEPLOYMENT_MAX + 1];
-    struct kedge_kv_lmdb_options kv = {.create = true};
+    char deployment[KEDGE_DEPLOYMENT_MAX + 1];
     struct kedge_state_log log = {.kv = NULL};
-    int err = kedge_state_deployment(dir, deployment, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_deployment(dir, deployment, reterr));
     log.tenant = tenant ? *tenant : log.tenant;
-    snprintf(folder, sizeof folder, "%s%s", tenant ? "tenants/" : "main", tenant ? tenant->s : "");
     snprintf(log.origin, sizeof log.origin, "%s/%s", deployment, tenant ? tenant->s : "main");
-    err = kedge_state_path(path, reterr, dir, "%s/ledger.lmdb", folder);
-    err = err ? err : kedge_kv_lmdb_open(path, &kv, &log.kv, reterr);
-    err = err ? err : kedge_replica_open(log.kv, log.origin, log_key, true, &log.ledger, reterr);
-    err = err ? err : kedge_state_path(path, reterr, dir, "%s", folder);
-    err = err ? err : kedge_state_blob_options(dir, tenant, keys, &blobs, reterr);
-    err = err ? err : kedge_blobs_open(path, &blobs, &log.blobs, reterr);
+    int err = open_stores(dir, tenant, log_key, &log, reterr);
     if (err) {
         kedge_state_log_close(&log);
         return kedge_diag_wrap(reterr, err, "copy of log %s", log.origin);

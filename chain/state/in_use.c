@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "chain/state/state.h"
+#include "common/base/try.h"
 
 enum { TEXT_MAX = 128 };
 
@@ -40,7 +41,9 @@ enum kedge_in_use kedge_in_use_look(const char *state)
     struct kedge_buf said;
     kedge_buf_init(&said, TEXT_MAX);
     int err = kedge_state_path(path, NULL, state, "in-use");
-    err = err ? err : kedge_file_read(path, &said, NULL);
+    if (!err) {
+        err = kedge_file_read(path, &said, NULL);
+    }
     enum kedge_in_use use = KEDGE_IN_USE_NOT;
     if (!err) {
         bool same = text_of(state, here, NULL) == KEDGE_OK
@@ -54,14 +57,8 @@ enum kedge_in_use kedge_in_use_look(const char *state)
 int kedge_in_use_write(const char *state, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX], here[TEXT_MAX];
-    int err = kedge_state_path(path, reterr, state, "in-use");
-    if (err) {
-        return err;
-    }
-    err = text_of(state, here, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_path(path, reterr, state, "in-use"));
+    KEDGE_TRY(text_of(state, here, reterr));
     return kedge_file_write(path, kedge_view_str(here), 0600, reterr);
 }
 

@@ -8,6 +8,7 @@
 #include "chain/state/anchors.h"
 #include "chain/state/backup.h"
 #include "chain/state/backup_impl.h"
+#include "common/base/try.h"
 
 static bool is_number(const char *name, const char *end)
 {
@@ -54,14 +55,8 @@ static bool is_for_auditors(void *arg, const char *name, bool is_dir)
 static int write_config(const char *state, const char *out, struct kedge_diag *d)
 {
     char deployment[KEDGE_DEPLOYMENT_MAX + 1], path[KEDGE_PATH_MAX], text[KEDGE_DEPLOYMENT_MAX + 64];
-    int err = kedge_state_deployment(state, deployment, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_state_path(path, d, out, "config.json");
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_deployment(state, deployment, d));
+    KEDGE_TRY(kedge_state_path(path, d, out, "config.json"));
     snprintf(text, sizeof text, "{\n  \"deployment\": \"%s\"\n}\n", deployment);
     return kedge_file_write(path, kedge_view_str(text), 0600, d);
 }
@@ -72,14 +67,14 @@ static int put_moment(const struct kedge_snapshot *s, const char *state, const c
     struct kedge_tree tree;
     const struct kedge_id *tenants;
     size_t count = kedge_snapshot_tenants(s, &tenants);
-    int err = kedgei_make_blob_folders(out, tenants, count, d);
-    err = err ? err : kedge_snapshot_put_stores(s, out, false, true, d);
-    err = err ? err : kedge_backup_put_blobs(state, s, out, d);
+    KEDGE_TRY(kedgei_make_blob_folders(out, tenants, count, d));
+    KEDGE_TRY(kedge_snapshot_put_stores(s, out, false, true, d));
+    int err = kedge_backup_put_blobs(state, s, out, d);
     err = err || !update_keys ? err : kedgei_copy_update_keys(state, out, d);
-    err = err ? err : kedge_tree_list(out, NULL, NULL, &tree, d);
     if (err) {
         return err;
     }
+    KEDGE_TRY(kedge_tree_list(out, NULL, NULL, &tree, d));
     err = kedgei_drop_locks(out, &tree, d);
     kedge_tree_deinit(&tree);
     return err;
@@ -88,13 +83,10 @@ static int put_moment(const struct kedge_snapshot *s, const char *state, const c
 int kedge_state_pack(const char *state, const char *out, bool update_keys, struct kedge_diag *reterr)
 {
     struct kedge_snapshot *s;
-    int err = write_config(state, out, reterr);
-    err = err ? err : kedgei_copy_tree(state, out, is_for_auditors, reterr);
-    err = err ? err : kedge_snapshot_take(state, &s, reterr);
-    if (err) {
-        return err;
-    }
-    err = put_moment(s, state, out, update_keys, reterr);
+    KEDGE_TRY(write_config(state, out, reterr));
+    KEDGE_TRY(kedgei_copy_tree(state, out, is_for_auditors, reterr));
+    KEDGE_TRY(kedge_snapshot_take(state, &s, reterr));
+    int err = put_moment(s, state, out, update_keys, reterr);
     kedge_snapshot_free(s);
     return err;
 }

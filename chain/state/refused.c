@@ -40,7 +40,9 @@ static int read_one(void *arg, const struct kedge_id *owner, const uint8_t diges
     struct stat st;
     kedge_buf_init(&text, KEDGE_ENTRY_MAX);
     int err = kedge_file_read(path, &text, NULL);
-    err = err ? err : kedge_statement_read(kedge_buf_view(&text), &row->st, &read, NULL);
+    if (!err) {
+        err = kedge_statement_read(kedge_buf_view(&text), &row->st, &read, NULL);
+    }
     kedge_buf_deinit(&text);
     kedge_buf_deinit(&read.payload);
     row->path = path;

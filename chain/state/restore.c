@@ -14,6 +14,7 @@
 #include "chain/state/backup_impl.h"
 #include "chain/state/tree.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 enum { JSON_MAX = 65536, SUMS_MAX = 1 << 30 };
@@ -53,13 +54,19 @@ int kedge_backup_read(const char *dir, struct kedge_backup *ret, struct kedge_di
     json_t *o = NULL;
     kedge_buf_init(&text, JSON_MAX);
     int err = kedge_state_path(path, reterr, dir, KEDGE_BACKUP_FILE);
-    err = err ? err : kedge_file_read(path, &text, reterr);
+    if (!err) {
+        err = kedge_file_read(path, &text, reterr);
+    }
     if (err == KEDGE_E_NOT_FOUND) {
         (void)kedge_diag_set(reterr, err, "%s: no backup here (%s is missing)", dir, KEDGE_BACKUP_FILE);
         (void)kedge_diag_hint(reterr, "make one with: kedge backup STATE OUT");
     }
-    err = err ? err : kedgei_json_load(kedge_buf_view(&text), JSON_MAX, path, &o, reterr);
-    err = err ? err : take(o, path, ret, reterr);
+    if (!err) {
+        err = kedgei_json_load(kedge_buf_view(&text), JSON_MAX, path, &o, reterr);
+    }
+    if (!err) {
+        err = take(o, path, ret, reterr);
+    }
     json_decref(o);
     kedge_buf_deinit(&text);
     return err;
@@ -88,10 +95,12 @@ static int restore_file(const char *dir, const char *out, const char *name, cons
 {
     char from[KEDGE_PATH_MAX], to[KEDGE_PATH_MAX];
     struct kedge_hash digest;
-    int err = kedge_state_path(from, d, dir, "%s", name);
-    err = err ? err : kedge_state_path(to, d, out, "%s", name);
-    err = err ? err : kedge_tree_make_parents(out, name, d);
-    err = err ? err : kedge_tree_copy_file(from, to, &digest, NULL, d);
+    KEDGE_TRY(kedge_state_path(from, d, dir, "%s", name));
+    KEDGE_TRY(kedge_state_path(to, d, out, "%s", name));
+    int err = kedge_tree_make_parents(out, name, d);
+    if (!err) {
+        err = kedge_tree_copy_file(from, to, &digest, NULL, d);
+    }
     if (err == KEDGE_E_NOT_FOUND || (!err && !kedge_hash_eq(&digest, expected))) {
         (void)kedge_diag_set(d, KEDGE_E_CORRUPT, "%s: %s: the backup is damaged", from,
                              err ? "missing" : "not the file that was backed up");
@@ -127,8 +136,12 @@ static int make_empty_folders(const char *out, struct kedge_diag *d)
     struct kedge_id *tenants = NULL;
     size_t count = 0;
     int err = kedgei_make_blob_folders(out, NULL, 0, d);
-    err = err ? err : kedge_state_tenants(out, &tenants, &count, d);
-    err = err ? err : kedgei_make_blob_folders(out, tenants, count, d);
+    if (!err) {
+        err = kedge_state_tenants(out, &tenants, &count, d);
+    }
+    if (!err) {
+        err = kedgei_make_blob_folders(out, tenants, count, d);
+    }
     kedge_mem_free(tenants);
     return err;
 }
@@ -138,13 +151,12 @@ int kedge_backup_restore(const char *dir, const char *out, struct kedge_diag *re
     struct kedge_backup b;
     struct kedge_buf sums;
     char path[KEDGE_PATH_MAX];
-    int err = kedge_backup_read(dir, &b, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_backup_read(dir, &b, reterr));
     kedge_buf_init(&sums, SUMS_MAX);
-    err = kedge_state_path(path, reterr, dir, KEDGE_BACKUP_SUMS);
-    err = err ? err : kedge_file_read(path, &sums, reterr);
+    int err = kedge_state_path(path, reterr, dir, KEDGE_BACKUP_SUMS);
+    if (!err) {
+        err = kedge_file_read(path, &sums, reterr);
+    }
     struct kedge_view rest = kedge_buf_view(&sums);
     size_t lines = 0;
     for (; rest.len > 0 && !err; lines++) {
@@ -155,7 +167,10 @@ int kedge_backup_restore(const char *dir, const char *out, struct kedge_diag *re
         err = kedge_diag_set(reterr, KEDGE_E_CORRUPT, "%s: %zu files, %s says %llu: the backup is damaged",
                              path, lines, KEDGE_BACKUP_FILE, (unsigned long long)b.files);
     }
-    err = err ? err : make_empty_folders(out, reterr);
+    if (err) {
+        return err;
+    }
+    err = make_empty_folders(out, reterr);
     return err ? err : kedge_tree_sync(out, reterr);
 }
 
@@ -180,10 +195,10 @@ static int compare_mark(const char *dir, const char *former, const struct kedge_
                         struct kedge_diag *d)
 {
     uint64_t here, there;
-    int err = mark_of(dir, b->deployment, name, &here, d);
-    err = err ? err : mark_of(former, b->deployment, name, &there, d);
-    if (err || there <= here) {
-        return err;
+    KEDGE_TRY(mark_of(dir, b->deployment, name, &here, d));
+    KEDGE_TRY(mark_of(former, b->deployment, name, &there, d));
+    if (there <= here) {
+        return KEDGE_OK;
     }
     (void)kedge_diag_set(
         d, KEDGE_E_SHORTER,
@@ -200,8 +215,12 @@ int kedge_backup_check_marks(const char *dir, const char *former, struct kedge_d
     struct kedge_tree marks;
     char path[KEDGE_PATH_MAX];
     int err = kedge_backup_read(dir, &b, reterr);
-    err = err ? err : kedge_state_path(path, reterr, former, "high-water");
-    err = err ? err : kedge_tree_list(path, NULL, NULL, &marks, reterr);
+    if (!err) {
+        err = kedge_state_path(path, reterr, former, "high-water");
+    }
+    if (!err) {
+        err = kedge_tree_list(path, NULL, NULL, &marks, reterr);
+    }
     if (err == KEDGE_E_NOT_FOUND) {
         (void)kedge_diag_set(reterr, err, "%s: no state folder, or one without its high-water marks", former);
     }

@@ -18,6 +18,7 @@
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 #include "crypto/keyfile.h"
 
 enum {
@@ -119,13 +120,10 @@ static int read_key(struct kedge_snapshot *s, const char *name, struct kedge_dia
     struct key_file *key = &s->keys[s->key_count];
     char path[KEDGE_PATH_MAX];
     int n = snprintf(key->name, sizeof key->name, "%s", name);
-    int err = n > 0 && (size_t)n < sizeof key->name ? KEDGE_OK : KEDGE_E_TOO_LONG;
-    err = err ? err : kedge_state_path(path, d, s->state, "keys/%s.pem", name);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(n > 0 && (size_t)n < sizeof key->name ? KEDGE_OK : KEDGE_E_TOO_LONG);
+    KEDGE_TRY(kedge_state_path(path, d, s->state, "keys/%s.pem", name));
     kedge_buf_init(&key->text, KEY_FILE_MAX);
-    err = kedge_file_read(path, &key->text, d);
+    int err = kedge_file_read(path, &key->text, d);
     if (err) {
         kedge_buf_deinit(&key->text);
         return err;
@@ -151,10 +149,7 @@ static int read_keys(struct kedge_snapshot *s, struct kedge_diag *d)
     for (size_t i = 0; i < s->tenant_count; i++) {
         char name[KEDGE_ID_MAX + 16];
         snprintf(name, sizeof name, "log-%s", s->tenants[i].s);
-        int err = read_key(s, name, d);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(read_key(s, name, d));
     }
     return KEDGE_OK;
 }
@@ -174,15 +169,9 @@ static int pin(struct store *store, struct kedge_diag *d)
 
 static int pin_all(struct kedge_snapshot *s, struct kedge_diag *d)
 {
-    int err = pin(&s->main, d);
-    if (err) {
-        return err;
-    }
-    err = read_keys(s, d);
-    if (err) {
-        return err;
-    }
-    err = pin(&s->own, d);
+    KEDGE_TRY(pin(&s->main, d));
+    KEDGE_TRY(read_keys(s, d));
+    int err = pin(&s->own, d);
     if (err) {
         return err;
     }
@@ -202,7 +191,9 @@ static bool has_grown(const struct kedge_snapshot *s, int *ret_err, struct kedge
     kedge_buf_init(&before, STATE_MAX);
     kedge_buf_init(&after, STATE_MAX);
     int err = main_state(s->main.tx, &before);
-    err = err ? err : kedge_kv_begin(s->main.kv, false, &now, d);
+    if (!err) {
+        err = kedge_kv_begin(s->main.kv, false, &now, d);
+    }
     if (!err) {
         err = main_state(now, &after);
         kedge_kv_abort(now);
@@ -243,10 +234,7 @@ static void drop_tenants(struct kedge_snapshot *s)
 static int find_tenants(struct kedge_snapshot *s, struct kedge_diag *d)
 {
     drop_tenants(s);
-    int err = kedge_state_tenants(s->state, &s->tenants, &s->tenant_count, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_tenants(s->state, &s->tenants, &s->tenant_count, d));
     s->logs = kedge_mem_new(s->tenant_count + 1, sizeof *s->logs);
     if (!s->logs) {
         s->tenant_count = 0; /* close_stores looks at the logs */
@@ -286,7 +274,9 @@ int kedge_snapshot_take(const char *state, struct kedge_snapshot **ret, struct k
     int err = n >= 0 && (size_t)n < sizeof s->state
                   ? kedge_state_deployment(state, deployment, reterr)
                   : kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "%.60s…: path too long", state);
-    err = err ? err : find_tenants(s, reterr);
+    if (!err) {
+        err = find_tenants(s, reterr);
+    }
     bool still = false;
     for (int i = 0; i < TRIES && !err && !still; i++) {
         if (i > 0) {
@@ -329,11 +319,8 @@ size_t kedge_snapshot_tenants(const struct kedge_snapshot *s, const struct kedge
 int kedge_snapshot_put_keys(const struct kedge_snapshot *s, const char *out, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];
-    int err = kedge_state_path(path, reterr, out, "keys");
-    if (err) {
-        return err;
-    }
-    err = kedge_dir_make(path, 0700, reterr);
+    KEDGE_TRY(kedge_state_path(path, reterr, out, "keys"));
+    int err = kedge_dir_make(path, 0700, reterr);
     if (err) {
         return err;
     }
@@ -365,7 +352,9 @@ static int copy_record(void *arg, struct kedge_view key, struct kedge_view value
     if (c->bytes > COPY_BYTES) {
         int err = kedge_kv_commit(c->tx, c->d);
         c->tx = NULL;
-        err = err ? err : kedge_kv_begin(c->to, true, &c->tx, c->d);
+        if (!err) {
+            err = kedge_kv_begin(c->to, true, &c->tx, c->d);
+        }
         if (err) {
             return err;
         }
@@ -397,12 +386,9 @@ static int put_store(const struct store *from, const char *out, struct kedge_dia
     struct kedge_diag inner = {.text = ""};
     struct copying c = {.d = &inner};
     char path[KEDGE_PATH_MAX];
-    int err = kedge_state_path(path, d, out, "%s", from->name);
-    err = err ? err : kedge_kv_lmdb_open(path, &options, &c.to, d);
-    if (err) {
-        return err;
-    }
-    err = copy_records(from, &c);
+    KEDGE_TRY(kedge_state_path(path, d, out, "%s", from->name));
+    KEDGE_TRY(kedge_kv_lmdb_open(path, &options, &c.to, d));
+    int err = copy_records(from, &c);
     kedge_kv_close(c.to);
     return err ? kedge_diag_set(d, err, "%s", inner.text) : KEDGE_OK;
 }
@@ -413,12 +399,9 @@ static int put_mark(const char *out, const struct kedge_id *tenant, struct kedge
 {
     struct kedge_state_log log;
     char path[KEDGE_PATH_MAX];
-    int err = kedge_state_path(path, d, out, "high-water/%s", tenant ? tenant->s : "main");
-    err = err ? err : kedge_state_log_open(out, tenant, KEDGE_STATE_COPY, &log, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_ledger_size(log.ledger) > 0 ? kedge_high_water_set(log.ledger, path, d) : KEDGE_OK;
+    KEDGE_TRY(kedge_state_path(path, d, out, "high-water/%s", tenant ? tenant->s : "main"));
+    KEDGE_TRY(kedge_state_log_open(out, tenant, KEDGE_STATE_COPY, &log, d));
+    int err = kedge_ledger_size(log.ledger) > 0 ? kedge_high_water_set(log.ledger, path, d) : KEDGE_OK;
     kedge_state_log_close(&log);
     return err;
 }
@@ -426,15 +409,9 @@ static int put_mark(const char *out, const struct kedge_id *tenant, struct kedge
 static int put_marks(const struct kedge_snapshot *s, const char *out, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    int err = kedge_state_path(path, d, out, "high-water");
-    if (err) {
-        return err;
-    }
-    err = kedge_dir_make(path, 0700, d);
-    if (err) {
-        return err;
-    }
-    err = put_mark(out, NULL, d);
+    KEDGE_TRY(kedge_state_path(path, d, out, "high-water"));
+    KEDGE_TRY(kedge_dir_make(path, 0700, d));
+    int err = put_mark(out, NULL, d);
     if (err) {
         return err;
     }

@@ -18,6 +18,7 @@
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/os/entropy.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "crypto/hash.h"
 #include "crypto/keyfile.h"
@@ -105,30 +106,12 @@ static int open_stores(const char *state, const char *folder, const char *mark, 
                                           .key = write ? &log->key : NULL,
                                           .high_water_path = write ? high_water : NULL,
                                           .create = create};
-    int err = kedge_state_path(path, d, state, "%s/ledger.lmdb", folder);
-    if (err) {
-        return err;
-    }
-    err = kedge_state_path(high_water, d, state, "high-water/%s", mark);
-    if (err) {
-        return err;
-    }
-    err = kedge_kv_lmdb_open(path, &kv, &log->kv, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_ledger_open(log->kv, &ledger, &log->ledger, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_state_path(path, d, state, "%s", folder);
-    if (err) {
-        return err;
-    }
-    err = kedge_state_blob_options(state, log->tenant.s[0] ? &log->tenant : NULL, keys, &blobs, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_path(path, d, state, "%s/ledger.lmdb", folder));
+    KEDGE_TRY(kedge_state_path(high_water, d, state, "high-water/%s", mark));
+    KEDGE_TRY(kedge_kv_lmdb_open(path, &kv, &log->kv, d));
+    KEDGE_TRY(kedge_ledger_open(log->kv, &ledger, &log->ledger, d));
+    KEDGE_TRY(kedge_state_path(path, d, state, "%s", folder));
+    KEDGE_TRY(kedge_state_blob_options(state, log->tenant.s[0] ? &log->tenant : NULL, keys, &blobs, d));
     return kedge_blobs_open(path, &blobs, &log->blobs, d);
 }
 
@@ -147,21 +130,21 @@ static int set_names(const char *state, const struct kedge_id *tenant, struct ke
                      struct kedge_diag *d)
 {
     char deployment[KEDGE_DEPLOYMENT_MAX + 1];
-    int err = kedge_state_deployment(state, deployment, d);
-    if (!err) {
-        if (tenant) {
-            log->tenant = *tenant;
-        }
-        snprintf(log->origin, sizeof log->origin, "%s/%s", deployment, tenant ? tenant->s : "main");
+    KEDGE_TRY(kedge_state_deployment(state, deployment, d));
+    if (tenant) {
+        log->tenant = *tenant;
     }
-    return err;
+    snprintf(log->origin, sizeof log->origin, "%s/%s", deployment, tenant ? tenant->s : "main");
+    return KEDGE_OK;
 }
 
 static int read_log_key(const char *state, struct kedge_state_log *log, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     int err = kedge_state_path(path, d, state, "keys/log-%s.pem", log->tenant.s[0] ? log->tenant.s : "main");
-    err = err ? err : kedge_keyfile_read_private(path, &log->key, d);
+    if (!err) {
+        err = kedge_keyfile_read_private(path, &log->key, d);
+    }
     log->has_key = !err;
     return err;
 }
@@ -182,10 +165,7 @@ static int make_state_keys(const char *state, struct kedge_diag *d)
 {
     static const char *const names[] = {"tls", "statement", "log-main"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        int err = make_key(state, names[i], d);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(make_key(state, names[i], d));
     }
     return KEDGE_OK;
 }
@@ -200,36 +180,22 @@ int kedge_state_create(const char *state, const char *deployment, struct kedge_d
             reterr, KEDGE_E_ARG,
             "deployment \"%.60s\": expected a host-like name of a-z 0-9 . - / :", deployment);
     }
-    int err = kedge_state_path(config, reterr, state, "config.json");
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_path(config, reterr, state, "config.json"));
     if (kedge_file_exists(config)) {
         (void)kedge_diag_set(reterr, KEDGE_E_EXISTS, "%s: there is a state folder already", state);
         (void)kedge_diag_hint(reterr, "start it with: kedge-coordinator --state %s", state);
         return KEDGE_E_EXISTS;
     }
-    err = make_dirs(state, folders, sizeof folders / sizeof folders[0], reterr);
-    if (err) {
-        return err;
-    }
-    err = make_state_keys(state, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(make_dirs(state, folders, sizeof folders / sizeof folders[0], reterr));
+    KEDGE_TRY(make_state_keys(state, reterr));
     snprintf(log.origin, sizeof log.origin, "%s/main", deployment);
-    err = make_log(state, "main", "main", &log, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(make_log(state, "main", "main", &log, reterr));
     snprintf(text, sizeof text,
              "{\n  \"deployment\": \"%s\",\n  \"listen\": [\"tls+tcp://127.0.0.1:7443\"],\n"
              "  \"encrypt_blobs\": true,\n  \"pack_blobs\": true\n}\n",
              deployment);
-    err = kedge_file_write(config, kedge_view_str(text), 0600, reterr); /* last: now the folder is whole */
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(
+        kedge_file_write(config, kedge_view_str(text), 0600, reterr)); /* last: now the folder is whole */
     return kedge_diag_set(reterr, KEDGE_OK, "%s", ""); /* what was absent before was no fault */
 }
 
@@ -237,7 +203,9 @@ int kedge_state_config(const char *state, struct kedge_buf *ret, struct kedge_di
 {
     char path[KEDGE_PATH_MAX];
     int err = kedge_state_path(path, reterr, state, "config.json");
-    err = err ? err : kedge_file_read(path, ret, reterr);
+    if (!err) {
+        err = kedge_file_read(path, ret, reterr);
+    }
     if (err == KEDGE_E_NOT_FOUND) {
         (void)kedge_diag_set(reterr, err, "%s: no state folder here (config.json is missing)", state);
         (void)kedge_diag_hint(reterr, "make one with: kedge init %s", state);
@@ -250,21 +218,20 @@ int kedge_state_blob_options(const char *state, const struct kedge_id *tenant, c
 {
     struct kedge_buf text;
     json_t *root = NULL;
-    int err = tenant ? kedge_state_path(keys_dir, reterr, state, "keys/updates/%s", tenant->s) : KEDGE_OK;
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(tenant ? kedge_state_path(keys_dir, reterr, state, "keys/updates/%s", tenant->s) : KEDGE_OK);
     options->keys_dir = tenant ? keys_dir : NULL;
     if (options->read_only) {
         return KEDGE_OK;
     }
     kedge_buf_init(&text, CONFIG_MAX);
-    err = kedge_state_config(state, &text, reterr);
+    int err = kedge_state_config(state, &text, reterr);
     if (err == KEDGE_E_NOT_FOUND && !tenant) { /* the folder is being made */
         kedge_buf_deinit(&text);
         return KEDGE_OK;
     }
-    err = err ? err : kedgei_json_load(kedge_buf_view(&text), CONFIG_MAX, "config.json", &root, reterr);
+    if (!err) {
+        err = kedgei_json_load(kedge_buf_view(&text), CONFIG_MAX, "config.json", &root, reterr);
+    }
     options->encrypt = !err && tenant && json_is_true(json_object_get(root, "encrypt_blobs"));
     options->pack = !err && json_is_true(json_object_get(root, "pack_blobs"));
     json_decref(root);
@@ -292,13 +259,11 @@ static int json_file_string(const char *path, struct kedge_view text, const char
                             size_t out_len, struct kedge_diag *d)
 {
     json_t *root = NULL;
-    int err = kedgei_json_load(text, CONFIG_MAX, path, &root, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_json_load(text, CONFIG_MAX, path, &root, d));
     const char *s = json_string_value(json_object_get(root, key));
-    err = s && strlen(s) < out_len ? KEDGE_OK
-                                   : kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"%s\" is missing", path, key);
+    int err = s && strlen(s) < out_len
+                  ? KEDGE_OK
+                  : kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"%s\" is missing", path, key);
     if (!err) {
         snprintf(out, out_len, "%s", s);
     }
@@ -311,9 +276,10 @@ int kedge_state_deployment(const char *state, char out[KEDGE_DEPLOYMENT_MAX + 1]
     struct kedge_buf text;
     kedge_buf_init(&text, CONFIG_MAX);
     int err = kedge_state_config(state, &text, reterr);
-    err = err ? err
-              : json_file_string("config.json", kedge_buf_view(&text), "deployment", out,
-                                 KEDGE_DEPLOYMENT_MAX + 1, reterr);
+    if (!err) {
+        err = json_file_string("config.json", kedge_buf_view(&text), "deployment", out,
+                               KEDGE_DEPLOYMENT_MAX + 1, reterr);
+    }
     kedge_buf_deinit(&text);
     if (!err && !deployment_is_valid(out)) {
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s/config.json: \"deployment\" is not a host-like name",
@@ -334,14 +300,8 @@ int kedge_state_key(const char *state, enum kedge_state_key which, struct kedge_
 int kedge_state_key_make_next(const char *state, struct kedge_key_pair *ret, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX], like[KEDGE_PATH_MAX];
-    int err = kedge_state_path(path, reterr, state, "keys/statement-next.pem");
-    if (err) {
-        return err;
-    }
-    err = kedge_state_path(like, reterr, state, "keys/statement.pem");
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_path(path, reterr, state, "keys/statement-next.pem"));
+    KEDGE_TRY(kedge_state_path(like, reterr, state, "keys/statement.pem"));
     return kedge_file_exists(path) ? kedge_keyfile_read_private(path, ret, reterr)
                                    : kedge_keyfile_make_like(path, like, ret, reterr);
 }
@@ -349,18 +309,9 @@ int kedge_state_key_make_next(const char *state, struct kedge_key_pair *ret, str
 int kedge_state_key_switch(const char *state, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX], next[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX];
-    int err = kedge_state_path(path, reterr, state, "keys/statement.pem");
-    if (err) {
-        return err;
-    }
-    err = kedge_state_path(next, reterr, state, "keys/statement-next.pem");
-    if (err) {
-        return err;
-    }
-    err = kedge_state_path(folder, reterr, state, "keys");
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_path(path, reterr, state, "keys/statement.pem"));
+    KEDGE_TRY(kedge_state_path(next, reterr, state, "keys/statement-next.pem"));
+    KEDGE_TRY(kedge_state_path(folder, reterr, state, "keys"));
     if (rename(next, path) != 0) {
         return kedge_diag_set(reterr, KEDGE_E_IO, "%s: cannot be renamed to %s: %s", next, path,
                               strerror(errno));
@@ -378,32 +329,17 @@ int kedge_state_tenant_create(const char *state, const struct kedge_id *tenant, 
     if (strcmp(tenant->s, "main") == 0) {
         return kedge_diag_set(reterr, KEDGE_E_ARG, "tenant \"main\": the name belongs to the main chain");
     }
-    int err = kedge_state_path(path, reterr, state, "tenants/%s/tenant.json", tenant->s);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_path(path, reterr, state, "tenants/%s/tenant.json", tenant->s));
     if (kedge_file_exists(path)) {
         return kedge_diag_set(reterr, KEDGE_E_EXISTS, "tenant \"%s\" exists already", tenant->s);
     }
     snprintf(folder, sizeof folder, "tenants/%s", tenant->s);
     snprintf(name, sizeof name, "log-%s", tenant->s);
     const char *const folders[] = {folder};
-    err = make_dirs(state, folders, 1, reterr);
-    if (err) {
-        return err;
-    }
-    err = make_key(state, name, reterr);
-    if (err) {
-        return err;
-    }
-    err = set_names(state, tenant, &log, reterr);
-    if (err) {
-        return err;
-    }
-    err = make_log(state, folder, tenant->s, &log, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(make_dirs(state, folders, 1, reterr));
+    KEDGE_TRY(make_key(state, name, reterr));
+    KEDGE_TRY(set_names(state, tenant, &log, reterr));
+    KEDGE_TRY(make_log(state, folder, tenant->s, &log, reterr));
     kedge_os_random(salt, sizeof salt);
     kedge_hex_encode(salt, sizeof salt, salt_hex);
     snprintf(text, sizeof text, "{\n  \"tenant\": \"%s\",\n  \"salt\": \"%s\"\n}\n", tenant->s, salt_hex);
@@ -416,8 +352,12 @@ static int read_salt(const char *state, struct kedge_state_log *log, struct kedg
     struct kedge_buf text;
     kedge_buf_init(&text, TENANT_FILE_MAX);
     int err = kedge_state_path(path, d, state, "tenants/%s/tenant.json", log->tenant.s);
-    err = err ? err : kedge_file_read(path, &text, d);
-    err = err ? err : json_file_string(path, kedge_buf_view(&text), "salt", hex, sizeof hex, d);
+    if (!err) {
+        err = kedge_file_read(path, &text, d);
+    }
+    if (!err) {
+        err = json_file_string(path, kedge_buf_view(&text), "salt", hex, sizeof hex, d);
+    }
     if (!err && kedge_hex_decode(kedge_view_str(hex), log->salt, sizeof log->salt) != KEDGE_OK) {
         err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"salt\": expected 64 hex digits", path);
     }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { BLOCK = 1 << 18 };
 
@@ -80,7 +81,9 @@ static int take(struct listing *l, const char *below, const char *entry)
         err = len < sizeof name ? KEDGE_OK : KEDGE_E_TOO_LONG;
         memcpy(name, entry, err ? 0 : len + 1);
     }
-    err = err ? err : kedge_path_join(path, l->dir, name);
+    if (!err) {
+        err = kedge_path_join(path, l->dir, name);
+    }
     if (err) {
         return kedge_diag_set(l->d, err, "%s/%s: path too long", l->dir, below);
     }
@@ -174,10 +177,7 @@ static int pass_on(int from, int to, struct kedge_hasher *hasher, uint8_t *block
         }
         struct kedge_view bytes = kedge_view_of(block, (size_t)n);
         kedge_hasher_update(hasher, bytes);
-        int err = to < 0 ? KEDGE_OK : kedge_fd_write(to, bytes);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(to < 0 ? KEDGE_OK : kedge_fd_write(to, bytes));
         *ret_bytes += (uint64_t)n;
     }
 }
@@ -190,7 +190,9 @@ static int pass(int from, int to, struct kedge_hash *ret_digest, uint64_t *ret_b
     uint64_t bytes = 0;
     uint8_t *block = kedge_mem_new(1, BLOCK);
     int err = block ? kedge_hasher_new(&hasher) : KEDGE_E_NOMEM;
-    err = err ? err : pass_on(from, to, hasher, block, &bytes);
+    if (!err) {
+        err = pass_on(from, to, hasher, block, &bytes);
+    }
     if (!err) {
         kedge_hasher_final(hasher, &digest);
     }

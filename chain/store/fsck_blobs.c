@@ -6,6 +6,7 @@
 #include "chain/store/blob/pruned.h"
 #include "chain/store/fsck.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { PRUNED_MAX = 1 << 27 };
 
@@ -100,10 +101,7 @@ static int find_missing(const struct run *r)
             || kedge_pruned_has(kedge_buf_view(&r->pruned), &digest) || is_elsewhere(r, &digest)) {
             continue;
         }
-        int err = kedge_blobs_path(r->blobs, &digest, path);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedge_blobs_path(r->blobs, &digest, path));
         find(r, KEDGE_FSCK_DAMAGE, path, "an entry names this blob, which is not here",
              "kedge ledger repair brings it back from a replica or backup");
     }

@@ -150,10 +150,7 @@ static int put_batch(struct run *r, const struct kedge_ledger_batch *b, size_t f
 {
     for (size_t i = 0; i < b->count; i++) {
         if (!b->results[i].existing) {
-            int err = put_item(r, &b->items[i], b->results[i].index);
-            if (err) {
-                return err;
-            }
+            KEDGE_TRY(put_item(r, &b->items[i], b->results[i].index));
         }
     }
     r->staged += fresh;

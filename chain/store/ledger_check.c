@@ -97,10 +97,7 @@ static int add_leaf(struct check *c, struct kedge_hash hash)
         if (v->count % KEDGEI_TILE_WIDTH != 0) {
             break;
         }
-        int err = compare_tile(c, level);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(compare_tile(c, level));
         kedgei_fold(v->hashes, 8, &hash);
     }
     return KEDGE_OK;

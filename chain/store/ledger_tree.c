@@ -76,11 +76,8 @@ static int append_level(struct kedge_kv_tx *tx, unsigned level, uint64_t have,
         }
         size_t take = KEDGEI_TILE_WIDTH - used < count ? KEDGEI_TILE_WIDTH - used : count;
         memcpy(tile + used, hashes, take * sizeof *tile);
-        int err = kedge_kv_put(tx, KEDGE_KV_TILE, kedgei_key_view(&key),
-                               kedge_view_of(tile, (used + take) * sizeof *tile), KEDGE_KV_PUT);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedge_kv_put(tx, KEDGE_KV_TILE, kedgei_key_view(&key),
+                               kedge_view_of(tile, (used + take) * sizeof *tile), KEDGE_KV_PUT));
         if (used + take == KEDGEI_TILE_WIDTH) {
             kedgei_fold(tile, 8, &next[(*ret_next)++]);
         }
@@ -99,10 +96,7 @@ int kedgei_tiles_append(struct kedge_kv_tx *tx, uint64_t size, const struct kedg
     for (unsigned level = 0; level < KEDGEI_TILE_LEVELS && count > 0; level++) {
         struct kedge_hash *next = rising[level % 2];
         size_t next_count;
-        int err = append_level(tx, level, size >> (8 * level), hashes, count, next, &next_count);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(append_level(tx, level, size >> (8 * level), hashes, count, next, &next_count));
         hashes = next;
         count = next_count;
     }

@@ -216,10 +216,7 @@ static int entry_here(struct walk *w, uint64_t index, struct kedge_view *ret)
     if (index < w->stretch_from || index >= w->stretch_to) {
         w->stretch_from = index;
         w->stretch_to = size - index < STRETCH ? size : index + STRETCH;
-        int err = salvage(w->b, w->stretch_from, w->stretch_to, &w->stretch);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(salvage(w->b, w->stretch_from, w->stretch_to, &w->stretch));
     }
     struct kedge_reader r = kedge_reader_of(kedge_buf_view(&w->stretch));
     for (uint64_t i = w->stretch_from; i <= index; i++) {

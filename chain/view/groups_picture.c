@@ -17,8 +17,12 @@ int kedge_compute_picture(const struct kedge_layout *layout, const struct kedge_
     int64_t *gram = kedge_mem_new(count * count, sizeof *gram);
     uint32_t *maxima = kedge_mem_new(count, sizeof *maxima);
     int err = gram && maxima ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for cosines");
-    err = err ? err : kedgei_tensors_open(layout, KEDGE_DTYPE_I32, files, sizeof *files, count, &t, reterr);
-    err = err ? err : kedgei_gram_of(&t, maxima, gram, reterr);
+    if (!err) {
+        err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, files, sizeof *files, count, &t, reterr);
+    }
+    if (!err) {
+        err = kedgei_gram_of(&t, maxima, gram, reterr);
+    }
     if (!err) {
         kedge_gram_cosine(gram, count, ret_cosine);
     }

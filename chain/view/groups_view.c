@@ -115,7 +115,9 @@ static enum kedge_groups_place look_at(const struct kedge_groups_log *log, const
     struct kedge_blob_file file;
     kedge_hash_hex(update, key + strlen(key));
     int err = kedge_blobs_at(log->blobs, update, path, at);
-    err = err ? err : kedge_blob_file_open(at, KEDGE_BLOB_MAP, &file, NULL);
+    if (!err) {
+        err = kedge_blob_file_open(at, KEDGE_BLOB_MAP, &file, NULL);
+    }
     if (!err) {
         kedge_blob_file_close(&file);
         return KEDGE_GROUPS_PLACED;
@@ -188,10 +190,13 @@ static int look(struct kedge_groups_view *v, const struct kedge_layout *layout,
     int err = add_directions(v, main, p);
     double *cosine = kedge_mem_new(p->count * p->count, sizeof *cosine);
     double *diagonal = kedge_mem_new(p->count, sizeof *diagonal);
-    err = err ? err : cosine && diagonal ? KEDGE_OK : KEDGE_E_NOMEM;
-    err = err ? err
-              : kedge_compute_picture(layout, p->at, p->count, cosine, picture ? &p->xy[0][0] : NULL,
-                                      &v->shown, d);
+    if (!err) {
+        err = cosine && diagonal ? KEDGE_OK : KEDGE_E_NOMEM;
+    }
+    if (!err) {
+        err = kedge_compute_picture(layout, p->at, p->count, cosine, picture ? &p->xy[0][0] : NULL, &v->shown,
+                                    d);
+    }
     for (size_t i = 0; i < p->count && !err; i++) {
         diagonal[i] = cosine[i * p->count + i];
     }
@@ -214,7 +219,9 @@ static int spec_of_job(const struct kedge_groups_log *main, const struct kedge_h
     struct kedge_buf text;
     kedge_buf_init(&text, KEDGE_SPEC_MAX);
     int err = kedge_blobs_read(main->blobs, digest, &text, d);
-    err = err ? err : kedge_job_spec_parse(kedge_buf_view(&text), ret, d);
+    if (!err) {
+        err = kedge_job_spec_parse(kedge_buf_view(&text), ret, d);
+    }
     kedge_buf_deinit(&text);
     return err;
 }
@@ -272,11 +279,15 @@ static int read_main(struct kedgei_view_walk *w, const struct kedge_groups_log *
     int err = kedge_ledger_is_copy(main->ledger)
                   ? KEDGE_OK
                   : kedge_ledger_find(main->ledger, kedge_view_str(key), &index);
-    err = err ? err : kedgei_view_walk_log(w, main, KEDGE_ST_JOB_OPENED, key, take_opened);
+    if (!err) {
+        err = kedgei_view_walk_log(w, main, KEDGE_ST_JOB_OPENED, key, take_opened);
+    }
     if (err == KEDGE_E_NOT_FOUND || (!err && v->groups == 0)) {
         return kedge_diag_set(w->d, KEDGE_E_NOT_FOUND, "the main chain has opened no job \"%s\"", job->s);
     }
-    err = err ? err : spec_of_job(main, &v->directions[0], ret_spec, w->d);
+    if (!err) {
+        err = spec_of_job(main, &v->directions[0], ret_spec, w->d);
+    }
     if (err == KEDGE_E_NOT_FOUND) { /* a copy without it: what statements say is here all the same */
         *ret_spec = (struct kedge_job_spec){.strategy = NULL};
         err = KEDGE_OK;
@@ -305,10 +316,16 @@ int kedge_groups_view_read(const struct kedge_groups_log *main, const struct ked
     snprintf(prefix, sizeof prefix, "group-assigned/%s/", job->s);
     for (size_t t = 0; t < tenant_count && !err; t++) {
         err = kedgei_view_walk_log(&w, &tenants[t], KEDGE_ST_GROUP_ASSIGNED, prefix, take_assigned);
-        err = err ? err : kedgei_view_follow(&w, &tenants[t]);
+        if (!err) {
+            err = kedgei_view_follow(&w, &tenants[t]);
+        }
     }
-    err = err ? err : put_in_order(v);
-    err = err ? err : measure(v, main, tenants, tenant_count, spec, picture, reterr);
+    if (!err) {
+        err = put_in_order(v);
+    }
+    if (!err) {
+        err = measure(v, main, tenants, tenant_count, spec, picture, reterr);
+    }
     kedge_buf_deinit(&w.entry);
     kedge_buf_deinit(&w.payload);
     kedge_mem_free(w.st);

@@ -4,13 +4,16 @@
 #include "chain/statement/entry_index.h"
 #include "chain/view/groups_view_impl.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 static int parse_entry(struct kedgei_view_walk *w, uint64_t index, struct kedge_view entry)
 {
     struct kedge_dsse_entry dsse;
     kedge_buf_clear(&w->payload);
     int err = kedge_dsse_decode(entry, &w->payload, &dsse);
-    err = err ? err : kedge_statement_decode(kedge_buf_view(&w->payload), w->st, NULL);
+    if (!err) {
+        err = kedge_statement_decode(kedge_buf_view(&w->payload), w->st, NULL);
+    }
     return err ? kedge_diag_set(w->d, KEDGE_E_CORRUPT, "log %s, entry %llu: %s",
                                 kedge_ledger_origin(w->log->ledger), (unsigned long long)index,
                                 kedge_strerror(err))
@@ -33,8 +36,8 @@ static int visit_key(void *arg, struct kedge_view key, uint64_t index)
     struct kedgei_view_walk *w = arg;
     (void)key;
     kedge_buf_clear(&w->entry);
-    int err = kedge_ledger_get(w->log->ledger, index, &w->entry);
-    err = err ? err : parse_entry(w, index, kedge_buf_view(&w->entry));
+    KEDGE_TRY(kedge_ledger_get(w->log->ledger, index, &w->entry));
+    int err = parse_entry(w, index, kedge_buf_view(&w->entry));
     return err ? err : w->each(w, index);
 }
 

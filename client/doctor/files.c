@@ -107,12 +107,18 @@ json_t *kedge_doctor_settings(struct kedge_doctor *k, const char *folder, const 
     const char *key;
     kedge_buf_init(&text, FILE_MAX);
     int err = kedge_path_join(path, folder, name);
-    err = err ? err : kedge_file_read(path, &text, &d);
-    err = err ? err : kedgei_json_load(kedge_buf_view(&text), FILE_MAX, path, &o, &d);
+    if (!err) {
+        err = kedge_file_read(path, &text, &d);
+    }
+    if (!err) {
+        err = kedgei_json_load(kedge_buf_view(&text), FILE_MAX, path, &o, &d);
+    }
     kedge_buf_deinit(&text);
     json_object_foreach(o, key, value)
     {
-        err = err ? err : check_setting(path, table, key, value, &d);
+        if (!err) {
+            err = check_setting(path, table, key, value, &d);
+        }
     }
     if (err) {
         kedge_doctor_fail(k, "settings", "correct the file; the program that reads it says the same", err,

@@ -24,7 +24,9 @@ int kedge_doctor_binding(const json_t *v, struct kedge_data_binding *ret, struct
     struct kedge_json doc;
     int err = text ? kedge_json_parse(kedge_view_str(text), tokens, BINDING_TOKENS_MAX, &doc, d)
                    : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
-    err = err ? err : kedge_data_binding_from_json(&doc, 0, ret, d);
+    if (!err) {
+        err = kedge_data_binding_from_json(&doc, 0, ret, d);
+    }
     free(text); /* json_dumps */
     kedge_mem_free(tokens);
     return err;
@@ -141,8 +143,12 @@ void kedge_doctor_policy(struct kedge_doctor *k, const char *site)
     json_t *o = NULL;
     kedge_buf_init(&text, KEDGE_POLICY_FILE_MAX);
     int err = kedge_path_join(path, site, "policy.json");
-    err = err ? err : kedge_file_read(path, &text, &d);
-    err = err ? err : kedge_policy_parse(kedge_buf_view(&text), path, &p, &d);
+    if (!err) {
+        err = kedge_file_read(path, &text, &d);
+    }
+    if (!err) {
+        err = kedge_policy_parse(kedge_buf_view(&text), path, &p, &d);
+    }
     if (err) {
         kedge_doctor_fail(k, "policy", "correct policy.json: kedge-client does not start with it", err, &d);
         kedge_buf_deinit(&text);

@@ -29,9 +29,15 @@ int kedge_doctor_hello(const struct kedge_net_client_options *options, uint32_t 
     struct kedge_buf frame;
     kedge_buf_init(&frame, HELLO_MAX);
     int err = kedge_msg_encode(&msg, &frame);
-    err = err ? err : kedge_net_client_open(options, &client, d);
-    err = err ? err : kedge_net_call(client, kedge_buf_view(&frame), timeout_ms, &reply);
-    err = err ? err : kedge_msg_decode(reply.view, &msg);
+    if (!err) {
+        err = kedge_net_client_open(options, &client, d);
+    }
+    if (!err) {
+        err = kedge_net_call(client, kedge_buf_view(&frame), timeout_ms, &reply);
+    }
+    if (!err) {
+        err = kedge_msg_decode(reply.view, &msg);
+    }
     kedge_net_reply_release(&reply);
     kedge_net_client_close(client);
     kedge_buf_deinit(&frame);
@@ -46,8 +52,12 @@ static json_t *read_object(const char *dir, const char *name)
     json_t *o = NULL;
     kedge_buf_init(&text, FILE_MAX);
     int err = kedge_path_join(path, dir, name);
-    err = err ? err : kedge_file_read(path, &text, NULL);
-    err = err ? err : kedgei_json_load(kedge_buf_view(&text), FILE_MAX, name, &o, NULL);
+    if (!err) {
+        err = kedge_file_read(path, &text, NULL);
+    }
+    if (!err) {
+        err = kedgei_json_load(kedge_buf_view(&text), FILE_MAX, name, &o, NULL);
+    }
     kedge_buf_deinit(&text);
     return err ? NULL : o;
 }
@@ -81,8 +91,12 @@ static void try_server(struct kedge_doctor *k, const char *dir, const char *url,
     struct kedge_public_key server_key;
     char path[KEDGE_PATH_MAX];
     int err = kedge_path_join(path, dir, "keys/tls.pem");
-    err = err ? err : kedge_hex_decode(kedge_view_str(server_hex), server_key.b, sizeof server_key.b);
-    err = err ? err : kedge_keyfile_read_private(path, &key, &d);
+    if (!err) {
+        err = kedge_hex_decode(kedge_view_str(server_hex), server_key.b, sizeof server_key.b);
+    }
+    if (!err) {
+        err = kedge_keyfile_read_private(path, &key, &d);
+    }
     if (err || !read_login(k, dir, policy, login)) {
         return; /* said already, where the folder was looked at */
     }

@@ -31,8 +31,12 @@ static bool is_enrolled(const char *site)
     uint64_t sequence;
     kedge_buf_init(&text, MEMORY_MAX);
     int err = kedge_path_join(path, site, "memory");
-    err = err ? err : kedge_slots_read(path, &text, &sequence, NULL);
-    err = err ? err : kedgei_json_load(kedge_buf_view(&text), MEMORY_MAX, path, &o, NULL);
+    if (!err) {
+        err = kedge_slots_read(path, &text, &sequence, NULL);
+    }
+    if (!err) {
+        err = kedgei_json_load(kedge_buf_view(&text), MEMORY_MAX, path, &o, NULL);
+    }
     bool enrolled = !err && json_is_true(json_object_get(o, "enrolled"));
     json_decref(o);
     kedge_buf_deinit(&text);
@@ -47,8 +51,12 @@ static uint64_t checkpoint_size(const char *path)
     struct kedge_checkpoint cp = {.size = 0};
     kedge_buf_init(&text, KEDGE_NOTE_MAX);
     int err = kedge_file_read(path, &text, NULL);
-    err = err ? err : kedge_note_parse(kedge_buf_view(&text), &note);
-    err = err ? err : kedge_checkpoint_parse(note.text, &cp);
+    if (!err) {
+        err = kedge_note_parse(kedge_buf_view(&text), &note);
+    }
+    if (!err) {
+        err = kedge_checkpoint_parse(note.text, &cp);
+    }
     kedge_buf_deinit(&text);
     return err ? 0 : cp.size;
 }

@@ -70,6 +70,9 @@ int kedge_session_over(int in_fd, int out_fd, struct kedge_session **ret)
     return KEDGE_OK;
 }
 
+/* Requests and replies use standard input and output. Both get numbers of their own, and their places are
+ * taken by nothing and by standard error: a library that prints cannot break the contract by writing
+ * between two replies. */
 int kedge_session_open(struct kedge_session **ret)
 {
     int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -103,6 +106,8 @@ void kedge_session_close(struct kedge_session *s)
     kedge_mem_free(s);
 }
 
+/* Lines are cut from one buffer; the last one's bytes go when the next is asked for, so a line stays valid
+ * until then. */
 int kedge_session_next(struct kedge_session *s, const char **ret_line, size_t *ret_len)
 {
     s->len -= s->taken;

@@ -22,6 +22,9 @@ static bool program_folder(char *folder, size_t size)
     return slash != NULL;
 }
 
+/* The back end for CUDA is a module of its own beside the program: one kedge-train runs on machines with
+ * and without the CUDA libraries. It is looked for only where an installation puts it, never in the folders
+ * that the environment names, because it runs with the rights of the site. */
 const struct kedge_ops *kedge_cuda_find(char *ret_path, char *text, size_t text_len)
 {
     static const char *const places[] = {"", "/../lib/kedge"};

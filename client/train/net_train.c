@@ -60,6 +60,8 @@ static int check_finite(const struct kedge_net *net, struct kedge_diag *reterr)
                                         "a smaller learning rate may help");
 }
 
+/* A device reports errors late, at the next call that waits for it; sync fetches its own words for what
+ * went wrong. */
 static int say_device(struct kedge_net *net, int err, struct kedge_diag *reterr)
 {
     char text[KEDGE_DIAG_TEXT_MAX] = "";
@@ -161,10 +163,7 @@ static int train_pass(struct training *t, uint64_t left, struct kedge_diag *rete
         ops->moment(net->dev, &moment);
         run_kept(t, n);
         restore_held(t);
-        int err = ops->unified ? take_loss(t, &loss, reterr) : KEDGE_OK;
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(ops->unified ? take_loss(t, &loss, reterr) : KEDGE_OK);
         t->result.steps++;
         used += n;
         at += n;
@@ -356,6 +355,9 @@ static void judge(const struct kedge_net *net, float *z, const struct kedge_data
     }
 }
 
+/* Losses are summed on the processor in the order of the samples, in binary64: two back ends whose outputs
+ * are equal then report the same loss, and the last digit does not depend on how many rows a device takes
+ * at a time. */
 int kedge_net_evaluate(struct kedge_net *net, const struct kedge_dataset *data, struct kedge_evaluation *ret,
                        struct kedge_diag *reterr)
 {

@@ -20,6 +20,8 @@ static void put_real(struct kedge_buf *out, const char *key, double v)
     kedge_buf_printf(out, ",\"%s\":\"%s\"", key, text);
 }
 
+/* One line, with the keys in a fixed order. Reals are strings: the shortest decimals that read back to the
+ * same value. */
 void kedge_task_put_ok(struct kedge_buf *out, const struct kedge_task *task,
                        const struct kedge_task_result *r)
 {

@@ -46,6 +46,8 @@ static uint64_t steps_of_pass(const struct together *t, uint32_t site)
     return (t->work[site].data->n + (uint64_t)t->params->batch - 1) / t->params->batch;
 }
 
+/* Each site has the order that it would have alone: its own seed, pass and purpose. So a site trained
+ * together with others sees its samples in the same order as on its own machine. */
 static void shuffle(struct together *t, uint32_t site)
 {
     struct walk *w = &t->walks[site];
@@ -115,6 +117,9 @@ static bool begins_a_last_pass(const struct together *t)
     return begins;
 }
 
+/* One step of all sites at once. The second step is recorded where the back end can, and all later ones
+ * replay the recording: what it reads anew each time (seeds, counts, the place in the order) is given by
+ * moment. */
 static void run_step(struct together *t, uint32_t place)
 {
     struct kedge_net *net = t->net;
@@ -137,6 +142,8 @@ static void run_step(struct together *t, uint32_t place)
     t->recording = records ? ops->record_end(net->dev) : NULL;
 }
 
+/* Orders go to the device for STEPS_MAX steps at a time: often enough to need little memory, seldom enough
+ * not to wait. */
 static int run_all(struct together *t, uint64_t steps, struct kedge_diag *reterr)
 {
     int err = KEDGE_OK;

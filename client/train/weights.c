@@ -48,6 +48,8 @@ static int take_weights(struct kedge_view file, const struct kedge_layout *layou
     return sum == 0.0f ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOT_FINITE, "holds NaN or infinity");
 }
 
+/* The length is checked before the file is mapped: at most the header's limit and the values that the model
+ * has. */
 int kedge_weights_read(const char *path, const struct kedge_layout *layout, float *values,
                        struct kedge_diag *reterr)
 {
@@ -97,6 +99,7 @@ static bool write_all(int fd, const void *ptr, size_t len)
     return true;
 }
 
+/* Written under another name and renamed: a reader sees the whole model or none. */
 int kedge_weights_write(const char *path, const struct kedge_layout *layout, const float *values,
                         struct kedge_diag *reterr)
 {

@@ -111,10 +111,7 @@ static int ask_proxy(struct kedge_net_client *client, int fd, uint64_t deadline_
         } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
             return KEDGE_E_PROXY;
         } else {
-            int err = wait_for(client, fd, POLLIN, deadline_ns);
-            if (err) {
-                return err;
-            }
+            KEDGE_TRY(wait_for(client, fd, POLLIN, deadline_ns));
         }
     }
     return status >= 200 && status < 300       ? KEDGE_OK
@@ -239,9 +236,8 @@ static void tell_changed(struct kedge_net_client *client)
     }
 }
 
-/* Caller holds the mutex. */
-/* Whether the server has acted on a request that was sent is unknown: it fails as closed, and the caller
- * decides. Calls that wait for a connection go on waiting. */
+/* Caller holds the mutex. Whether the server has acted on a request that was sent is unknown: it fails as
+ * closed, and the caller decides. Calls that wait for a connection go on waiting. */
 static void lose(struct kedge_net_client *client)
 {
     client->connected = false;

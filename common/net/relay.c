@@ -192,6 +192,9 @@ static bool find_source(int fd, struct in6_addr *ret)
     return a.ss_family == AF_INET || a.ss_family == AF_INET6;
 }
 
+/* The relay has no secret and sees no content; what it bounds is who may use it and how much: addresses on
+ * a list, connections of one address, connections of all. A place is one of a fixed array, so a flood costs
+ * no memory. */
 static void accept_one(struct kedge_relay *r, int fd, uint64_t now_ns)
 {
     struct in6_addr source;
@@ -234,6 +237,8 @@ static void accept_some(struct kedge_relay *r, uint64_t now_ns)
     }
 }
 
+/* Each direction of each pair gets its share of bytes for the time that has passed, at most a second's:
+ * after a pause nobody may send at once what was saved up. */
 static void tick(struct kedge_relay *r, uint64_t now_ns)
 {
     uint64_t passed = now_ns - r->last_tick_ns;

@@ -17,6 +17,8 @@
 /* The server whose network thread this is: it finds its outbox without being woken. */
 static _Thread_local const struct kedge_net_server *handling;
 
+/* From here on the request is the application's. It holds a reference to its session and to its server, so
+ * the application may answer after either is closed. */
 bool kedgei_request_hand_over(struct kedgei_session *s, struct kedgei_frame *frame, bool is_busy)
 {
     struct kedge_net_server *server = s->server;

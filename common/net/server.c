@@ -122,10 +122,7 @@ static int check_addresses(struct kedge_net_server *server, const struct kedge_n
     for (size_t i = 0; i < KEDGE_NET_URLS_MAX; i++) {
         struct kedgei_address *address = &server->listeners[i].address;
         if (options->urls[i]) {
-            int err = kedgei_address_parse(options->urls[i], options->insecure, address, reterr);
-            if (err) {
-                return err;
-            }
+            KEDGE_TRY(kedgei_address_parse(options->urls[i], options->insecure, address, reterr));
             any = true;
             *ret_tls = *ret_tls || address->kind == KEDGE_NET_TLS;
         }

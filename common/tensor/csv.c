@@ -41,6 +41,9 @@ static int say(const struct table *t, const struct kedgei_csv_field *f, const ch
 
 /* ---- features ---- */
 
+/* A field that is no number is an error, never a guess: the message names the option that would read it
+ * (decimal comma, header, missing, ignore), because a wrong guess would train a model on wrong numbers in
+ * silence. */
 static int read_feature(struct table *t, const struct kedgei_csv_field *f, uint32_t feature, float *x,
                         bool *hole, struct kedge_diag *reterr)
 {
@@ -127,6 +130,8 @@ static void list_names(struct kedge_names names, char *out, size_t out_len)
     }
 }
 
+/* The number of a name that no list gives: by the order in which names are met, which sort_classes replaces
+ * by byte order at the end. */
 static int intern(struct table *t, const struct kedgei_csv_field *f, int32_t *ret, struct kedge_diag *reterr)
 {
     struct found_classes *found = &t->found;
@@ -161,6 +166,8 @@ static int intern(struct table *t, const struct kedgei_csv_field *f, int32_t *re
     return KEDGE_OK;
 }
 
+/* The first label decides whether labels are numbers or names. Labels that are numbers are classes by
+ * themselves; names get numbers. */
 static int read_class(struct table *t, const struct kedgei_csv_field *f, uint32_t row,
                       struct kedge_diag *reterr)
 {
@@ -234,6 +241,7 @@ static int keep_text(struct table *t, const struct kedgei_csv_field *f, uint32_t
 
 /* ---- rows ---- */
 
+/* A row that is left out is written over by the next one; texts kept of it are taken back. */
 static int read_row(struct table *t, struct kedgei_csv_reader *r, struct kedge_diag *reterr)
 {
     const struct kedgei_csv_shape *s = &t->shape;
@@ -281,10 +289,7 @@ static int read_rows(struct table *t, struct kedge_diag *reterr)
 {
     struct kedgei_csv_reader r = kedgei_csv_at_data(&t->shape);
     for (uint32_t i = 0; i < t->shape.rows && kedgei_csv_next_record(&r); i++) {
-        int err = read_row(t, &r, reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(read_row(t, &r, reterr));
     }
     return t->csv.rows > 0 ? KEDGE_OK
                            : kedge_diag_set(reterr, KEDGE_E_FORMAT,

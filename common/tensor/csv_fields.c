@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/csv_impl.h"
 
 const char *kedge_names_next(const char *name)
@@ -130,10 +131,7 @@ int kedgei_csv_next_field(struct kedgei_csv_reader *r, struct kedgei_csv_field *
     skip_blanks(r);
     struct kedgei_csv_field f = {.line = r->line, .column = r->column++};
     if (r->rest.len > 0 && r->rest.ptr[0] == '"') {
-        int err = read_quoted(r, &f, reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(read_quoted(r, &f, reterr));
         *ret = f;
         return KEDGE_OK;
     }

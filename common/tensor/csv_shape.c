@@ -268,19 +268,13 @@ static int set_ignored(struct kedgei_csv_shape *s, const struct kedge_csv_option
                        struct kedge_diag *reterr)
 {
     for (uint32_t i = 0; i < o->ignore_count; i++) {
-        int err = place_is_there(s, o->ignore_places[i], "\"ignore\"", reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(place_is_there(s, o->ignore_places[i], "\"ignore\"", reterr));
         s->roles[o->ignore_places[i] - 1] = KEDGEI_CSV_IGNORED;
     }
     const char *name = o->ignore.text;
     for (uint32_t i = 0; i < o->ignore.count; i++, name = kedge_names_next(name)) {
         uint32_t column;
-        int err = find_column(s, name, &column, reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(find_column(s, name, &column, reterr));
         if (column == UINT32_MAX || o->header == KEDGE_CSV_HEADER_NO) {
             return say_no_column(s, name, "\"ignore\"", reterr);
         }
@@ -295,10 +289,7 @@ static int set_kept(struct kedgei_csv_shape *s, const struct kedge_csv_options *
 {
     for (uint32_t k = 0; k < KEDGE_CSV_KEEP_MAX; k++) {
         uint32_t column = UINT32_MAX;
-        int err = o->keep[k] ? find_column(s, o->keep[k], &column, reterr) : KEDGE_OK;
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(o->keep[k] ? find_column(s, o->keep[k], &column, reterr) : KEDGE_OK);
         if (o->keep[k] && column == UINT32_MAX) {
             return say_no_column(s, o->keep[k], "no feature", reterr);
         }
@@ -320,16 +311,10 @@ static int set_label(struct kedgei_csv_shape *s, const struct kedge_csv_options 
     const char *label = o->label ? o->label : "last";
     uint32_t column = UINT32_MAX;
     if (o->label_place > 0) {
-        int err = place_is_there(s, o->label_place, "the label", reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(place_is_there(s, o->label_place, "the label", reterr));
         column = o->label_place - 1;
     } else if (o->header != KEDGE_CSV_HEADER_NO) {
-        int err = find_column(s, label, &column, reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(find_column(s, label, &column, reterr));
         s->has_header = s->has_header || column != UINT32_MAX;
     }
     if (column == UINT32_MAX && strcmp(label, "first") != 0 && strcmp(label, "last") != 0) {
@@ -382,10 +367,7 @@ static int count_columns(struct kedgei_csv_shape *s, bool given, uint32_t least,
     }
     uint32_t line = r.line;
     while (r.more) {
-        int err = kedgei_csv_next_field(&r, &f, reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedgei_csv_next_field(&r, &f, reterr));
         if (++s->columns > KEDGE_CSV_COLUMNS_MAX) {
             return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "line %u: more than %d columns", line,
                                   KEDGE_CSV_COLUMNS_MAX);
@@ -418,10 +400,7 @@ static int count_rows(struct kedgei_csv_shape *s, struct kedge_diag *reterr)
     uint64_t rows = 0;
     while (kedgei_csv_next_record(&r)) {
         while (r.more) {
-            int err = kedgei_csv_next_field(&r, &f, reterr);
-            if (err) {
-                return err;
-            }
+            KEDGE_TRY(kedgei_csv_next_field(&r, &f, reterr));
         }
         rows++;
     }

@@ -102,10 +102,7 @@ static int read_ignore(const struct kedge_json *doc, uint32_t at, struct kedge_d
     for (uint32_t i = 0; i < doc->tokens[list].count; i++, v = doc->tokens[v].next) {
         uint64_t place;
         if (!kedge_json_is(doc, v, KEDGE_JSON_NUMBER)) {
-            int err = put_name(doc, v, "ignore", s->ignore, sizeof s->ignore, &used, reterr);
-            if (err) {
-                return err;
-            }
+            KEDGE_TRY(put_name(doc, v, "ignore", s->ignore, sizeof s->ignore, &used, reterr));
             s->csv.ignore.count++;
         } else if (kedge_decimal_decode(kedge_json_text(doc, v), KEDGE_CSV_COLUMNS_MAX, &place) == KEDGE_OK
                    && place > 0 && s->csv.ignore_count < KEDGE_CSV_IGNORE_MAX) {
@@ -251,10 +248,7 @@ static int read_classes(const struct kedge_json *doc, uint32_t at, struct kedge_
     size_t used = 0;
     for (uint32_t i = 0; i < count; i++, v = doc->tokens[v].next) {
         size_t begin = used;
-        int err = put_name(doc, v, "classes", b->classes, sizeof b->classes, &used, reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(put_name(doc, v, "classes", b->classes, sizeof b->classes, &used, reterr));
         const char *other = b->classes;
         for (uint32_t k = 0; k < i; k++, other = kedge_names_next(other)) {
             if (strcmp(other, b->classes + begin) == 0) {

@@ -252,10 +252,7 @@ static int parse_word(struct parser *p)
         size_t len = strlen(words[i].word);
         if (p->text.len - p->pos >= len && memcmp(p->text.ptr + p->pos, words[i].word, len) == 0) {
             uint32_t at = 0;
-            int err = add_token(p, words[i].type, &at);
-            if (err) {
-                return err;
-            }
+            KEDGE_TRY(add_token(p, words[i].type, &at));
             p->tokens[at].len = (uint32_t)len;
             p->pos += (uint32_t)len;
             return KEDGE_OK;

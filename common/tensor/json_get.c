@@ -105,10 +105,7 @@ int kedge_json_get_real(const struct kedge_json *doc, uint32_t object, const cha
     uint32_t at = kedge_json_find(doc, object, key);
     double v = 0;
     if (!kedge_json_is(doc, at, KEDGE_JSON_NUMBER)) {
-        int err = get(doc, object, key, KEDGE_JSON_STRING, &at, reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(get(doc, object, key, KEDGE_JSON_STRING, &at, reterr));
     }
     struct kedge_view text = kedge_json_text(doc, at);
     if (kedge_real_decode(text, &v) != KEDGE_OK || !(v >= min && v <= max)) {

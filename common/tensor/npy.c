@@ -79,6 +79,8 @@ static bool take_quoted(struct walk *w, struct kedge_view *ret)
     return true;
 }
 
+/* Dimensions are multiplied only while the product stays within KEDGE_NPY_BYTES_MAX, so count cannot
+ * overflow. */
 static bool take_shape(struct walk *w, struct kedge_npy *npy)
 {
     bool closed = take(w, "(") && take(w, ")");
@@ -137,6 +139,9 @@ static int take_type(struct kedge_view descr, struct kedge_npy *npy, struct kedg
                                                                      : "");
 }
 
+/* The header is a literal of Python: {'descr': …, 'fortran_order': …, 'shape': …}. It is read by a small
+ * parser of its own that knows these three keys and nothing else. An array of objects holds pickles, which
+ * run code when they are read, so it is refused by its type. */
 static int read_header(struct kedge_view text, struct kedge_npy *npy, struct kedge_diag *reterr)
 {
     struct walk w = {text};
@@ -149,10 +154,7 @@ static int read_header(struct kedge_view text, struct kedge_npy *npy, struct ked
             if (!take_quoted(&w, &type)) {
                 return kedge_diag_set(reterr, KEDGE_E_FORMAT, "npy: structured arrays are not supported");
             }
-            int err = take_type(type, npy, reterr);
-            if (err) {
-                return err;
-            }
+            KEDGE_TRY(take_type(type, npy, reterr));
             descr = true;
         } else if (ok && !order && kedge_view_eq(key, kedge_view_str("fortran_order"))) {
             if (take(&w, "True")) {

@@ -41,6 +41,8 @@ static int64_t find_end(struct kedge_view f)
     return -1;
 }
 
+/* One row of the zip directory (APPNOTE.TXT 4.3.12). Members must be arrays: what else may be in a zip file
+ * (links, folders, encryption) is refused by name or method. */
 static int read_central(struct kedge_view f, size_t end, size_t *at, struct kedge_npz_entry *e,
                         struct kedge_diag *reterr)
 {
@@ -129,6 +131,8 @@ void kedge_npz_close(struct kedge_npz *npz)
     *npz = (struct kedge_npz){0};
 }
 
+/* The length is known from the directory: more or less than that is damage. So a file cannot unpack to more
+ * than was checked against the limit. */
 static int inflate_into(struct kedge_view packed, uint8_t *out, size_t out_len)
 {
     z_stream z = {.next_in = (Bytef *)(uintptr_t)packed.ptr, .next_out = out};
@@ -167,6 +171,7 @@ static int find_packed(const struct kedge_npz *npz, const struct kedge_npz_entry
     return KEDGE_OK;
 }
 
+/* Compressed members are unpacked into memory of their own; stored ones are views of the file. */
 static int unpack(const struct kedge_npz *npz, const struct kedge_npz_entry *e, uint8_t **ret_storage,
                   struct kedge_view *ret, struct kedge_diag *reterr)
 {

@@ -60,6 +60,8 @@ static int read_u64s(const struct kedge_json *doc, uint32_t array, uint64_t *out
     return KEDGE_OK;
 }
 
+/* One tensor of the header: its type, shape and place. All of it is checked before anything is looked at in
+ * the data. */
 static int read_entry(const struct kedge_json *doc, uint32_t key, struct entry *ret,
                       struct kedge_diag *reterr)
 {
@@ -102,6 +104,7 @@ static int read_entry(const struct kedge_json *doc, uint32_t key, struct entry *
     return KEDGE_OK;
 }
 
+/* Programs may leave notes here; they are checked for their form and not used. */
 static int check_metadata(const struct kedge_json *doc, uint32_t at, struct kedge_diag *reterr)
 {
     if (!kedge_json_is(doc, at, KEDGE_JSON_OBJECT)) {
@@ -146,6 +149,9 @@ static int read_entries(const struct kedge_json *doc, struct entry *entries, uin
     return KEDGE_OK;
 }
 
+/* Tensors must lie one after another without gaps or overlaps, in the order of their places. So every byte
+ * belongs to one tensor, two files of the same model have the same bytes, and no place can point outside
+ * the file. */
 static int build_layout(const struct entry *entries, uint32_t count, struct kedge_layout *layout,
                         struct kedge_diag *reterr)
 {
@@ -160,10 +166,7 @@ static int build_layout(const struct entry *entries, uint32_t count, struct kedg
                                   kedge_dtype_name(layout->dtype));
         }
         uint64_t begin = kedge_layout_data_len(layout);
-        int err = kedge_layout_add(layout, e->name, e->dims, e->dims_count, reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedge_layout_add(layout, e->name, e->dims, e->dims_count, reterr));
         uint64_t end = kedge_layout_data_len(layout);
         if (e->begin != begin || e->end != end) {
             return kedge_diag_set(reterr, KEDGE_E_FORMAT,

@@ -179,7 +179,9 @@ int kedge_plan_optimum(const struct kedge_plan_setting *setting, uint32_t count,
     struct program p;
     int err = program_init(setting, count, &p);
     double *value = err ? NULL : kedge_mem_new(p.charges, sizeof *value), span = INFINITY, low = 0, high = 0;
-    err = err ? err : value ? KEDGE_OK : KEDGE_E_NOMEM;
+    if (!err) {
+        err = value ? KEDGE_OK : KEDGE_E_NOMEM;
+    }
     for (int sweep = 0; sweep < SWEEPS_MAX && !err && span > 1e-10; sweep++) {
         memcpy(p.worth, value, p.charges * sizeof *value);
         pass_arrivals(&p, p.worth, false);
@@ -201,7 +203,9 @@ int kedge_plan_optimum(const struct kedge_plan_setting *setting, uint32_t count,
             value[c] -= value[0];
         }
     }
-    err = err ? err : span > 1e-10 ? KEDGE_E_STATE : KEDGE_OK;
+    if (!err) {
+        err = span > 1e-10 ? KEDGE_E_STATE : KEDGE_OK;
+    }
     if (!err) {
         *ret_reward = (low + high) / 2 + p.rate_reward;
     }
@@ -305,7 +309,9 @@ static int with_scratch(const struct kedge_plan_setting *setting, uint32_t count
     int err = program_init(setting, count, &p);
     double *moves = err ? NULL : kedge_mem_new((size_t)p.charges * p.charges, sizeof *moves);
     double *chances = err ? NULL : kedge_mem_new(p.charges, sizeof *chances);
-    err = err ? err : moves && chances ? KEDGE_OK : KEDGE_E_NOMEM;
+    if (!err) {
+        err = moves && chances ? KEDGE_OK : KEDGE_E_NOMEM;
+    }
     if (!err) {
         err = searched ? search(&p, moves, chances, price, ret_value)
                        : evaluate(&p, *price, moves, chances, ret_value);

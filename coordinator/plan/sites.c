@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "coordinator/plan/impl.h"
 
 /* What makes the three parts of the worth numbers without a unit. */
@@ -83,17 +84,14 @@ int kedge_plan_sites(const struct kedge_plan_terms *terms, const struct kedge_pl
                      uint32_t count, struct kedge_plan_share *ret_shares,
                      struct kedge_plan_round_cost *ret_cost, struct kedge_diag *reterr)
 {
-    int err = check(terms, sites, count, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(check(terms, sites, count, reterr));
     const struct whole w = sum_up(sites, count);
     const size_t each = (size_t)terms->parts + 1;
     struct kedgei_plan_option *options = kedge_mem_new(count * each, sizeof *options);
     double *best = kedge_mem_new(count, sizeof *best);
     size_t *picked = kedge_mem_new(count, sizeof *picked);
     struct kedge_plan_round_cost cost = {.worth = 0};
-    err = options && best && picked ? KEDGE_OK : KEDGE_E_NOMEM;
+    int err = options && best && picked ? KEDGE_OK : KEDGE_E_NOMEM;
     for (size_t i = 0; i < count * each && !err; i++) {
         const uint32_t site = (uint32_t)(i / each), data = (uint32_t)(i % each);
         const double part = (double)data / terms->parts;

@@ -233,10 +233,7 @@ static int loop(struct host *h, struct kedge_diag *reterr)
 {
     const struct kedge_tsa_hooks *hooks = h->hooks;
     for (;;) {
-        int err = step(h, hooks->now_ms(hooks->arg), reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(step(h, hooks->now_ms(hooks->arg), reterr));
         struct kedge_tsa_progress p = {.size = h->last.size,
                                        .time_s = h->last.size > 0 ? h->last.token.time_s : 0,
                                        .is_settled = h->size == h->last.size && h->failures == 0,

@@ -223,10 +223,7 @@ static int take_seed(struct entry *e, struct kedge_seed *ret, struct kedge_diag 
     if (!e->has_seed) {
         struct kedge_key_pair pair;
         struct kedge_blob_key_id id;
-        int err = kedge_keyfile_read_private(e->path, &pair, d);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedge_keyfile_read_private(e->path, &pair, d));
         kedge_blob_key_id(&pair.public, &id);
         kedge_key_seed(&pair, &e->seed);
         kedge_key_wipe(&pair);

@@ -117,6 +117,8 @@ void kedge_blobs_close(struct kedge_blobs *b)
     }
 }
 
+/* Room is promised before the first byte comes. Without that, many uploads that each find enough room would
+ * together fill the disk, which the ledgers share. */
 int kedgei_blobs_admit(struct kedge_blobs *b, uint64_t more, struct kedge_diag *reterr)
 {
     if (b->options.read_only) {

@@ -12,6 +12,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/entropy.h"
+#include "common/base/try.h"
 
 enum { BAD_SECTOR = 4096, VERSION = 1, CHECKED = KEDGEI_PACK_HEAD - 8 };
 
@@ -188,10 +189,7 @@ int kedgei_pack_scan(struct kedgei_packs *p, struct kedgei_pack *f, int fd)
     uint64_t at = f->end;
     struct kedgei_pack_record r;
     while (kedgei_pack_next(fd, f->number, (uint64_t)st.st_size, &at, &r) == KEDGE_OK) {
-        int err = r.state == KEDGEI_PACK_BLOB ? kedgei_packs_note(p, &r) : KEDGE_OK;
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(r.state == KEDGEI_PACK_BLOB ? kedgei_packs_note(p, &r) : KEDGE_OK);
         f->end = at;
     }
     return KEDGE_OK;

@@ -9,6 +9,7 @@
 #include "chain/store/blob/packs.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 
 static int fail(const struct kedgei_packs *p, uint32_t number, const char *what, struct kedge_diag *d)
 {
@@ -124,14 +125,13 @@ static int take_file(struct kedgei_packs *p, uint32_t number, struct kedge_diag 
     return KEDGE_OK;
 }
 
+/* Goes on in the last file until it is full, or begins the next one. Files that another process has locked
+ * are passed over: two writers never share one. */
 static int open_current(struct kedgei_packs *p, uint64_t more, struct kedge_diag *d)
 {
     while (p->fd >= 0 && p->end + more > KEDGEI_PACK_FILE_MAX) {
         uint64_t end = p->end;
-        int err = sync_to(p, end, d);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(sync_to(p, end, d));
         if (p->fd >= 0 && p->end == end && !p->is_syncing) {
             close(p->fd);
             p->fd = -1;
@@ -175,6 +175,8 @@ static bool is_whole(const struct kedgei_packs *p, const struct kedgei_pack_reco
     return is;
 }
 
+/* The record is written, then synced, and only then noted in the index: nothing is found that a crash could
+ * take away. Syncs of several threads are joined (sync_to), so the index may have grown in between. */
 static int append(struct kedgei_packs *p, const uint8_t *record, struct kedgei_pack_record *r,
                   struct kedge_diag *d)
 {
@@ -217,6 +219,8 @@ static uint8_t *record_of(struct kedge_view stored, struct kedgei_pack_record *r
     return bytes;
 }
 
+/* A blob that is there already is not written again, if its bytes are still those that were put: damage is
+ * mended by putting the same blob once more. */
 int kedgei_packs_put(struct kedgei_packs *p, const struct kedge_hash *digest, struct kedge_view stored,
                      struct kedge_diag *reterr)
 {

@@ -94,6 +94,9 @@ static int hold(struct kedgei_sealing *s, struct kedge_view bytes)
     return KEDGE_OK;
 }
 
+/* Content comes in pieces of any length and leaves in whole chunks, each sealed for itself. What is left of
+ * a piece is held until the next. After an error everything is as before the call, so the same piece can be
+ * written again. */
 int kedgei_sealing_write(struct kedgei_sealing *s, int fd, struct kedge_view bytes)
 {
     const uint64_t chunks = s->chunks;
@@ -131,6 +134,8 @@ int kedgei_sealing_write(struct kedgei_sealing *s, int fd, struct kedge_view byt
 
 /* ---- small ones ---- */
 
+/* A small blob is read back, deflated and sealed again as one chunk, if that saves enough. Its head says
+ * which form it has. */
 bool kedgei_sealing_shorten(const struct kedgei_sealing *s, struct kedge_view stored, uint8_t *out,
                             size_t *ret_len)
 {
@@ -180,6 +185,8 @@ static bool take_head(struct kedgei_sealing *s, int fd)
            && kedge_blob_cipher_of(head, &s->seed, &s->digest, &s->cipher) == KEDGE_OK;
 }
 
+/* What a former upload left is read as long as its chunks open; the rest of the file is cut off, and the
+ * upload goes on there. Chunks that do not open may be half written or another one's. */
 int kedgei_sealing_resume(struct kedgei_sealing *s, int fd, struct kedge_hasher *h, uint64_t *ret_size)
 {
     uint64_t size = 0;

@@ -439,10 +439,7 @@ int kedge_upload_finish(struct kedge_upload *u, struct kedge_diag *reterr)
                               (unsigned long long)u->s.size, (unsigned long long)u->total);
     }
     if (u->s.sealing && u->s.sealing->chunks == 0) { /* nothing in it, but it is a file with a last chunk */
-        int err = staged_write(&u->s, kedge_view_of(NULL, 0), reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(staged_write(&u->s, kedge_view_of(NULL, 0), reterr));
     }
     struct kedge_hash actual;
     kedge_hasher_final(u->s.hasher, &actual);

@@ -19,6 +19,7 @@
 #include "chain/store/kv/kv_lmdb_file.h"
 #include "chain/store/kv/kv_lmdb_span.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 _Static_assert(sizeof(size_t) == 8, "the map needs a 64-bit address space");
 
@@ -45,6 +46,8 @@ struct lmdb_tx {
     struct kedgei_lmdb_span span; /* read_only: what it has read */
 };
 
+/* LMDB's codes in ours. An input/output error on a full file system is told apart by looking: a short write
+ * shows as EIO, and it needs room, not a new disk. */
 static int map_error(const struct lmdb_kv *kv, int rc)
 {
     switch (rc) {
@@ -131,6 +134,8 @@ static unsigned env_flags(const struct lmdb_kv *kv)
     return flags;
 }
 
+/* The map is at least twice the file, so that a store does not have to grow it soon. Growing needs a moment
+ * without transactions (grow_map). */
 static int open_env(struct lmdb_kv *kv, struct kedge_diag *reterr)
 {
     int rc = mdb_env_create(&kv->env);
@@ -182,6 +187,8 @@ static void grow_map(struct lmdb_kv *kv)
     }
 }
 
+/* When another process has grown the file, LMDB refuses until this process has adopted the new size, which
+ * it may only do while none of its own transactions are open. */
 static int begin_txn(struct lmdb_kv *kv, bool write, MDB_txn **ret)
 {
     int rc = mdb_txn_begin(kv->env, NULL, write ? 0 : MDB_RDONLY, ret);
@@ -361,10 +368,7 @@ static int scan_cursor(struct lmdb_tx *tx, MDB_cursor *cursor, struct kedge_view
         memcpy(before, key.ptr, key.len);
         before_len = key.len;
         kedgei_lmdb_span_add(&tx->span, v.mv_data, tx->base.kv->read_only ? v.mv_size : 0);
-        int err = visit(arg, key, kedge_view_of(v.mv_data, v.mv_size));
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(visit(arg, key, kedge_view_of(v.mv_data, v.mv_size)));
     }
     return rc == MDB_NOTFOUND ? KEDGE_OK : map_error((const struct lmdb_kv *)tx->base.kv, rc);
 }

@@ -38,6 +38,9 @@ int kedgei_lmdb_check_states(const struct kedgei_lmdb_file *f)
     return err || (l.freed_root && l.freed_free_root && !l.freed_own) ? err : KEDGE_E_CORRUPT;
 }
 
+/* LMDB keeps two states in the first two pages and opens the newer one that reads well. Where the newest
+ * page is damaged it would silently go back a transaction: a ledger would lose entries that were answered.
+ * So both must be whole and follow each other. */
 int kedgei_lmdb_check_newest(const char *dir, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];

@@ -132,6 +132,8 @@ static int find_uses_of_reader(int fd, uint64_t number, struct kedgei_lmdb_uses 
     return is_possible(u, fd) ? find_all(u) : KEDGE_E_CORRUPT;
 }
 
+/* Every page is in exactly one tree or in the list of free ones. LMDB finds out about a page in two trees
+ * only when it writes over the wrong one. */
 int kedgei_lmdb_check_structure(const char *dir, uint64_t reader, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];

@@ -131,7 +131,9 @@ static int look_at_zone(struct kedge_caps *c, const char *energy_path)
         struct kedge_cap *cap = &c->caps[c->count];
         *cap = (struct kedge_cap){.gpu = false};
         int err = kedge_sys_path(cap->where, "%s/constraint_%u_power_limit_uw", dir, n);
-        err = err ? err : kedge_sys_number(cap->where, &cap->found);
+        if (!err) {
+            err = kedge_sys_number(cap->where, &cap->found);
+        }
         if (err) {
             return err;
         }
@@ -166,7 +168,9 @@ int kedge_caps_open(struct kedge_caps *c, const struct kedge_meters *m, const ch
 {
     *c = (struct kedge_caps){.meters = m};
     int err = kedge_sys_path(c->kept, "%s", kept);
-    err = err ? err : kedge_caps_restore_kept(m, kept, reterr);
+    if (!err) {
+        err = kedge_caps_restore_kept(m, kept, reterr);
+    }
     for (uint32_t i = 0; i < m->count && !err && c->count < KEDGE_CAPS_MAX; i++) {
         const bool is_gpu = m->meters[i].source <= KEDGE_METER_NVML_POWER;
         if (gpu && is_gpu && m->meters[i].counts && m->places[i].gpu < KEDGE_NVML_DEVICES_MAX) {

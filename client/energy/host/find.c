@@ -230,14 +230,24 @@ static void add_rail(struct kedge_meters *m, const char *dir, unsigned rail)
     char path[KEDGE_PATH_MAX], second[KEDGE_PATH_MAX] = "", name[KEDGEI_NAME_MAX];
     double factor = 1000;                                             /* mW */
     int err = kedge_sys_path(path, "%s/rail_name_%u", dir, rail - 1); /* old: rails from 0 */
-    err = err ? err : kedge_sys_text(path, name, sizeof name);
-    err = err ? err : kedge_sys_path(path, "%s/in_power%u_input", dir, rail - 1);
+    if (!err) {
+        err = kedge_sys_text(path, name, sizeof name);
+    }
+    if (!err) {
+        err = kedge_sys_path(path, "%s/in_power%u_input", dir, rail - 1);
+    }
     if (err) {
         factor = 1; /* mV · mA */
         err = kedge_sys_path(path, "%s/in%u_label", dir, rail);
-        err = err ? err : kedge_sys_text(path, name, sizeof name);
-        err = err ? err : kedge_sys_path(path, "%s/in%u_input", dir, rail);
-        err = err ? err : kedge_sys_path(second, "%s/curr%u_input", dir, rail);
+        if (!err) {
+            err = kedge_sys_text(path, name, sizeof name);
+        }
+        if (!err) {
+            err = kedge_sys_path(path, "%s/in%u_input", dir, rail);
+        }
+        if (!err) {
+            err = kedge_sys_path(second, "%s/curr%u_input", dir, rail);
+        }
     }
     if (err || is_disabled(dir, "in", rail)) {
         return;

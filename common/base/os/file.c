@@ -226,6 +226,7 @@ int kedge_fd_read_at(int fd, uint8_t *out, size_t len, uint64_t offset)
     return KEDGE_OK;
 }
 
+/* The name of a new file is in its folder, which has to be synced, too. */
 static int sync_parent(const char *path)
 {
     char dir[KEDGE_PATH_MAX];
@@ -239,6 +240,8 @@ static int sync_parent(const char *path)
     return kedge_dir_sync(slash ? (len ? dir : "/") : ".");
 }
 
+/* Written under another name, synced, renamed, and the folder synced: after a crash the file has the old
+ * content or the new one, never a part. */
 int kedge_file_write(const char *path, struct kedge_view content, unsigned mode, struct kedge_diag *reterr)
 {
     static atomic_uint writes; /* threads may write one path (a blob, say) at the same time */

@@ -62,8 +62,8 @@ static bool set_up(const struct kedge_process_options *o, const struct pipes *p)
     return ok;
 }
 
-/* Runs in the child between fork and exec: only async-signal-safe calls. Never returns. */
-/* The status pipe is moved to the descriptor after stderr, so that all higher ones can be closed in one
+/* Runs in the child between fork and exec: only async-signal-safe calls. Never returns.
+ * The status pipe is moved to the descriptor after stderr, so that all higher ones can be closed in one
  * call. The signal mask is emptied and SIGPIPE restored because both survive exec. */
 static _Noreturn void exec_child(const struct kedge_process_options *o, const struct pipes *p, pid_t parent,
                                  const struct kedge_sandbox_maps *maps)
@@ -133,8 +133,8 @@ static int open_pipes(const struct kedge_process_options *o, struct pipes *ret, 
     return KEDGE_OK;
 }
 
-/* True when there is one; until the child has become its program, or has ended. */
-/* Reading ends when exec closes the child's end of the pipe; a complaint with errno 0 only tells gaps. */
+/* True when there is one; until the child has become its program, or has ended. Reading ends when exec closes
+ * the child's end of the pipe; a complaint with errno 0 only tells gaps. */
 static bool has_complaint(int status_fd, struct complaint *ret, struct kedge_sandbox_gaps *ret_gaps)
 {
     *ret_gaps = (struct kedge_sandbox_gaps){.unbounded = false};

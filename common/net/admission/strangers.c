@@ -103,6 +103,8 @@ static bool evict(const struct kedgei_session *s, bool own)
     return true;
 }
 
+/* Where all places of a class are taken, the one that has been idle for longest gives way: first of the
+ * same peer, else of the class. Strangers never take a known key's place. */
 static bool find_place(const struct kedgei_session *s, unsigned own)
 {
     const struct kedge_net_server *server = s->server;
@@ -211,6 +213,7 @@ static void give_back(struct kedgei_session *s)
     }
 }
 
+/* From the strangers' books into its key's: place, bytes that it holds, and what it took from the buckets. */
 static void become_known(struct kedgei_session *s, struct kedgei_party *party)
 {
     struct kedge_net_server *server = s->server;
@@ -228,6 +231,8 @@ static void become_known(struct kedgei_session *s, struct kedgei_party *party)
     s->link.in.frame_max = kedgei_strangers_frame_max(s);
 }
 
+/* Asked again at each request: a key that the application did not know a moment ago may belong to a site by
+ * now. */
 int kedgei_strangers_recognise(struct kedgei_session *s)
 {
     struct kedge_net_server *server = s->server;
@@ -274,6 +279,8 @@ static bool take_of_strangers(struct kedgei_session *s, uint32_t cost, uint64_t 
     return true;
 }
 
+/* A request for a piece of a blob costs one, any other as much as many pieces: fetching a model takes
+ * thousands of pieces, and they must not be counted like thousands of requests. */
 bool kedgei_strangers_take_turn(struct kedgei_session *s)
 {
     struct kedge_net_server *server = s->server;

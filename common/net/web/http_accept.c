@@ -185,6 +185,8 @@ static bool evict(struct kedge_http_server *server)
     return oldest != NULL;
 }
 
+/* Nothing is spent on a connection before it is known that it may stay. Without descriptors the server
+ * stops listening until the next sweep: accept would fail again at once, and the loop would spin. */
 void kedgei_http_accept(struct kedge_http_server *server, struct kedgei_http_listener *listener)
 {
     enum kedge_net_kind kind = listener->address.kind;
