@@ -9,6 +9,7 @@
 #include "cli/local.h"
 #include "cli/receipt.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "common/net/client.h"
 #include "common/wire/messages.h"
@@ -88,10 +89,7 @@ int kedge_cli_dial(struct kedge_cli *c, struct kedge_key_pair *key, struct kedge
         if (!c->key) {
             return kedge_diag_set(d, KEDGE_E_USAGE, "--connect needs --key FILE, an operator's key");
         }
-        int err = kedge_keyfile_read_private(c->key, key, d);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedge_keyfile_read_private(c->key, key, d));
         options.key = key;
         options.server_key = server;
     } else {

@@ -16,6 +16,7 @@
 #include "chain/store/blob/guard.h"
 #include "cli/local.h"
 #include "cli/making.h"
+#include "common/base/try.h"
 
 enum { NICE = 10 };
 
@@ -46,8 +47,11 @@ static int back_up(struct kedge_cli *c, const char *state, const struct kedge_cl
     kedge_cli_progress(c, "copying", 0, 0, state);
     int err = kedge_store_guarded(copy_in_child, &copying, 0, NULL, d);
     kedge_cli_progress_end(c);
-    err = err ? err : kedge_cli_making_verify(c, m->unfinished, state, d);
-    err = err ? err : kedge_backup_seal(m->unfinished, ret, d);
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(kedge_cli_making_verify(c, m->unfinished, state, d));
+    err = kedge_backup_seal(m->unfinished, ret, d);
     return err ? err : kedge_cli_making_name(m->unfinished, m->whole, d);
 }
 

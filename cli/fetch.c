@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/limits.h"
+#include "common/base/try.h"
 
 #define BLOB_MAX ((uint64_t)16 << 30)
 
@@ -98,16 +99,13 @@ int kedge_cli_fetch(struct kedge_cli *c, const char *job, const struct kedge_has
     struct fetch f = {.c = c, .get = {.max = KEDGE_CHUNK_MAX}};
     memcpy(f.get.digest, digest->b, sizeof digest->b);
     int n = snprintf(part, sizeof part, "%s.part", path);
-    int err = n > 0 && (size_t)n < sizeof part ? kedge_id_from(kedge_view_str(job), &f.get.job)
-                                               : kedge_diag_set(d, KEDGE_E_TOO_LONG, "path too long");
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(n > 0 && (size_t)n < sizeof part ? kedge_id_from(kedge_view_str(job), &f.get.job)
+                                               : kedge_diag_set(d, KEDGE_E_TOO_LONG, "path too long"));
     f.fd = kedge_file_open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, d);
     if (f.fd < 0) {
         return f.fd;
     }
-    err = fetch_blob(&f, d);
+    int err = fetch_blob(&f, d);
     if (fsync(f.fd) != 0 && !err) {
         err = kedge_diag_set(d, kedge_errno(errno), "%s: %s", part, strerror(errno));
     }

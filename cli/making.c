@@ -8,6 +8,7 @@
 
 #include "chain/audit/audit.h"
 #include "cli/local.h"
+#include "common/base/try.h"
 
 /* Without "/" at its end, so that what is made beside it is beside it. */
 static int clean_name(const char *given, char out[KEDGE_PATH_MAX], struct kedge_diag *d)
@@ -33,10 +34,7 @@ static bool is_empty_dir(const char *path)
 int kedge_cli_making_begin(struct kedge_cli_making *m, const char *given, struct kedge_diag *d)
 {
     m->lock = -1;
-    int err = clean_name(given, m->whole, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(clean_name(given, m->whole, d));
     if (kedge_file_exists(m->whole) && !is_empty_dir(m->whole)) {
         (void)kedge_diag_set(d, KEDGE_E_EXISTS, "%s is there already", kedge_cli_word(m->whole).s);
         return kedge_diag_hint(d, "name a folder that is still to be made: nothing is ever written over");
@@ -47,7 +45,7 @@ int kedge_cli_making_begin(struct kedge_cli_making *m, const char *given, struct
     if (m->lock < 0) {
         return kedge_diag_wrap(d, m->lock, "%s is being made", kedge_cli_word(m->whole).s);
     }
-    err = kedge_dir_remove(m->unfinished);
+    int err = kedge_dir_remove(m->unfinished);
     err = err ? kedge_diag_set(d, err, "%s: cannot be removed", m->unfinished) : KEDGE_OK;
     return err ? err : kedge_dir_make(m->unfinished, 0700, d);
 }

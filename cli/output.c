@@ -9,6 +9,7 @@
 #include "cli/keys_used.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 
 enum {
     BAR_WIDTH = 24,
@@ -20,11 +21,9 @@ enum {
 int kedge_cli_dump(const json_t *o, size_t flags, struct kedge_buf *ret)
 {
     size_t len = o ? json_dumpb(o, NULL, 0, flags) : 0;
-    int err = len ? kedge_buf_reserve(ret, len) : KEDGE_E_NOMEM;
-    if (!err) {
-        ret->len += json_dumpb(o, (char *)ret->ptr + ret->len, len, flags);
-    }
-    return err;
+    KEDGE_TRY(len ? kedge_buf_reserve(ret, len) : KEDGE_E_NOMEM);
+    ret->len += json_dumpb(o, (char *)ret->ptr + ret->len, len, flags);
+    return KEDGE_OK;
 }
 
 /* What others wrote may come from a record that is older than what is refused today: nothing of it is obeyed.

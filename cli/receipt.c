@@ -12,6 +12,7 @@
 #include "chain/store/ledger.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 #include "crypto/keyfile.h"
 
 enum { POLL_MS = 100, CLOSED_WAIT_MS = 5000 };
@@ -370,11 +371,9 @@ int kedge_cli_main_pin(struct kedge_cli *c, struct kedge_diag *d)
 int kedge_cli_main_vkey(struct kedge_cli *c, struct kedge_vkey *ret, struct kedge_diag *d)
 {
     struct kedge_cli_append a = {.is_main = true};
-    int err = find_pin(c, false, &a, d);
-    if (!err) {
-        *ret = a.log;
-    }
-    return err;
+    KEDGE_TRY(find_pin(c, false, &a, d));
+    *ret = a.log;
+    return KEDGE_OK;
 }
 
 int kedge_cli_check_deployment(struct kedge_cli *c, const struct kedge_public_key *main_log_key,

@@ -4,6 +4,7 @@
 #include "chain/store/ledger.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 static int gather_tenants(void *arg, json_t **ret, struct kedge_diag *d)
 {
@@ -11,13 +12,10 @@ static int gather_tenants(void *arg, json_t **ret, struct kedge_diag *d)
     struct kedge_id *ids = NULL;
     size_t count = 0;
     const char *state = arg;
-    int err = kedge_state_log_open(state, NULL, KEDGE_STATE_COPY, &main, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_log_open(state, NULL, KEDGE_STATE_COPY, &main, d));
     bool is_copy = kedge_ledger_is_copy(main.ledger);
     kedge_state_log_close(&main);
-    err = is_copy ? kedge_state_tenants(state, &ids, &count, d) : KEDGE_OK;
+    int err = is_copy ? kedge_state_tenants(state, &ids, &count, d) : KEDGE_OK;
     json_t *list = json_array();
     for (size_t i = 0; i < count && !err; i++) {
         json_array_append_new(list, json_string(ids[i].s));

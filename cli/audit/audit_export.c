@@ -13,6 +13,7 @@
 #include "cli/audit/audit_copy.h"
 #include "cli/local.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 #include "crypto/keyfile.h"
 #include "crypto/timestamp.h"
 
@@ -263,12 +264,9 @@ static int export_record(struct kedge_cli *c, struct question *q, struct kedge_e
         return kedge_export(q->dir, q->out, &q->o, ret, d);
     }
     kedge_cli_progress(c, "unpacking", 0, 0, q->dir);
-    int err = kedge_archive_unpack(q->dir, NULL, &unpacked, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_archive_unpack(q->dir, NULL, &unpacked, d));
     look_for_copy(c, q, unpacked.dir);
-    err = kedge_export(unpacked.dir, q->out, &q->o, ret, d);
+    int err = kedge_export(unpacked.dir, q->out, &q->o, ret, d);
     int removed = kedge_archive_remove(&unpacked, err ? NULL : d);
     return err ? err : removed;
 }

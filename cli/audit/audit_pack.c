@@ -10,6 +10,7 @@
 #include "chain/store/blob/guard.h"
 #include "cli/local.h"
 #include "cli/making.h"
+#include "common/base/try.h"
 
 enum { NICE = 10 };
 
@@ -30,11 +31,8 @@ static int copy_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag
 static int verify(struct kedge_cli *c, const struct packing *p, struct kedge_diag *d)
 {
     static struct kedge_unpacked unpacked;
-    int err = kedge_archive_unpack(p->file, NULL, &unpacked, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_cli_making_verify(c, unpacked.dir, p->state, d);
+    KEDGE_TRY(kedge_archive_unpack(p->file, NULL, &unpacked, d));
+    int err = kedge_cli_making_verify(c, unpacked.dir, p->state, d);
     int removed = kedge_archive_remove(&unpacked, err ? NULL : d);
     return err ? err : removed;
 }
@@ -50,8 +48,11 @@ static int pack(struct kedge_cli *c, const struct kedge_cli_making *m, struct pa
     kedge_cli_progress(c, "packing", 0, 0, m->whole);
     err = err ? err : kedge_archive_pack(p->record, m->whole, p->file, d);
     kedge_cli_progress_end(c);
-    err = err ? err : verify(c, p, d);
-    err = err ? err : kedge_tree_sync(m->unfinished, d);
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(verify(c, p, d));
+    err = kedge_tree_sync(m->unfinished, d);
     return err ? err : kedge_cli_making_name(p->file, m->whole, d);
 }
 

@@ -13,6 +13,7 @@
 #include "cli/audit/audit_anchors.h"
 #include "cli/audit/audit_shown.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 /* ---- statements ---- */
 
@@ -194,10 +195,7 @@ static int put_trust(const struct kedge_cli_filing *f, struct kedge_buf *out, st
     struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_hash digest;
     kedge_buf_init(&text, KEDGE_TRUST_FILE_MAX);
-    int err = kedge_file_read(f->trust_path, &text, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_file_read(f->trust_path, &text, d));
     kedge_sha256(kedge_buf_view(&text), &digest);
     put_row(out, "trust file", f->trust_path);
     put_digest(out, "  SHA-256 of it", &digest);
@@ -324,21 +322,15 @@ int kedge_cli_file_report(const struct kedge_cli_filing *f, const char *path, st
     struct kedge_buf out KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&out, 16 << 20);
     put_head(f, &out);
-    int err = put_trust(f, &out, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(put_trust(f, &out, d));
     struct kedge_audit_claims claims;
-    err = kedge_audit_claims(f->report, &claims);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_audit_claims(f->report, &claims));
     kedge_cli_shown_file(&claims, put_words, &out);
     kedge_audit_claims_deinit(&claims);
     put_logs(f->report, &out);
     kedge_cli_anchors_file(f->report, put_words, &out);
     put_counts(&f->report->counts, &out);
-    err = put_all_findings(f->report, &out);
+    int err = put_all_findings(f->report, &out);
     if (err) {
         return err;
     }

@@ -6,6 +6,7 @@
 
 #include "chain/log/dsse.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 enum { ROUNDS_MAX = 1000, SITES_MAX = 100000 };
@@ -112,14 +113,8 @@ static int visit_key(void *arg, struct kedge_view key, uint64_t index)
     struct walk *w = arg;
     (void)key;
     kedge_buf_clear(&w->entry);
-    int err = kedge_ledger_get(w->ledger, index, &w->entry);
-    if (err) {
-        return err;
-    }
-    err = read_entry(w, kedge_buf_view(&w->entry));
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_ledger_get(w->ledger, index, &w->entry));
+    KEDGE_TRY(read_entry(w, kedge_buf_view(&w->entry)));
     return take(w);
 }
 
@@ -134,15 +129,12 @@ static int visit_entry(void *arg, uint64_t index, struct kedge_view entry)
 static int walk_tenant(struct walk *w, const struct kedge_id *tenant, struct kedge_diag *d)
 {
     struct kedge_state_log log;
-    int err = kedge_cli_log_open(w->q->state, tenant->s, &log, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_cli_log_open(w->q->state, tenant->s, &log, d));
     w->ledger = log.ledger;
     w->first = w->count;
-    err = kedge_ledger_is_copy(log.ledger)
-              ? kedge_ledger_for_each(log.ledger, 0, visit_entry, w)
-              : kedge_ledger_scan_keys(log.ledger, kedge_view_str(w->prefix), visit_key, w);
+    int err = kedge_ledger_is_copy(log.ledger)
+                  ? kedge_ledger_for_each(log.ledger, 0, visit_entry, w)
+                  : kedge_ledger_scan_keys(log.ledger, kedge_view_str(w->prefix), visit_key, w);
     kedge_state_log_close(&log);
     return err && !d->text[0] ? kedge_diag_set(d, err, "log %s: %s", tenant->s, kedge_strerror(err)) : err;
 }

@@ -10,6 +10,7 @@
 #include "cli/local.h"
 #include "common/base/limits.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 #include "common/tensor/npz.h"
 #include "common/tensor/safetensors.h"
 #include "crypto/hash.h"
@@ -34,12 +35,9 @@ static int write_npz(const char *model, const char *path, struct kedge_diag *d)
     struct kedge_layout layout;
     struct kedge_buf out;
     uint64_t start;
-    int err = kedge_map_open(model, &map, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_safetensors_read(kedge_view_of(map.ptr, map.len), map.len, KEDGE_SAFETENSORS_CANONICAL,
-                                 &layout, &start, d);
+    KEDGE_TRY(kedge_map_open(model, &map, d));
+    int err = kedge_safetensors_read(kedge_view_of(map.ptr, map.len), map.len, KEDGE_SAFETENSORS_CANONICAL,
+                                     &layout, &start, d);
     if (err) {
         kedge_map_close(&map);
         return err;
@@ -74,14 +72,8 @@ static int take_spec(struct kedge_cli *c, const struct take *t, json_t *model, s
 {
     char path[KEDGE_PATH_MAX];
     uint64_t size;
-    int err = name_file(t, model, "json", path, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_cli_fetch(c, t->job.s, &t->spec, path, &size, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(name_file(t, model, "json", path, d));
+    KEDGE_TRY(kedge_cli_fetch(c, t->job.s, &t->spec, path, &size, d));
     kedge_cli_say(c, "%s  the job's spec\n", path);
     json_object_set_new(model, "spec_file", json_string(path));
     return KEDGE_OK;
@@ -204,22 +196,10 @@ static int take_model(struct kedge_cli *c, const struct take *t, json_t *model, 
     const char *hex = kedge_cli_text(model, "digest");
     struct kedge_hash digest;
     uint64_t size;
-    int err = name_file(t, model, "safetensors", path, d);
-    if (err) {
-        return err;
-    }
-    err = name_file(t, model, "npz", npz, d);
-    if (err) {
-        return err;
-    }
-    err = digest_of(model, "digest", "the model", &digest, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_cli_fetch(c, t->job.s, &digest, path, &size, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(name_file(t, model, "safetensors", path, d));
+    KEDGE_TRY(name_file(t, model, "npz", npz, d));
+    KEDGE_TRY(digest_of(model, "digest", "the model", &digest, d));
+    KEDGE_TRY(kedge_cli_fetch(c, t->job.s, &digest, path, &size, d));
     kedge_cli_say(c, "%s  %llu bytes of model, SHA-256 %.16s…\n", path, (unsigned long long)size, hex);
     if (json_is_true(json_object_get(model, "released"))) {
         kedge_cli_say(c, "  released by entry %lld of %s, under the key that was known before\n",
@@ -228,18 +208,12 @@ static int take_model(struct kedge_cli *c, const struct take *t, json_t *model, 
         kedge_cli_say(c, "  not released: the job does not end with it, or has not ended\n");
     }
     json_object_set_new(model, "file", json_string(path));
-    err = t->npz ? write_npz(path, npz, d) : KEDGE_OK;
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(t->npz ? write_npz(path, npz, d) : KEDGE_OK);
     if (t->npz) {
         kedge_cli_say(c, "%s\n", npz);
         json_object_set_new(model, "npz", json_string(npz));
     }
-    err = write_classes(c, t, model, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(write_classes(c, t, model, d));
     return take_spec(c, t, model, d);
 }
 
@@ -334,7 +308,10 @@ static int take_answer(struct kedge_cli *c, struct take *t, uint64_t wait_s, jso
     if (!c->connect && !t->chain.log.name[0] && has_release(models)) {
         err = kedge_cli_chain_open(c, &t->chain, d);
     }
-    err = err ? err : check_answer(t, *ret_answer, d);
+    if (err) {
+        return err;
+    }
+    err = check_answer(t, *ret_answer, d);
     return err ? err : take_models(c, t, models, taken, d);
 }
 

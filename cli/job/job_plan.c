@@ -25,7 +25,10 @@ static int look_ahead(const struct kedge_cli_plan *plan, struct outlook *ret)
          ret->devices -= err == KEDGE_E_ARG) { /* many levels: fewer */
         err = kedge_plan_optimum(&plan->setting, ret->devices, &ret->optimum);
     }
-    err = err ? err : kedge_plan_evaluate(&plan->setting, ret->devices, 0, &ret->plain);
+    if (err) {
+        return err;
+    }
+    err = kedge_plan_evaluate(&plan->setting, ret->devices, 0, &ret->plain);
     return err ? err : kedge_plan_price(&plan->setting, ret->devices, &ret->price, &ret->priced);
 }
 

@@ -8,6 +8,7 @@
 #include "cli/job/job_costs.h"
 #include "cli/job/job_plan.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "coordinator/plan/sites.h"
 
@@ -95,11 +96,9 @@ static int plan(struct sites *s, struct kedge_diag *d)
                                                known ? kedge_cli_real(row, "joules_per_sample") : (double)NAN,
                                                isnan(s->other_seconds) ? 0 : s->other_seconds};
     }
-    int err = kedge_plan_sites(&s->terms, s->sites, s->count, s->shares, &s->plan, d);
-    if (!err) {
-        kedge_plan_sites_all(&s->terms, s->sites, s->count, s->terms.parts, &s->all);
-    }
-    return err;
+    KEDGE_TRY(kedge_plan_sites(&s->terms, s->sites, s->count, s->shares, &s->plan, d));
+    kedge_plan_sites_all(&s->terms, s->sites, s->count, s->terms.parts, &s->all);
+    return KEDGE_OK;
 }
 
 /* ---- what is told ---- */

@@ -6,6 +6,7 @@
 #include "cli/local.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "job/keys.h"
 
 enum { PRINTED_MAX = 2 * KEDGE_SPEC_MAX, SCHEMA_MAX = 1 << 18 };
@@ -33,11 +34,8 @@ static int fail_spec(struct kedge_cli *c, int err, const struct kedge_diag *d)
 static int print_spec(const char *path, struct kedge_job_spec *spec, struct kedge_buf *text,
                       struct kedge_buf *out, struct kedge_diag *d)
 {
-    int err = kedge_cli_read_file(path, KEDGE_SPEC_MAX, text, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_job_spec_parse(kedge_buf_view(text), spec, d);
+    KEDGE_TRY(kedge_cli_read_file(path, KEDGE_SPEC_MAX, text, d));
+    int err = kedge_job_spec_parse(kedge_buf_view(text), spec, d);
     if (!err) {
         err = kedge_job_spec_check_read(kedge_buf_view(text), spec, d);
     }

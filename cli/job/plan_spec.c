@@ -6,6 +6,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/nearest.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 /* Every key but devices: where its value goes. */
@@ -79,10 +80,7 @@ static int read_keys(const json_t *root, struct kedge_cli_plan *plan, struct ked
         if (!key && strcmp(name, "devices") != 0) {
             return unknown(name, keys, sizeof keys / sizeof keys[0], d);
         }
-        int err = key ? take(key, value, d) : KEDGE_OK;
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(key ? take(key, value, d) : KEDGE_OK);
     }
     if (plan->anchor_cost < 0) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,

@@ -13,6 +13,7 @@
 #include "client/train/weights.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { BATCH = 128, NUMBER_LEN = 32, OUT_MAX = 1 << 30 };
 
@@ -46,11 +47,8 @@ static int read_spec(struct predict *p, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_buf text;
-    int err = find_beside(&p->words, "json", path, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_cli_read_file(path, KEDGE_SPEC_MAX, &text, d);
+    KEDGE_TRY(find_beside(&p->words, "json", path, d));
+    int err = kedge_cli_read_file(path, KEDGE_SPEC_MAX, &text, d);
     if (err == KEDGE_E_NOT_FOUND && !p->words.spec) {
         (void)kedge_diag_hint(
             d, "kedge job model writes the job's spec beside a model; else name it: --spec FILE");
@@ -143,13 +141,10 @@ static int read_model(struct predict *p, struct kedge_diag *d)
     }
     struct kedge_model_spec inner = p->spec->model;
     inner.standardize = false; /* the samples are, before the net sees them */
-    int err = kedge_net_new(&inner, BATCH, &p->net, d);
-    err = err ? err : kedge_model_layout(&p->spec->model, &layout, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_net_new(&inner, BATCH, &p->net, d));
+    KEDGE_TRY(kedge_model_layout(&p->spec->model, &layout, d));
     float *all = kedge_mem_new(layout.values_count, sizeof *all);
-    err = all ? kedge_weights_read(p->words.model, &layout, all, d) : KEDGE_E_NOMEM;
+    int err = all ? kedge_weights_read(p->words.model, &layout, all, d) : KEDGE_E_NOMEM;
     err = err ? err : take_values(p, all, layout.values_count, d);
     kedge_mem_free(all);
     kedge_layout_deinit(&layout);

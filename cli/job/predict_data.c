@@ -5,6 +5,7 @@
 
 #include "cli/job/predict.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { TOKENS_MAX = 2048, BINDING_MAX = 256 * 1024 };
 
@@ -82,10 +83,7 @@ static int find_label(const struct kedge_cli_predict *p, uint32_t inputs, struct
         return KEDGE_OK;
     }
     source->csv.no_label = true;
-    int err = kedge_data_csv_features(source, &columns, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_data_csv_features(source, &columns, d));
     if (columns != inputs && columns != inputs + 1) {
         (void)kedge_diag_set(d, KEDGE_E_SHAPE,
                              "%s: found %u columns, expected %u as the model takes, or one more: the label",

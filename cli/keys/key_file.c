@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/local.h"
+#include "common/base/try.h"
 #include "crypto/keyfile.h"
 #include "crypto/passphrase.h"
 
@@ -35,10 +36,10 @@ static int seal(const char *path, const struct kedge_seal_cost *cost, struct ked
         (void)kedge_diag_set(d, KEDGE_E_EXISTS, "%s: the key is sealed already", path);
         return kedge_diag_hint(d, "kedge key unprotect %s, then seal it with another passphrase", path);
     }
-    err = err ? err : kedge_keyfile_read_private(path, &pair, d);
     if (err) {
         return err;
     }
+    KEDGE_TRY(kedge_keyfile_read_private(path, &pair, d));
     kedge_buf_init(&passphrase, KEDGE_PASSPHRASE_MAX);
     err = kedge_passphrase_new(path, &passphrase, d);
     err = err ? err : kedge_keyfile_seal(path, &pair, kedge_buf_view(&passphrase), cost, d);

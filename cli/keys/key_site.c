@@ -8,6 +8,7 @@
 #include "cli/ledger/position.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "crypto/keyfile.h"
 #include "crypto/passphrase.h"
 
@@ -53,18 +54,9 @@ static void wipe(struct pairs *k)
 static int read_pairs(const char *dir, const struct step *s, struct pairs *k, struct kedge_diag *d)
 {
     char now[KEDGE_PATH_MAX], next[KEDGE_PATH_MAX];
-    int err = find_files(dir, "statement", now, next, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_keyfile_read_private(now, &k->speaks, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_keyfile_read_private(s->now, &k->now, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(find_files(dir, "statement", now, next, d));
+    KEDGE_TRY(kedge_keyfile_read_private(now, &k->speaks, d));
+    KEDGE_TRY(kedge_keyfile_read_private(s->now, &k->now, d));
     return kedge_file_exists(s->next) ? kedge_keyfile_read_private(s->next, &k->next, d)
                                       : kedge_keyfile_make_like(s->next, s->now, &k->next, d);
 }

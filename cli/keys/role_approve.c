@@ -9,6 +9,7 @@
 #include "cli/local.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 /* ---- asking for one, or proposing it ---- */
 
@@ -216,11 +217,8 @@ static int add_approval(struct kedge_cli *c, const char *path, struct proposal *
     struct kedge_key_pair admin;
     struct kedge_buf more;
     kedge_buf_init(&more, KEDGE_ENTRY_MAX);
-    int err = kedge_cli_key(c->admin_key, false, &admin, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_statement_cosign(kedge_buf_view(&p->envelope), &admin, &more, d);
+    KEDGE_TRY(kedge_cli_key(c->admin_key, false, &admin, d));
+    int err = kedge_statement_cosign(kedge_buf_view(&p->envelope), &admin, &more, d);
     kedge_key_wipe(&admin);
     err = err ? err : kedge_file_write(path, kedge_buf_view(&more), 0644, d);
     kedge_buf_deinit(&more);

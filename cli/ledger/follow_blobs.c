@@ -7,6 +7,7 @@
 #include "chain/follow/fetch.h"
 #include "chain/store/blob/pruned.h"
 #include "cli/ledger/follow.h"
+#include "common/base/try.h"
 
 enum { PRUNED_MAX = 1 << 27 };
 
@@ -125,15 +126,13 @@ static int note_pruned(struct walk *w)
     if (err || w->pruned.len == 0) {
         return err;
     }
-    err = kedge_pruned_add(folder, kedge_buf_view(&w->pruned), w->d);
-    if (!err) {
-        f->c->told = false;
-        kedge_cli_say(f->c,
-                      "main: %zu models are not taken: the operator gave them up (kedge ledger prune); "
-                      "a replay makes them again\n",
-                      count_different(&w->pruned));
-    }
-    return err;
+    KEDGE_TRY(kedge_pruned_add(folder, kedge_buf_view(&w->pruned), w->d));
+    f->c->told = false;
+    kedge_cli_say(f->c,
+                  "main: %zu models are not taken: the operator gave them up (kedge ledger prune); "
+                  "a replay makes them again\n",
+                  count_different(&w->pruned));
+    return KEDGE_OK;
 }
 
 int kedgei_follow_take_blobs(struct kedgei_watch *f, struct kedgei_blob_count *ret, struct kedge_diag *d)

@@ -1,5 +1,6 @@
 /* Reading what the coordinator serves a witness. */
 #include "cli/ledger/follow.h"
+#include "common/base/try.h"
 
 enum { LATER_TRIES = 20, LATER_MAX_MS = 5000 };
 
@@ -44,10 +45,7 @@ int kedgei_follow_piece(struct kedgei_watch *f, const char *path, uint64_t offse
     struct kedge_msg msg = {.type = KEDGE_MSG_LOG_READ}, got;
     msg.u.log_read = (struct kedge_msg_log_read){
         .path = kedge_view_str(path), .offset = offset, .max = KEDGEI_FOLLOW_PIECE};
-    int err = kedgei_follow_call(f, &msg, reply, &got, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_follow_call(f, &msg, reply, &got, d));
     const struct kedge_msg_chunk *chunk = &got.u.chunk;
     if (got.type != KEDGE_MSG_CHUNK || chunk->offset != offset || chunk->data.len > KEDGEI_FOLLOW_PIECE
         || chunk->total < offset || chunk->data.len > chunk->total - offset

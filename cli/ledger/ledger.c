@@ -5,6 +5,7 @@
 
 #include "cli/local.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { SHOW_DEFAULT = 50, SHOW_MAX = 100000, CELL = 64 };
 
@@ -30,12 +31,9 @@ static int gather_log(void *arg, json_t **ret, struct kedge_diag *d)
     struct kedge_hash root;
     struct kedge_vkey vkey;
     uint64_t checkpoint = 0;
-    int err = kedge_cli_log_open(q->state, q->log, &log, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_cli_log_open(q->state, q->log, &log, d));
     uint64_t size = kedge_ledger_size(log.ledger);
-    err = kedge_ledger_root(log.ledger, size, &root);
+    int err = kedge_ledger_root(log.ledger, size, &root);
     int none = kedge_ledger_checkpoint(log.ledger, NULL, &checkpoint);
     err = err ? err : none == KEDGE_E_NOT_FOUND ? KEDGE_OK : none;
     if (err) {

@@ -11,6 +11,7 @@
 #include "chain/log/fork_evidence.h"
 #include "cli/ledger/follow.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 enum {
@@ -153,19 +154,10 @@ static int take_salt(struct kedgei_watch *f, struct kedge_diag *d)
 static int open_copies(struct kedgei_watch *f, struct kedge_diag *d)
 {
     uint8_t salt[KEDGE_SALT_LEN];
-    int err = take_salt(f, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(take_salt(f, d));
     memcpy(salt, f->own.salt, sizeof salt);
-    err = kedge_state_copy_open(f->dir, NULL, &f->w.main_log.key, &f->main, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_state_copy_open(f->dir, &f->w.tenant, &f->w.log.key, &f->own, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_copy_open(f->dir, NULL, &f->w.main_log.key, &f->main, d));
+    KEDGE_TRY(kedge_state_copy_open(f->dir, &f->w.tenant, &f->w.log.key, &f->own, d));
     memcpy(f->own.salt, salt, sizeof salt);
     return KEDGE_OK;
 }

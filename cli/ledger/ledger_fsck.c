@@ -10,6 +10,7 @@
 #include "cli/ledger/fsck_gaps.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "crypto/keyfile.h"
 
 enum {
@@ -291,19 +292,17 @@ static int add_log(struct fsck *s, const char *name, const char *folder, const c
     struct kedge_key_pair pair;
     char key[KEDGE_PATH_MAX];
     *t = (struct task){.name = name, .is_ledger = true};
-    int err = kedge_state_path(t->folder, d, s->state, "%s", folder);
-    err = err ? err : kedge_state_path(t->store, d, s->state, "%s/ledger.lmdb", folder);
-    err = err ? err : kedge_state_path(t->mark, d, s->state, "high-water/%s", name);
-    err = err ? err : kedge_state_path(key, d, s->state, "keys/log-%s.pem", name);
-    if (!err) {
-        snprintf(t->origin, sizeof t->origin, "%s/%s", deployment, name);
-        t->has_key = kedge_keyfile_read_private(key, &pair, NULL) == KEDGE_OK;
-        if (t->has_key) {
-            t->key = pair.public;
-            kedge_key_wipe(&pair);
-        }
+    KEDGE_TRY(kedge_state_path(t->folder, d, s->state, "%s", folder));
+    KEDGE_TRY(kedge_state_path(t->store, d, s->state, "%s/ledger.lmdb", folder));
+    KEDGE_TRY(kedge_state_path(t->mark, d, s->state, "high-water/%s", name));
+    KEDGE_TRY(kedge_state_path(key, d, s->state, "keys/log-%s.pem", name));
+    snprintf(t->origin, sizeof t->origin, "%s/%s", deployment, name);
+    t->has_key = kedge_keyfile_read_private(key, &pair, NULL) == KEDGE_OK;
+    if (t->has_key) {
+        t->key = pair.public;
+        kedge_key_wipe(&pair);
     }
-    return err;
+    return KEDGE_OK;
 }
 
 static int find_state(struct fsck *s, struct kedge_id **ret_ids, struct kedge_diag *d)

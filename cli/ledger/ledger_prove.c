@@ -7,6 +7,7 @@
 #include "cli/local.h"
 #include "cli/witness/witness_policy.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 struct question {
     const char *state, *log;
@@ -101,12 +102,9 @@ static int gather_proof(void *arg, json_t **ret, struct kedge_diag *d)
     struct kedge_state_log log;
     struct kedge_buf note;
     uint64_t size = 0;
-    int err = kedge_cli_log_open(q->state, q->log, &log, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_cli_log_open(q->state, q->log, &log, d));
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    err = kedge_ledger_checkpoint(log.ledger, &note, &size);
+    int err = kedge_ledger_checkpoint(log.ledger, &note, &size);
     if (err == KEDGE_E_NOT_FOUND) {
         (void)kedge_diag_set(d, err, "log %s has no signed checkpoint yet", q->log);
         (void)kedge_diag_hint(d, "a coordinator signs one with the next round or enrolment");
@@ -191,12 +189,9 @@ static int gather_entry(void *arg, json_t **ret, struct kedge_diag *d)
     struct question *q = arg;
     struct kedge_state_log log;
     struct kedge_buf entry;
-    int err = kedge_cli_log_open(q->state, q->log, &log, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_cli_log_open(q->state, q->log, &log, d));
     kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
-    err = kedge_ledger_get(log.ledger, q->index, &entry);
+    int err = kedge_ledger_get(log.ledger, q->index, &entry);
     if (err) {
         (void)kedge_diag_set(d, err, "log %s, entry %llu: %s", q->log, (unsigned long long)q->index,
                              kedge_strerror(err));

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { DIGESTS_MAX = 1 << 27 };
 
@@ -22,11 +23,8 @@ static int choose(const char *state, const char *trust_path, const struct kedge_
 {
     struct kedge_audit_report report;
     struct kedge_trust trust;
-    int err = kedge_trust_read(trust_path, &trust, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_audit_prunable(state, &trust, NULL, ask, &report, d);
+    KEDGE_TRY(kedge_trust_read(trust_path, &trust, d));
+    int err = kedge_audit_prunable(state, &trust, NULL, ask, &report, d);
     if (!err) {
         *ret_no = report.verdict != KEDGE_AUDIT_YES;
         kedge_audit_report_deinit(&report);
@@ -43,13 +41,9 @@ static int give_up(const char *state, struct kedge_view digests, bool dry_run, s
     char folder[KEDGE_PATH_MAX];
     struct kedge_hash digest;
     uint64_t bytes, ms;
-    int err = kedge_state_path(folder, d, state, "main");
-    err = err ? err
-              : kedge_state_log_open(state, NULL, dry_run ? KEDGE_STATE_READ : KEDGE_STATE_WRITE, &log, d);
-    if (err) {
-        return err;
-    }
-    err = dry_run || digests.len == 0 ? KEDGE_OK : kedge_pruned_add(folder, digests, d);
+    KEDGE_TRY(kedge_state_path(folder, d, state, "main"));
+    KEDGE_TRY(kedge_state_log_open(state, NULL, dry_run ? KEDGE_STATE_READ : KEDGE_STATE_WRITE, &log, d));
+    int err = dry_run || digests.len == 0 ? KEDGE_OK : kedge_pruned_add(folder, digests, d);
     for (size_t at = 0; at < digests.len && !err; at += KEDGE_HASH_LEN) {
         memcpy(digest.b, digests.ptr + at, sizeof digest.b);
         if (kedge_blobs_stored(log.blobs, &digest, &bytes, &ms) == KEDGE_OK) { /* else it went before */

@@ -11,6 +11,7 @@
 #include "chain/store/fsck.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "crypto/keyfile.h"
 
 enum { REFS_MAX = 1 << 30, REFS_MS = 600000 };
@@ -53,11 +54,8 @@ static int find_copy(struct mending *m, const char *from, struct kedge_diag *d)
 {
     static const char *const below[] = {"", "state/"};
     char name[KEDGE_ID_MAX + 32];
-    int err = kedge_cli_may_look(from, d);
-    if (err) {
-        return err;
-    }
-    err = KEDGE_E_NOT_FOUND;
+    KEDGE_TRY(kedge_cli_may_look(from, d));
+    int err = KEDGE_E_NOT_FOUND;
     for (size_t i = 0; i < 2 && err == KEDGE_E_NOT_FOUND; i++) {
         snprintf(name, sizeof name, m->in_main ? "%smain" : "%stenants/%s", below[i], m->log);
         char store[sizeof name + sizeof "/ledger.lmdb"];
@@ -88,30 +86,15 @@ static int find_log(struct mending *m, const char *name, struct kedge_diag *d)
         return kedge_diag_set(d, KEDGE_E_USAGE, "\"%s\" is no log: expected main or a tenant's name",
                               kedge_cli_word(name).s);
     }
-    int err = kedge_state_deployment(m->state, m->deployment, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_state_path(m->dir, d, m->state, m->in_main ? "main" : "tenants/%s", name);
-    if (err) {
-        return err;
-    }
-    err = kedge_state_path(m->mark, d, m->state, "high-water/%s", name);
-    if (err) {
-        return err;
-    }
-    err = kedge_state_path(key, d, m->state, "keys/log-%s.pem", name);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_deployment(m->state, m->deployment, d));
+    KEDGE_TRY(kedge_state_path(m->dir, d, m->state, m->in_main ? "main" : "tenants/%s", name));
+    KEDGE_TRY(kedge_state_path(m->mark, d, m->state, "high-water/%s", name));
+    KEDGE_TRY(kedge_state_path(key, d, m->state, "keys/log-%s.pem", name));
     if (!kedge_file_exists(m->dir)) {
         (void)kedge_diag_set(d, KEDGE_E_NOT_FOUND, "%s: there is no log \"%s\" here", m->state, name);
         return KEDGE_E_NOT_FOUND;
     }
-    err = kedge_keyfile_read_private(key, &m->key, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_keyfile_read_private(key, &m->key, d));
     snprintf(m->origin, sizeof m->origin, "%s/%s", m->deployment, name);
     return KEDGE_OK;
 }
@@ -273,7 +256,10 @@ static int mend(struct mending *m, const char *from, bool mark_is_lost, struct k
                              .index_arg = m,
                              .progress = show,
                              .progress_arg = m->c};
-    err = err ? err : kedge_repair_ledger(&r, done, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_repair_ledger(&r, done, d);
     return err ? err : mend_blobs(m, blobs, d);
 }
 

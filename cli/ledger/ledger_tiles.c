@@ -8,6 +8,7 @@
 #include "chain/store/blob/guard.h"
 #include "chain/store/ledger_tiles.h"
 #include "cli/local.h"
+#include "common/base/try.h"
 
 enum { ANSWER_MAX = 64 * 1024, FOLDER_MODE = 0700, FILE_MODE = 0644 };
 static const char staging[] = ".part"; /* after DIR's name: the first export grows there */
@@ -85,12 +86,9 @@ static int check_folder(struct export *x, struct kedge_diag *d)
     struct kedge_note note;
     struct kedge_checkpoint there;
     kedge_buf_clear(&x->old);
-    int err = kedge_path_join(path, x->out, "checkpoint");
-    err = err ? err : kedge_file_read(path, &x->old, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_note_parse(kedge_buf_view(&x->old), &note);
+    KEDGE_TRY(kedge_path_join(path, x->out, "checkpoint"));
+    KEDGE_TRY(kedge_file_read(path, &x->old, d));
+    int err = kedge_note_parse(kedge_buf_view(&x->old), &note);
     err = err ? err : kedge_checkpoint_parse(note.text, &there);
     if (err) {
         return kedge_diag_set(d, err == KEDGE_E_NOMEM ? err : KEDGE_E_EXISTS,
@@ -225,11 +223,8 @@ static int take_checkpoint(struct export *x, struct kedge_hash *ret_root, struct
     struct kedge_checkpoint cp;
     uint64_t newest = x->size;
     kedge_buf_clear(&x->note);
-    int err = kedge_file_read(x->checkpoint, &x->note, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_ledger_vkey(x->ledger, &vkey);
+    KEDGE_TRY(kedge_file_read(x->checkpoint, &x->note, d));
+    int err = kedge_ledger_vkey(x->ledger, &vkey);
     err =
         err ? err
             : kedge_checkpoint_open(kedge_buf_view(&x->note), kedge_view_str(vkey.name), &vkey, 1, &cp, NULL);
@@ -261,10 +256,10 @@ static int export_log(struct export *x, struct kedge_buf *ret_out, struct kedge_
     if (!err) {
         err = x->checkpoint ? take_checkpoint(x, &root, d) : kedge_ledger_root(x->ledger, x->size, &root);
     }
-    err = err ? err : choose_folder(x, d);
     if (err) {
         return err;
     }
+    KEDGE_TRY(choose_folder(x, d));
     err = put_log(x, d);
     if (err) {
         if (x->is_staged) {
@@ -286,15 +281,12 @@ static int export_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_di
 {
     struct export *x = arg;
     struct kedge_state_log log;
-    int err = kedge_cli_log_open(x->c->state, x->log, &log, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_cli_log_open(x->c->state, x->log, &log, d));
     x->ledger = log.ledger;
     kedge_buf_init(&x->note, KEDGE_NOTE_MAX);
     kedge_buf_init(&x->bytes, KEDGE_BUNDLE_BYTES_MAX);
     kedge_buf_init(&x->old, KEDGE_BUNDLE_BYTES_MAX);
-    err = export_log(x, ret_out, d);
+    int err = export_log(x, ret_out, d);
     if (err && d && !d->text[0]) {
         (void)kedge_diag_set(d, err, "log %s: %s", x->log, kedge_strerror(err));
     }

@@ -13,6 +13,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/process.h"
+#include "common/base/try.h"
 #include "job/job_spec.h"
 
 static int name_children(struct kedge_poc *p, struct kedge_diag *d)
@@ -145,16 +146,13 @@ static int run(struct kedge_poc *p, struct kedge_diag *d, json_t **ret)
     const char *first = p->groups > 1 ? "flexcfl" : "fedavg";
     char path[KEDGE_PATH_MAX];
     bool again = kedge_path_join(path, p->dir, "poc.json") == KEDGE_OK && kedge_file_exists(path);
-    int err = kedge_poc_params(p, d);
-    err = err ? err : name_children(p, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_poc_params(p, d));
+    KEDGE_TRY(name_children(p, d));
     kedge_cli_say(p->cli, "Federation in %s: %llu tenants with %llu sites each, data set %s%s.\n", p->dir,
                   (unsigned long long)p->tenants, (unsigned long long)p->sites,
                   p->own ? kedge_cli_text(p->own, "data") : p->dataset,
                   again ? ", begun earlier and going on with the settings of then" : "");
-    err = bring_up(p, d);
+    int err = bring_up(p, d);
     err = err ? err : kedge_poc_job(p, first, p->groups > 1, &grouped, d);
     if (!err && single) {
         err = kedge_poc_job(p, single, false, &plain, d);

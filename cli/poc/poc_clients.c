@@ -9,6 +9,7 @@
 
 #include "cli/poc/poc.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/json.h"
 #include "sim/learn/report/report_sites.h"
 #include "sim/partition/files.h"
@@ -217,11 +218,8 @@ int kedge_poc_read_clients(struct kedge_poc *p, struct kedge_diag *d)
 {
     struct kedge_clients c;
     struct kedge_partition part;
-    int err = load(p, &c, &part, d);
-    if (err) {
-        return err;
-    }
-    err = count_sites(p, &c, d);
+    KEDGE_TRY(load(p, &c, &part, d));
+    int err = count_sites(p, &c, d);
     err = err ? err : decide(p, &c, &part, d);
     kedge_partition_deinit(&part);
     kedge_clients_deinit(&c);
@@ -280,20 +278,17 @@ static int put_site(const struct kedge_poc *p, const struct kedge_clients *c,
 {
     char folder[KEDGE_PATH_MAX];
     struct kedge_buf binding;
-    int err = kedge_path_join(folder, p->clients[site].folder, "data");
-    err = err ? err : kedge_dir_make(folder, 0700, d);
-    err = err ? err : put_set(p, c, part, site, false, d);
-    err = err ? err : put_set(p, c, part, site, true, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_path_join(folder, p->clients[site].folder, "data"));
+    KEDGE_TRY(kedge_dir_make(folder, 0700, d));
+    KEDGE_TRY(put_set(p, c, part, site, false, d));
+    KEDGE_TRY(put_set(p, c, part, site, true, d));
     kedge_buf_init(&binding, KEDGE_PATH_MAX);
     kedge_buf_put_str(&binding, "{"); /* seen from the site's folder, which may be moved */
     kedge_partition_put_npz_source(&binding, "train", "data/train.npz");
     kedge_buf_put_str(&binding, ",");
     kedge_partition_put_npz_source(&binding, "test", "data/test.npz");
     kedge_buf_put_str(&binding, "}");
-    err = binding.err ? binding.err : kedge_poc_put_policy(p, site, kedge_buf_view(&binding), d);
+    int err = binding.err ? binding.err : kedge_poc_put_policy(p, site, kedge_buf_view(&binding), d);
     kedge_buf_deinit(&binding);
     return err;
 }

@@ -9,6 +9,7 @@
 #include "chain/state/state.h"
 #include "cli/poc/poc.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "common/tensor/dataset.h"
 #include "common/tensor/idx.h"
@@ -106,10 +107,7 @@ static bool is_sound(const struct kedge_poc *p)
 static int read_params(struct kedge_poc *p, const char *path, struct kedge_diag *d)
 {
     json_t *o;
-    int err = read_json(path, &o, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(read_json(path, &o, d));
     p->tenants = (uint64_t)kedge_cli_int(o, "tenants");
     p->sites = (uint64_t)kedge_cli_int(o, "sites");
     p->rounds = (uint64_t)kedge_cli_int(o, "rounds");
@@ -144,11 +142,11 @@ static int write_params(struct kedge_poc *p, const char *path, struct kedge_diag
 {
     int err = p->data[0] ? kedge_poc_read_clients(p, d) : check_data(p, d);
     err = err || !p->own ? err : kedge_poc_check_choices(p, d);
-    err = err ? err : check_folder(p, d);
-    err = err ? err : kedge_dir_make(p->dir, 0700, d);
     if (err) {
         return err;
     }
+    KEDGE_TRY(check_folder(p, d));
+    KEDGE_TRY(kedge_dir_make(p->dir, 0700, d));
     json_t *o =
         json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:I,s:I,s:s,s:s,s:b,s:s,s:s,s:s}", "tenants",
                   (json_int_t)p->tenants, "sites", (json_int_t)p->sites, "rounds", (json_int_t)p->rounds,
@@ -230,18 +228,10 @@ static int load(const struct kedge_poc *p, struct kedge_dataset *ret, struct ked
     char dir[KEDGE_PATH_MAX];
     bool digits = strcmp(p->dataset, "digits") == 0;
     struct kedge_data_source source = {.format = KEDGE_DATA_IDX, .scale = digits ? 0.0625 : 1.0 / 255.0};
-    int err = find_data(p, dir, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_path_join(source.path, dir, digits ? "digits-images.idx" : "train-images-idx3-ubyte");
-    if (err) {
-        return err;
-    }
-    err = kedge_path_join(source.labels_path, dir, digits ? "digits-labels.idx" : "train-labels-idx1-ubyte");
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(find_data(p, dir, d));
+    KEDGE_TRY(kedge_path_join(source.path, dir, digits ? "digits-images.idx" : "train-images-idx3-ubyte"));
+    KEDGE_TRY(
+        kedge_path_join(source.labels_path, dir, digits ? "digits-labels.idx" : "train-labels-idx1-ubyte"));
     return kedge_dataset_load(&source, ret, d);
 }
 
@@ -299,10 +289,7 @@ int kedge_poc_data(struct kedge_poc *p, struct kedge_diag *d)
     if (err) {
         return kedge_diag_set(d, KEDGE_E_USAGE, "--partition: expected iid, ring or planted");
     }
-    err = load(p, &ds, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(load(p, &ds, d));
     p->inputs = ds.features;
     p->classes = ds.classes;
     if (!kedge_file_exists(last)) {

@@ -7,6 +7,7 @@
 #include "cli/local.h"
 #include "cli/sim/sim_learn.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "sim/learn/compare.h"
 #include "sim/learn/report/plot.h"
 #include "sim/learn/spec/spec_json.h"
@@ -207,14 +208,8 @@ static int draw(const struct compare *k, struct kedge_diag *d)
 static int keep(const struct compare *k, const struct kedge_buf *json, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    int err = kedge_path_join(path, k->l->out, "compare.json");
-    if (err) {
-        return err;
-    }
-    err = kedge_file_write(path, kedge_buf_view(json), 0644, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_path_join(path, k->l->out, "compare.json"));
+    KEDGE_TRY(kedge_file_write(path, kedge_buf_view(json), 0644, d));
     return draw(k, d);
 }
 

@@ -5,6 +5,7 @@
 
 #include "cli/local.h"
 #include "cli/sim/sim_learn.h"
+#include "common/base/try.h"
 #include "sim/learn/report/report_data.h"
 #include "sim/protocol/protocol.h"
 
@@ -16,10 +17,7 @@ static int read_spec(const struct kedge_cli_learn *l, struct kedge_learn_spec *r
     if (err || ret->planted > 0 || ret->partition == KEDGE_LEARN_SYNTHETIC) {
         return err;
     }
-    err = kedge_learn_find_images(ret, images, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_learn_find_images(ret, images, d));
     if (strlen(images) >= sizeof ret->images) {
         return kedge_diag_set(d, KEDGE_E_TOO_LONG, "\"images\": the path is too long");
     }

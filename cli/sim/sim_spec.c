@@ -5,6 +5,7 @@
 #include "common/base/limits.h"
 #include "common/base/nearest.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 enum { SPEC_MAX = 65536 };
@@ -75,50 +76,20 @@ static int check_keys(const json_t *root, const char *const *keys, size_t count,
 static int read_spec(const json_t *root, struct kedge_cli_sim *s, struct kedge_diag *d)
 {
     struct kedge_sim_spec *w = &s->spec;
-    int err =
+    KEDGE_TRY(
         check_keys(root, protocol_keys, sizeof protocol_keys / sizeof protocol_keys[0],
                    "keys: seed, seeds, tenants, sites, rounds, groups, sites_per_round, faults, signatures; "
                    "a crowd has \"crowd\"; a learning simulation has \"world\" or \"preset\"",
-                   d);
-    if (err) {
-        return err;
-    }
-    err = read_number(root, "seeds", 1, KEDGE_SIM_SEEDS_MAX, &s->seeds, d);
-    if (err) {
-        return err;
-    }
-    err = read_seed(root, s, d);
-    if (err) {
-        return err;
-    }
-    err = read_number(root, "tenants", 1, KEDGE_SIM_TENANTS_MAX, &w->tenants, d);
-    if (err) {
-        return err;
-    }
-    err = read_number(root, "sites", 1, KEDGE_SIM_SITES_MAX, &w->sites, d);
-    if (err) {
-        return err;
-    }
-    err = read_number(root, "rounds", 1, KEDGE_SIM_ROUNDS_MAX, &w->rounds, d);
-    if (err) {
-        return err;
-    }
-    err = read_number(root, "groups", 1, KEDGE_SIM_GROUPS_MAX, &w->groups, d);
-    if (err) {
-        return err;
-    }
-    err = read_number(root, "sites_per_round", 0, KEDGE_SIM_SITES_MAX, &w->sites_per_round, d);
-    if (err) {
-        return err;
-    }
-    err = read_word(root, "faults", "none", "all", &w->faults, d);
-    if (err) {
-        return err;
-    }
-    err = read_word(root, "signatures", "keyed", "real", &w->real, d);
-    if (err) {
-        return err;
-    }
+                   d));
+    KEDGE_TRY(read_number(root, "seeds", 1, KEDGE_SIM_SEEDS_MAX, &s->seeds, d));
+    KEDGE_TRY(read_seed(root, s, d));
+    KEDGE_TRY(read_number(root, "tenants", 1, KEDGE_SIM_TENANTS_MAX, &w->tenants, d));
+    KEDGE_TRY(read_number(root, "sites", 1, KEDGE_SIM_SITES_MAX, &w->sites, d));
+    KEDGE_TRY(read_number(root, "rounds", 1, KEDGE_SIM_ROUNDS_MAX, &w->rounds, d));
+    KEDGE_TRY(read_number(root, "groups", 1, KEDGE_SIM_GROUPS_MAX, &w->groups, d));
+    KEDGE_TRY(read_number(root, "sites_per_round", 0, KEDGE_SIM_SITES_MAX, &w->sites_per_round, d));
+    KEDGE_TRY(read_word(root, "faults", "none", "all", &w->faults, d));
+    KEDGE_TRY(read_word(root, "signatures", "keyed", "real", &w->real, d));
     return kedge_sim_spec_check(w, d);
 }
 

@@ -7,6 +7,7 @@
 #include "cli/local.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 
 enum {
     TTL_DEFAULT_S = 86400,
@@ -82,12 +83,9 @@ static int await_pending(struct kedge_cli *c, const struct kedge_id *tenant, con
 {
     for (;;) {
         json_t *o = NULL;
-        int err = kedge_cli_admin(
+        KEDGE_TRY(kedge_cli_admin(
             c, json_pack("{s:s,s:s,s:s}", "verb", "site.pending", "tenant", tenant->s, "site", site->s), &o,
-            d);
-        if (err) {
-            return err;
-        }
+            d));
         const json_t *sites = json_object_get(o, "sites");
         size_t count = json_array_size(sites);
         if (count == 1) {
@@ -295,11 +293,8 @@ static int get_statement_key(struct kedge_cli *c, const struct kedge_id *tenant,
     json_t *o = NULL;
     const json_t *row;
     size_t i;
-    int err = kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "site.list", "tenant", tenant->s), &o, d);
-    if (err) {
-        return err;
-    }
-    err = KEDGE_E_NOT_FOUND;
+    KEDGE_TRY(kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "site.list", "tenant", tenant->s), &o, d));
+    int err = KEDGE_E_NOT_FOUND;
     const json_t *list = json_object_get(o, "sites");
     json_array_foreach(list, i, row)
     {

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
+#include "common/base/try.h"
 
 enum { TOKEN_FILE_MAX = 4096 };
 
@@ -45,10 +46,8 @@ int kedge_cli_token(const struct kedge_cli *c, json_t *answer, const char *out, 
         }
         return KEDGE_OK;
     }
-    int err = put_line(out, token, d);
-    if (!err) {
-        json_object_del(answer, "token"); /* where asked for, and nowhere else */
-        json_object_set_new(answer, "file", json_string(out));
-    }
-    return err;
+    KEDGE_TRY(put_line(out, token, d));
+    json_object_del(answer, "token"); /* where asked for, and nowhere else */
+    json_object_set_new(answer, "file", json_string(out));
+    return KEDGE_OK;
 }

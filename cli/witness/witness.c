@@ -7,6 +7,7 @@
 #include "cli/local.h"
 #include "cli/witness/witness_folder.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { CELL = 32 };
 
@@ -106,11 +107,8 @@ static int send_signed(struct kedge_cli *c, const char *verb, struct kedge_state
 {
     struct kedge_key_pair admin;
     json_t *envelope = NULL;
-    int err = kedge_cli_key(c->admin_key, false, &admin, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_cli_sign(c, st, &admin, &envelope, d);
+    KEDGE_TRY(kedge_cli_key(c->admin_key, false, &admin, d));
+    int err = kedge_cli_sign(c, st, &admin, &envelope, d);
     kedge_key_wipe(&admin);
     return err ? err
                : kedge_cli_admin(
@@ -165,11 +163,8 @@ static int find_row(struct kedge_cli *c, const struct kedge_id *tenant, const st
     json_t *o = NULL;
     const json_t *row;
     size_t i;
-    int err = kedge_cli_admin(c, json_pack("{s:s}", "verb", "witness.list"), &o, d);
-    if (err) {
-        return err;
-    }
-    err = KEDGE_E_NOT_FOUND;
+    KEDGE_TRY(kedge_cli_admin(c, json_pack("{s:s}", "verb", "witness.list"), &o, d));
+    int err = KEDGE_E_NOT_FOUND;
     json_array_foreach(json_object_get(o, "witnesses"), i, row)
     {
         if (strcmp(kedge_cli_text(row, "tenant"), tenant->s) == 0

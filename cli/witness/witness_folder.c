@@ -5,6 +5,7 @@
 
 #include "chain/state/copy.h"
 #include "cli/cli.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "crypto/keyfile.h"
 
@@ -65,13 +66,13 @@ int kedge_witness_folder_create(const char *dir, struct kedge_witness_folder *w,
     if (!err && kedge_file_exists(path)) {
         return kedge_diag_set(reterr, KEDGE_E_EXISTS, "%s: there is a witness already", path);
     }
-    err = err ? err : kedge_state_copy_create(dir, w->deployment, reterr);
-    err = err ? err : make_folders(dir, reterr);
-    err = err ? err : make_key(dir, "tls", &w->tls, reterr);
-    err = err ? err : make_key(dir, "cosign", &w->cosign, reterr);
     if (err) {
         return err;
     }
+    KEDGE_TRY(kedge_state_copy_create(dir, w->deployment, reterr));
+    KEDGE_TRY(make_folders(dir, reterr));
+    KEDGE_TRY(make_key(dir, "tls", &w->tls, reterr));
+    KEDGE_TRY(make_key(dir, "cosign", &w->cosign, reterr));
     kedge_hex_encode(w->server_key.b, KEDGE_KEY_LEN, hex);
     kedge_hex_encode(w->admin_key.b, KEDGE_KEY_LEN, admin);
     json_t *o = json_pack("{s:i,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:o,s:o}", "schema_version", 1, "deployment",
@@ -151,9 +152,12 @@ int kedge_witness_folder_read(const char *dir, struct kedge_witness_folder *ret,
     err = err ? err : parse(o, path, ret, reterr);
     json_decref(o);
     kedge_buf_deinit(&text);
-    err = err ? err : key_path(dir, "tls", path, reterr);
-    err = err ? err : kedge_keyfile_read_private(path, &ret->tls, reterr);
-    err = err ? err : key_path(dir, "cosign", path, reterr);
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(key_path(dir, "tls", path, reterr));
+    KEDGE_TRY(kedge_keyfile_read_private(path, &ret->tls, reterr));
+    err = key_path(dir, "cosign", path, reterr);
     return err ? err : kedge_keyfile_read_private(path, &ret->cosign, reterr);
 }
 

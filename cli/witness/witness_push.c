@@ -12,6 +12,7 @@
 #include "cli/local.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 #include "common/http/client.h"
 
 enum {
@@ -115,11 +116,8 @@ static int take_policy(struct push *p, const char *text, struct kedge_diag *d)
 static int look(struct push *p, struct kedge_diag *d)
 {
     json_t *o = NULL;
-    int err = kedge_cli_admin(p->c, json_pack("{s:s}", "verb", "witness.proposal"), &o, d);
-    if (err) {
-        return err;
-    }
-    err = take_policy(p, kedge_cli_text(o, "policy"), d);
+    KEDGE_TRY(kedge_cli_admin(p->c, json_pack("{s:s}", "verb", "witness.proposal"), &o, d));
+    int err = take_policy(p, kedge_cli_text(o, "policy"), d);
     kedge_buf_clear(&p->note);
     kedge_buf_put_str(&p->note, kedge_cli_text(o, "note"));
     p->size = (uint64_t)kedge_cli_int(o, "size");

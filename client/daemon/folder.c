@@ -5,6 +5,7 @@
 
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "common/wire/token.h"
 #include "crypto/keyfile.h"
@@ -86,11 +87,8 @@ static int read_config(struct kedge_site_host *h, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_buf text;
-    int err = kedge_client_path(h, path, "site.json");
-    if (err) {
-        return err;
-    }
-    err = read_file(path, KEDGE_IDENTITY_FILE_MAX, &text, d);
+    KEDGE_TRY(kedge_client_path(h, path, "site.json"));
+    int err = read_file(path, KEDGE_IDENTITY_FILE_MAX, &text, d);
     if (err == KEDGE_E_NOT_FOUND) {
         (void)kedge_diag_set(d, err, "%s: no site here (site.json is missing)", h->dir);
         (void)kedge_diag_hint(d, "enrol it: kedge-client --site %s --enroll-file TOKENFILE", h->dir);
@@ -152,11 +150,8 @@ int kedge_client_read_policy(const struct kedge_site_host *h, const struct kedge
     struct kedge_buf text;
     struct kedge_site_policy p;
     json_t *shown = NULL;
-    int err = kedge_client_path(h, path, "policy.json");
-    if (err) {
-        return err;
-    }
-    err = read_file(path, KEDGE_POLICY_FILE_MAX, &text, d);
+    KEDGE_TRY(kedge_client_path(h, path, "policy.json"));
+    int err = read_file(path, KEDGE_POLICY_FILE_MAX, &text, d);
     err = err ? err : kedge_policy_parse(kedge_buf_view(&text), path, &p, d);
     if (!err) {
         err = kedgei_json_load(kedge_buf_view(&text), KEDGE_POLICY_FILE_MAX, path, &shown, d);
@@ -181,13 +176,11 @@ int kedge_client_read_policy(const struct kedge_site_host *h, const struct kedge
 static int read_policy(struct kedge_site_host *h, struct kedge_diag *d)
 {
     json_t *shown;
-    int err = kedge_client_read_policy(h, &h->policy, &shown, d);
-    if (!err) {
-        atomic_store(&h->witness_age_max_s, h->policy->witness_age_max_s);
-        json_decref(h->service.policy);
-        h->service.policy = shown;
-    }
-    return err;
+    KEDGE_TRY(kedge_client_read_policy(h, &h->policy, &shown, d));
+    atomic_store(&h->witness_age_max_s, h->policy->witness_age_max_s);
+    json_decref(h->service.policy);
+    h->service.policy = shown;
+    return KEDGE_OK;
 }
 
 /* Without the file receipts are checked for inclusion only. */
@@ -216,20 +209,26 @@ static int read_key(struct kedge_site_host *h, const char *name, struct kedge_ke
 int kedge_client_open_folder(struct kedge_site_host *h, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    int err = read_config(h, d);
-    err = err ? err : kedge_client_path(h, path, "site.lock");
+    KEDGE_TRY(read_config(h, d));
+    int err = kedge_client_path(h, path, "site.lock");
     if (!err) {
         int fd = kedge_file_lock_within(path, KEDGE_LOCK_WAIT_MS, d); /* held until the process ends */
         err = fd < 0 ? fd : KEDGE_OK;
     }
-    err = err ? err : read_policy(h, d);
-    err = err ? err : read_trust(h, d);
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(read_policy(h, d));
+    err = read_trust(h, d);
     if (!err) {
         kedge_client_seen_read(h);
     }
-    err = err ? err : read_key(h, "tls", &h->tls_key, d);
-    err = err ? err : read_key(h, "statement", &h->statement_key, d);
-    err = err ? err : kedge_client_path(h, path, "work");
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(read_key(h, "tls", &h->tls_key, d));
+    KEDGE_TRY(read_key(h, "statement", &h->statement_key, d));
+    err = kedge_client_path(h, path, "work");
     return err ? err : kedge_dir_make(path, 0700, d);
 }
 

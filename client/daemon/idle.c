@@ -12,6 +12,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/file.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 enum {
     FIELDS = 8,
@@ -57,12 +58,10 @@ int kedge_idle_parse(const json_t *v, const char *where, struct kedge_idle_rules
             return KEDGE_E_FORMAT;
         }
     }
-    int err = number(v, "cpu_percent", 100, where, &r.cpu_percent, reterr);
-    err = err ? err : number(v, "input_s", 86400, where, &r.input_s, reterr);
-    if (!err) {
-        *ret = r;
-    }
-    return err;
+    KEDGE_TRY(number(v, "cpu_percent", 100, where, &r.cpu_percent, reterr));
+    KEDGE_TRY(number(v, "input_s", 86400, where, &r.input_s, reterr));
+    *ret = r;
+    return KEDGE_OK;
 }
 
 bool kedge_idle_read_ticks(struct kedge_view text, struct kedge_idle_ticks *ret)

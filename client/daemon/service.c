@@ -9,6 +9,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "common/base/os/notify.h"
+#include "common/base/try.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 enum {
@@ -201,10 +202,7 @@ static int reload(struct kedge_site_host *h, struct kedge_diag *d)
 {
     json_t *shown = NULL;
     const struct kedge_site_policy *policy;
-    int err = kedge_client_read_policy(h, &policy, &shown, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_client_read_policy(h, &policy, &shown, d));
     if (policy->insecure != h->service.insecure || strcmp(policy->proxy, h->service.proxy) != 0
         || strcmp(policy->proxy_login_file, h->service.proxy_login_file) != 0) {
         kedge_log(KEDGE_LOG_WARN, "policy",

@@ -8,6 +8,7 @@
 #include "aggregation/quantise.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
@@ -170,11 +171,8 @@ int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct ked
 {
     struct kedge_kv_tx *tx;
     int now = -1;
-    int err = kedge_kv_begin(h->kv, true, &tx, d);
-    if (err) {
-        return err;
-    }
-    err = stored_state(tx, job, &now, d);
+    KEDGE_TRY(kedge_kv_begin(h->kv, true, &tx, d));
+    int err = stored_state(tx, job, &now, d);
     if (!err && now != job->stored_state) {
         err = kedge_diag_set(d, KEDGE_E_EXISTS, "job %s: its record says state %d where %d was expected",
                              job->spec.name.s, now, job->stored_state);
@@ -193,9 +191,7 @@ int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct ked
                           : kedge_diag_set(d, err, "coordinator.lmdb: record of job %s: %s", job->spec.name.s,
                                            kedge_strerror(err));
     }
-    err = kedge_kv_commit(tx, d);
-    if (!err) {
-        job->stored_state = (int)job->state;
-    }
-    return err;
+    KEDGE_TRY(kedge_kv_commit(tx, d));
+    job->stored_state = (int)job->state;
+    return KEDGE_OK;
 }

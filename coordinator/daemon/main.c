@@ -19,6 +19,7 @@
 #include "common/base/os/log.h"
 #include "common/base/os/notify.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/admin/health.h"
 #include "coordinator/daemon/effects.h"
 #include "coordinator/daemon/heap.h"
@@ -157,36 +158,18 @@ static int read_config(struct kedge_host *h, struct kedge_diag *d)
 
 static int read_keys(struct kedge_host *h, struct kedge_diag *d)
 {
-    int err = kedge_state_key(h->state, KEDGE_STATE_KEY_TLS, &h->tls_key, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_key(h->state, KEDGE_STATE_KEY_TLS, &h->tls_key, d));
     return kedge_state_key(h->state, KEDGE_STATE_KEY_STATEMENT, &h->statement_key, d);
 }
 
 /* The main chain, and what it says of who decides. */
 static int open_main(struct kedge_host *h, struct kedge_diag *d)
 {
-    int err = kedge_state_log_open(h->state, NULL, KEDGE_STATE_TAKE_OVER, &h->main, d);
-    if (err) {
-        return err;
-    }
-    err = write_policy(h, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_host_authority_load(h, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_main_view_new(h->main.ledger, &h->main_view);
-    if (err) {
-        return err;
-    }
-    err = load_pruned(h, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_log_open(h->state, NULL, KEDGE_STATE_TAKE_OVER, &h->main, d));
+    KEDGE_TRY(write_policy(h, d));
+    KEDGE_TRY(kedge_host_authority_load(h, d));
+    KEDGE_TRY(kedge_main_view_new(h->main.ledger, &h->main_view));
+    KEDGE_TRY(load_pruned(h, d));
     return kedge_committer_start(h->main.ledger, NULL, &h->main_committer, d);
 }
 
@@ -196,30 +179,12 @@ static int open_state(struct kedge_host *h, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_kv_lmdb_options kv = {.create = true, .lock_wait_ms = KEDGE_LOCK_WAIT_MS};
-    int err = read_config(h, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_torn_check_folder(h->state, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_state_path(path, d, h->state, "coordinator.lmdb");
-    if (err) {
-        return err;
-    }
-    err = kedge_kv_lmdb_open(path, &kv, &h->kv, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_in_use_write(h->state, d);
-    if (err) {
-        return err;
-    }
-    err = read_keys(h, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(read_config(h, d));
+    KEDGE_TRY(kedge_torn_check_folder(h->state, d));
+    KEDGE_TRY(kedge_state_path(path, d, h->state, "coordinator.lmdb"));
+    KEDGE_TRY(kedge_kv_lmdb_open(path, &kv, &h->kv, d));
+    KEDGE_TRY(kedge_in_use_write(h->state, d));
+    KEDGE_TRY(read_keys(h, d));
     return open_main(h, d);
 }
 
@@ -267,14 +232,8 @@ static int start_server(struct kedge_host *h, struct kedge_diag *d)
         options.urls[i] = h->config.listen[i];
     }
     options.urls[KEDGE_NET_URLS_MAX - 1] = ipc;
-    int err = kedge_host_known_open(h, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_net_server_open(&options, &h->server, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_host_known_open(h, d));
+    KEDGE_TRY(kedge_net_server_open(&options, &h->server, d));
     for (unsigned i = 0; i < h->config.listen_count; i++) {
         kedge_log(KEDGE_LOG_INFO, "listening", "%s", kedge_net_server_url(h->server, i));
         if (strncmp(h->config.listen[i], "tcp://", 6) == 0) {

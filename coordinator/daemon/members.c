@@ -8,6 +8,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/sites/known.h"
@@ -72,13 +73,10 @@ int kedge_host_tenant_room(const struct kedge_host *h, struct kedge_diag *d)
 
 int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id, struct kedge_diag *d)
 {
-    int err = kedge_host_tenant_room(h, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_host_tenant_room(h, d));
     struct kedge_tenant *t = &h->tenants[h->tenant_count];
     *t = (struct kedge_tenant){.id = *id};
-    err =
+    int err =
         kedge_state_log_open(h->state, id, h->begun ? KEDGE_STATE_WRITE : KEDGE_STATE_TAKE_OVER, &t->log, d);
     if (err) {
         return err == KEDGE_E_NOT_FOUND ? KEDGE_E_CORRUPT : err;

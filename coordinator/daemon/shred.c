@@ -4,6 +4,7 @@
 
 #include "chain/state/refused.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
 
@@ -68,10 +69,7 @@ int kedge_shred_begin(struct kedge_host *h, uint32_t tenant, struct kedge_shred 
     size_t most = kedge_blob_keys_count(keys);
     struct kedge_blob_key_id id;
     struct kedge_id name;
-    int err = kedge_refused_dir(s.refused_dir, NULL, h->state, &h->tenants[tenant].id);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_refused_dir(s.refused_dir, NULL, h->state, &h->tenants[tenant].id));
     s.ended = kedge_mem_new(most + 1, sizeof *s.ended);
     if (!s.ended) {
         return KEDGE_E_NOMEM;

@@ -11,6 +11,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 enum { ASK_FIRST_S = 5, ASK_MOST_S = 60, ASK_MS = 15000 };
@@ -29,10 +30,7 @@ struct ask_item {
 static int take_answer(struct kedge_site_host *h, struct ask_item *a, struct kedge_view frame)
 {
     struct kedge_msg msg;
-    int err = kedge_msg_decode(frame, &msg);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_msg_decode(frame, &msg));
     if (msg.type == KEDGE_MSG_ERROR) {
         return kedge_msg_error_code(&msg);
     }
@@ -41,7 +39,7 @@ static int take_answer(struct kedge_site_host *h, struct ask_item *a, struct ked
     }
     const struct kedge_shown_main shown = {msg.u.wait.main_checkpoint, msg.u.wait.since_seen,
                                            msg.u.wait.cosigned, msg.u.wait.since_cosigned};
-    err = kedge_client_check_main(h, &a->seen, &shown, &a->shown, &a->breaks);
+    int err = kedge_client_check_main(h, &a->seen, &shown, &a->shown, &a->breaks);
     if (!err) {
         kedge_buf_put(&a->note, shown.newest.ptr, shown.newest.len);
         err = a->note.err;
@@ -71,8 +69,8 @@ int kedge_client_heal_set_aside(const char *dir, const char *why, struct kedge_d
 {
     char from[KEDGE_PATH_MAX], name[64], to[KEDGE_PATH_MAX];
     snprintf(name, sizeof name, "refused-main.%s-%" PRIu64, why, kedge_os_unix_ms() / 1000);
-    int err = kedge_path_join(from, dir, "refused-main");
-    err = err ? err : kedge_path_join(to, dir, name);
+    KEDGE_TRY(kedge_path_join(from, dir, "refused-main"));
+    int err = kedge_path_join(to, dir, name);
     if (!err && rename(from, to) != 0) {
         err = kedge_diag_set(d, KEDGE_E_IO, "%s: cannot be renamed to %s", from, name);
     }

@@ -6,6 +6,7 @@
 #include "chain/log/checkpoint.h"
 #include "client/daemon/host.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 
 enum { ROOT_SHOWN = 8 }; /* bytes of a root in the log: the whole is in the evidence */
 
@@ -33,8 +34,8 @@ static int read_note(const struct kedge_site_host *h, const char *name, struct k
 {
     char path[KEDGE_PATH_MAX];
     kedge_buf_init(ret_note, KEDGE_NOTE_MAX);
-    int err = kedge_client_path(h, path, "%s", name);
-    err = err ? err : kedge_file_read(path, ret_note, d);
+    KEDGE_TRY(kedge_client_path(h, path, "%s", name));
+    int err = kedge_file_read(path, ret_note, d);
     return err ? err : kedge_client_chain_of(kedge_buf_view(ret_note), NULL, ret);
 }
 

@@ -12,6 +12,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 
 static const double upload_share = 0.2; /* of the round's time is left to the upload */
 
@@ -53,10 +54,10 @@ int kedge_client_energy_open(struct kedge_site_host *h, struct kedge_diag *d)
     if (!p->meters) {
         e->meters.count = 0;
     }
-    err = err ? err : kedgei_energy_read(h, d);
     if (err) {
         return err;
     }
+    KEDGE_TRY(kedgei_energy_read(h, d));
     e->budget = e->stored.budget;
     e->assumed_w = kedgei_energy_assumed_w(e, h->policy);
     kedge_budget_recover(&e->budget);
@@ -244,11 +245,8 @@ static int plan(struct kedge_client_work *w, const struct kedge_site_task *t, st
 static int begin(struct kedge_client_work *w, const struct kedge_site_task *t, struct kedge_energy_plan *ret,
                  struct kedge_diag *d)
 {
-    int err = reserve(w, t, d);
-    if (err) {
-        return err;
-    }
-    err = plan(w, t, ret, d);
+    KEDGE_TRY(reserve(w, t, d));
+    int err = plan(w, t, ret, d);
     if (!err) {
         kedgei_energy_window_open(w, &t->job);
     } else {

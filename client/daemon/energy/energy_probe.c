@@ -5,6 +5,7 @@
 #include "client/daemon/energy/energy.h"
 #include "client/daemon/trainer/trainer.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 
 enum { PAIRS = 2 };
@@ -14,12 +15,9 @@ static int open_values(struct kedge_client_work *w, const char *path, struct ked
 {
     struct kedge_layout got;
     uint64_t start;
-    int err = kedge_map_open(path, map, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_safetensors_read(kedge_view_of(map->ptr, map->len), map->len, KEDGE_SAFETENSORS_CANONICAL,
-                                 &got, &start, d);
+    KEDGE_TRY(kedge_map_open(path, map, d));
+    int err = kedge_safetensors_read(kedge_view_of(map->ptr, map->len), map->len, KEDGE_SAFETENSORS_CANONICAL,
+                                     &got, &start, d);
     if (!err) {
         err = kedge_layout_check_same(&w->whole, &got, KEDGE_DTYPE_F32, d);
         kedge_layout_deinit(&got);
@@ -38,11 +36,8 @@ static int squared_way(struct kedge_client_work *w, const char *base, const char
     struct kedge_map from, to;
     const float *a, *b;
     double sum = 0;
-    int err = open_values(w, base, &from, &a, d);
-    if (err) {
-        return err;
-    }
-    err = open_values(w, out, &to, &b, d);
+    KEDGE_TRY(open_values(w, base, &from, &a, d));
+    int err = open_values(w, out, &to, &b, d);
     if (!err) {
         for (uint64_t i = 0; i < w->whole.values_count; i++) {
             const double way = (double)a[i] - (double)b[i];

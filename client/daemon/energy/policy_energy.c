@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 static int bad(struct kedge_diag *d, const char *where, const char *key, const char *expected)
@@ -195,8 +196,11 @@ int kedge_policy_energy_read(const json_t *v, const char *where, struct kedge_en
     for (size_t i = 0; i < TEXTS && !err; i++) {
         err = read_text(json_object_get(v, texts[i].key), i, where, (char *)&p + texts[i].offset, reterr);
     }
-    err = err ? err : read_words(v, where, &p, reterr);
-    err = err ? err : read_hours(json_object_get(v, "hours"), where, &p.rules, reterr);
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(read_words(v, where, &p, reterr));
+    err = read_hours(json_object_get(v, "hours"), where, &p.rules, reterr);
     if (!err && (p.idle_w > p.max_w || p.root[0] != '/')) {
         err = p.root[0] != '/'
                   ? bad(reterr, where, "root", "an absolute path")

@@ -11,6 +11,7 @@
 #include "client/daemon/host.h"
 #include "client/daemon/owner/owner.h"
 #include "common/base/os/file.h"
+#include "common/base/try.h"
 
 enum { FINGERPRINT_LEAST = 16, CHAINS = 3 };
 
@@ -44,15 +45,13 @@ static int read_chain(const char *dir, struct chain *c, struct kedge_diag *d)
     struct kedge_note note;
     struct kedge_checkpoint cp;
     kedge_buf_init(&c->note, KEDGE_NOTE_MAX);
-    int err = kedge_path_join(path, dir, c->name);
-    err = err ? err : kedge_file_read(path, &c->note, d);
-    err = err ? err : kedge_note_parse(kedge_buf_view(&c->note), &note);
-    err = err ? err : kedge_checkpoint_parse(note.text, &cp);
-    if (!err) {
-        c->size = cp.size;
-        kedge_hash_hex(&cp.root, c->root);
-    }
-    return err;
+    KEDGE_TRY(kedge_path_join(path, dir, c->name));
+    KEDGE_TRY(kedge_file_read(path, &c->note, d));
+    KEDGE_TRY(kedge_note_parse(kedge_buf_view(&c->note), &note));
+    KEDGE_TRY(kedge_checkpoint_parse(note.text, &cp));
+    c->size = cp.size;
+    kedge_hash_hex(&cp.root, c->root);
+    return KEDGE_OK;
 }
 
 static bool is_fingerprint_of(const char *said, const struct chain *c)
@@ -75,13 +74,11 @@ static void tell_daemon(const char *dir)
 static int accept(const char *dir, const struct chain *c, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    int err = kedge_path_join(path, dir, "seen-main");
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&c->note), 0600, d);
-    err = err ? err : kedge_client_heal_set_aside(dir, "accepted", d);
-    if (!err) {
-        tell_daemon(dir);
-    }
-    return err;
+    KEDGE_TRY(kedge_path_join(path, dir, "seen-main"));
+    KEDGE_TRY(kedge_file_write(path, kedge_buf_view(&c->note), 0600, d));
+    KEDGE_TRY(kedge_client_heal_set_aside(dir, "accepted", d));
+    tell_daemon(dir);
+    return KEDGE_OK;
 }
 
 static void answer(bool json, const struct chain chains[CHAINS], const struct chain *accepted)

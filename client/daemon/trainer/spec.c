@@ -4,15 +4,13 @@
 
 #include "client/daemon/energy/energy.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 static int layouts_of(const struct kedge_job_spec *spec, struct kedge_layout *ret,
                       struct kedge_layout *ret_whole, struct kedge_diag *d)
 {
-    int err = kedge_job_spec_layout(spec, ret, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_job_spec_whole_layout(spec, ret_whole, d);
+    KEDGE_TRY(kedge_job_spec_layout(spec, ret, d));
+    int err = kedge_job_spec_whole_layout(spec, ret_whole, d);
     if (err) {
         kedge_layout_deinit(ret);
     }

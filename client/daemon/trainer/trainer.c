@@ -16,6 +16,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 
 enum { POLL_MS = 50, STOP_MS = 500, SHOWN = 80, OWN_VARIABLES = 8, VARIABLE_MAX = KEDGE_PATH_MAX + 32 };
 
@@ -111,11 +112,8 @@ static int find_place(const struct kedge_client_work *w, const char *folder, str
                       struct kedge_diag *d)
 {
     const char *login = w->policy->proxy_login_file;
-    int err = kedge_path_real(w->h->dir, ret->site, d);
-    err = err ? err : kedge_path_real(folder, ret->own, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_path_real(w->h->dir, ret->site, d));
+    KEDGE_TRY(kedge_path_real(folder, ret->own, d));
     memcpy(ret->hidden, hidden, sizeof hidden);
     ret->hidden[HIDDEN] = login[0] && login[0] != '/' ? login : NULL;
     ret->hidden[HIDDEN + 1] = NULL;

@@ -10,6 +10,7 @@
 
 #include "client/daemon/trainer/trainer.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 
 enum { TILE_VALUES = 65536 };
@@ -30,11 +31,8 @@ static int remove_old(const char *path, struct kedge_diag *d)
 static int copy(const char *from, const char *to, struct kedge_diag *d)
 {
     struct kedge_map map;
-    int err = kedge_map_open(from, &map, d);
-    if (err) {
-        return err;
-    }
-    err = remove_old(to, d);
+    KEDGE_TRY(kedge_map_open(from, &map, d));
+    int err = remove_old(to, d);
     int fd = err ? err : kedge_file_open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, d);
     err = fd < 0 ? fd : kedge_fd_write(fd, kedge_view_of(map.ptr, map.len));
     if (fd >= 0 && err) {
@@ -62,20 +60,21 @@ int kedge_client_trainer_give(struct kedge_client_work *w, const char *base, con
 {
     char folder[KEDGE_PATH_MAX];
     struct kedge_trainer_given g = {.drift = "", .personal = ""};
-    int err = folder_of(w, folder, d);
-    err = err ? err : name_in(w, folder, "base", g.base);
-    err = err ? err : name_in(w, folder, "out", g.out);
-    err = err ? err : copy(base, g.base, d);
+    KEDGE_TRY(folder_of(w, folder, d));
+    KEDGE_TRY(name_in(w, folder, "base", g.base));
+    KEDGE_TRY(name_in(w, folder, "out", g.out));
+    int err = copy(base, g.base, d);
     err = err || !drift ? err : name_in(w, folder, "drift", g.drift);
     err = err || !drift ? err : copy(drift, g.drift, d);
     err = err || !personal ? err : name_in(w, folder, "personal", g.personal);
     err = err || !personal ? err : remove_old(g.personal, d);
     err = err || !personal || !kedge_file_exists(personal) ? err : copy(personal, g.personal, d);
-    err = err ? err : remove_old(g.out, d);
-    if (!err) {
-        *ret = g;
+    if (err) {
+        return err;
     }
-    return err;
+    KEDGE_TRY(remove_old(g.out, d));
+    *ret = g;
+    return KEDGE_OK;
 }
 
 /* ---- taking ---- */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 struct number_row {
     const char *key;
@@ -155,12 +156,12 @@ static int read_one(const json_t *o, const struct place *p, struct kedge_trainer
             "like {\"command\": [\"python3\", \"/opt/net/client.py\"]}",
             p->where, p->name);
     }
-    int err = check_keys(o, p);
-    err = err ? err : read_command(json_object_get(o, "command"), p, t);
-    err = err ? err : read_environment(json_object_get(o, "environment"), p, t);
-    err = err ? err : read_numbers(o, p, t);
-    err = err ? err : read_bool(o, "network", p, &t->network);
-    err = err ? err : read_bool(o, "gpu", p, &t->gpu);
+    KEDGE_TRY(check_keys(o, p));
+    KEDGE_TRY(read_command(json_object_get(o, "command"), p, t));
+    KEDGE_TRY(read_environment(json_object_get(o, "environment"), p, t));
+    KEDGE_TRY(read_numbers(o, p, t));
+    KEDGE_TRY(read_bool(o, "network", p, &t->network));
+    int err = read_bool(o, "gpu", p, &t->gpu);
     return err ? err : read_bool(o, "sandbox_required", p, &t->sandbox_required);
 }
 

@@ -5,6 +5,7 @@
 #include "chain/statement/entry_index.h"
 #include "chain/statement/statement_position.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/host.h"
@@ -143,7 +144,10 @@ static int check_entry(const struct kedge_host *h, const struct kedge_tenant *t,
     if (err == KEDGE_E_VERIFY) {
         err = kedge_diag_wrap(d, KEDGE_E_DENIED, "the statement is not signed as its tenant's keys demand");
     }
-    err = err ? err : kedge_keybook_check(&t->keys, st, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_keybook_check(&t->keys, st, d);
     return err ? err : check_position(h, t, st, d);
 }
 
@@ -168,16 +172,13 @@ int kedge_admin_append_open(struct kedge_host *h, const json_t *args, enum kedge
                             struct kedge_admin_append *a, struct kedge_diag *d)
 {
     struct kedge_admin_signed said;
-    int err = kedge_admin_signed_args(args, &said, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_admin_signed_args(args, &said, d));
     a->tenant = kedge_host_tenant_find(h, &said.tenant);
     if (a->tenant == KEDGE_COORD_NONE) {
         return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", said.tenant.s);
     }
     a->st = kedge_mem_new(1, sizeof *a->st);
-    err = a->st ? open_envelope(h, &h->tenants[a->tenant], said.envelope, kind, a, d) : KEDGE_E_NOMEM;
+    int err = a->st ? open_envelope(h, &h->tenants[a->tenant], said.envelope, kind, a, d) : KEDGE_E_NOMEM;
     return err || a->repeated ? err : kedge_host_check_coming(h, a->st, d);
 }
 

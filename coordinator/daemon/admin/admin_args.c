@@ -10,6 +10,7 @@
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "common/wire/token.h"
 
@@ -59,18 +60,9 @@ static int get_text(const json_t *args, const char *key, const char **ret, struc
 int kedge_admin_submit_args(const json_t *args, struct kedge_admin_submit *ret, struct kedge_diag *reterr)
 {
     struct kedge_admin_submit a = {.spec = NULL};
-    int err = get_text(args, "spec", &a.spec, reterr);
-    if (err) {
-        return err;
-    }
-    err = get_text(args, "token", &a.token, reterr);
-    if (err) {
-        return err;
-    }
-    err = get_text(args, "initial", &a.initial, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(get_text(args, "spec", &a.spec, reterr));
+    KEDGE_TRY(get_text(args, "token", &a.token, reterr));
+    KEDGE_TRY(get_text(args, "initial", &a.initial, reterr));
     if (!a.spec || (a.token && (!a.token[0] || strlen(a.token) > KEDGE_ADMIN_TOKEN_MAX))) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
                               "expected \"spec\" (text) and a \"token\" of at most %d characters",
@@ -84,18 +76,9 @@ int kedge_admin_token_args(const json_t *args, struct kedge_admin_token *ret, st
 {
     struct kedge_admin_token a = {.address = NULL};
     json_int_t ttl = json_integer_value(json_object_get(args, "ttl_s"));
-    int err = get_id(args, "tenant", &a.tenant, reterr);
-    if (err) {
-        return err;
-    }
-    err = get_id(args, "site", &a.site, reterr);
-    if (err) {
-        return err;
-    }
-    err = get_text(args, "address", &a.address, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(get_id(args, "tenant", &a.tenant, reterr));
+    KEDGE_TRY(get_id(args, "site", &a.site, reterr));
+    KEDGE_TRY(get_text(args, "address", &a.address, reterr));
     if (a.address && (!a.address[0] || strlen(a.address) > KEDGE_TOKEN_ADDRESS_MAX)) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"address\": expected 1 to %d characters",
                               KEDGE_TOKEN_ADDRESS_MAX);
@@ -112,14 +95,8 @@ int kedge_admin_token_args(const json_t *args, struct kedge_admin_token *ret, st
 int kedge_admin_signed_args(const json_t *args, struct kedge_admin_signed *ret, struct kedge_diag *reterr)
 {
     struct kedge_admin_signed a;
-    int err = get_id(args, "tenant", &a.tenant, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_admin_envelope_args(args, &a.envelope, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(get_id(args, "tenant", &a.tenant, reterr));
+    KEDGE_TRY(kedge_admin_envelope_args(args, &a.envelope, reterr));
     *ret = a;
     return KEDGE_OK;
 }
@@ -175,14 +152,8 @@ int kedge_admin_check_key(const struct kedge_admin_signed *a, const struct kedge
 int kedge_admin_filter_args(const json_t *args, struct kedge_admin_filter *ret, struct kedge_diag *reterr)
 {
     struct kedge_admin_filter a = {.tenant = NULL};
-    int err = get_text(args, "tenant", &a.tenant, reterr);
-    if (err) {
-        return err;
-    }
-    err = get_text(args, "site", &a.site, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(get_text(args, "tenant", &a.tenant, reterr));
+    KEDGE_TRY(get_text(args, "site", &a.site, reterr));
     *ret = a;
     return KEDGE_OK;
 }
@@ -243,21 +214,12 @@ int kedge_admin_role_args(const json_t *args, bool grant, struct kedge_admin_rol
     struct kedge_admin_role a = {.reason = NULL};
     const char *role = json_string_value(json_object_get(args, "role"));
     const char *hex = json_string_value(json_object_get(args, "key"));
-    int err = grant ? get_id(args, "name", &a.name, reterr) : get_text(args, "reason", &a.reason, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(grant ? get_id(args, "name", &a.name, reterr) : get_text(args, "reason", &a.reason, reterr));
     if (grant && (!role || (strcmp(role, "auditor") != 0 && strcmp(role, "operator") != 0))) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"role\": expected operator or auditor");
     }
-    err = check_reason(a.reason, reterr);
-    if (err) {
-        return err;
-    }
-    err = get_flag(args, "propose", &a.propose, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(check_reason(a.reason, reterr));
+    KEDGE_TRY(get_flag(args, "propose", &a.propose, reterr));
     if (!hex || kedge_hex_decode(kedge_view_str(hex), a.key.b, KEDGE_KEY_LEN) != KEDGE_OK
         || !kedge_public_key_is_valid(&a.key)) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"key\": expected a public key, 64 hex digits");
@@ -287,18 +249,9 @@ int kedge_admin_quorum_args(const json_t *args, struct kedge_admin_quorum *ret, 
 int kedge_admin_rotate_args(const json_t *args, struct kedge_admin_rotate *ret, struct kedge_diag *reterr)
 {
     struct kedge_admin_rotate a = {.reason = NULL};
-    int err = get_text(args, "reason", &a.reason, reterr);
-    if (err) {
-        return err;
-    }
-    err = check_reason(a.reason, reterr);
-    if (err) {
-        return err;
-    }
-    err = get_flag(args, "propose", &a.propose, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(get_text(args, "reason", &a.reason, reterr));
+    KEDGE_TRY(check_reason(a.reason, reterr));
+    KEDGE_TRY(get_flag(args, "propose", &a.propose, reterr));
     *ret = a;
     return KEDGE_OK;
 }
@@ -335,14 +288,8 @@ int kedge_admin_receipt_args(const json_t *args, struct kedge_admin_receipt *ret
 {
     struct kedge_admin_receipt a = {.key = NULL};
     const json_t *index = json_object_get(args, "index");
-    int err = get_id(args, "log", &a.log, reterr);
-    if (err) {
-        return err;
-    }
-    err = get_text(args, "key", &a.key, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(get_id(args, "log", &a.log, reterr));
+    KEDGE_TRY(get_text(args, "key", &a.key, reterr));
     if (a.key && (!a.key[0] || strlen(a.key) > KEDGE_IDEM_KEY_MAX)) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"key\": expected 1 to %d characters",
                               KEDGE_IDEM_KEY_MAX);

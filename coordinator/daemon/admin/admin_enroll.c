@@ -10,6 +10,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "common/wire/token.h"
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/host.h"
@@ -25,11 +26,8 @@ static int token_read(struct kedge_host *h, const struct kedge_hash *id, struct 
 {
     struct kedge_kv_tx *tx;
     struct kedge_view value, key = kedge_view_of(id->b, KEDGE_HASH_LEN);
-    int err = kedge_kv_begin(h->kv, false, &tx, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_kv_peek(tx, KEDGE_KV_TOKEN, key, &value);
+    KEDGE_TRY(kedge_kv_begin(h->kv, false, &tx, d));
+    int err = kedge_kv_peek(tx, KEDGE_KV_TOKEN, key, &value);
     if (err == KEDGE_E_NOT_FOUND) {
         err = kedge_diag_set(d, KEDGE_E_TOKEN, "%s", kedge_strerror(KEDGE_E_TOKEN));
     } else if (err) {
@@ -153,12 +151,10 @@ static int use_token(struct kedge_host *h, const struct kedge_msg_enroll *msg,
     record.used = true;
     record.tls_key = *tls_key;
     record.statement_key = *statement_key;
-    err = token_write(h, &id, &record, d);
-    if (!err) {
-        kedge_log(KEDGE_LOG_INFO, "enrolment", "tenant=%s site=%s waits for its admin's signature",
-                  msg->tenant.s, msg->site.s);
-    }
-    return err;
+    KEDGE_TRY(token_write(h, &id, &record, d));
+    kedge_log(KEDGE_LOG_INFO, "enrolment", "tenant=%s site=%s waits for its admin's signature", msg->tenant.s,
+              msg->site.s);
+    return KEDGE_OK;
 }
 
 void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req,

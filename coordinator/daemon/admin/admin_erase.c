@@ -7,6 +7,7 @@
 #include "chain/state/refused.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/admin/admin_append.h"
 #include "coordinator/daemon/admin/admin_args.h"
@@ -89,10 +90,7 @@ int kedge_admin_updates_of(const struct kedge_host *h, const json_t *args, struc
                            uint32_t *ret_tenant, struct kedge_diag *d)
 {
     struct kedge_admin_updates asked;
-    int err = kedge_admin_updates_args(args, &asked, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_admin_updates_args(args, &asked, d));
     uint32_t tenant = kedge_host_tenant_find(h, &asked.tenant);
     if (tenant == KEDGE_COORD_NONE) {
         return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", asked.tenant.s);

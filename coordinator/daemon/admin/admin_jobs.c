@@ -9,6 +9,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
@@ -144,13 +145,10 @@ static int job_of_token(struct kedge_host *h, const char *token_hash, struct ked
             return KEDGE_OK;
         }
     }
-    int err = kedge_kv_begin(h->kv, false, &tx, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_kv_begin(h->kv, false, &tx, d));
     kedge_buf_init(&key, KEDGE_RECORD_KEY_MAX);
     kedge_job_token_key(token_hash, &key);
-    err = key.err ? key.err : kedge_kv_peek(tx, KEDGE_KV_STATE, kedge_buf_view(&key), &name);
+    int err = key.err ? key.err : kedge_kv_peek(tx, KEDGE_KV_STATE, kedge_buf_view(&key), &name);
     err = err ? err : kedge_job_token_decode(kedge_buf_view(&key), name, ret, d);
     kedge_kv_abort(tx);
     kedge_buf_deinit(&key);
@@ -163,10 +161,7 @@ static int answer_again(struct kedge_host *h, struct kedge_net_request *req, con
 {
     const struct kedge_job *job = kedge_host_job_find(h, name, true);
     struct kedge_job_record r;
-    int err = job ? KEDGE_OK : kedge_job_record_get(h, name, &r, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(job ? KEDGE_OK : kedge_job_record_get(h, name, &r, d));
     if (!kedge_hash_eq(job ? &job->spec_digest : &r.spec, digest)) {
         return kedge_diag_set(d, KEDGE_E_EXISTS, "the submit token belongs to job \"%s\" with another spec",
                               name->s);

@@ -9,6 +9,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/admin/admin_append.h"
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/heap.h"
@@ -32,12 +33,9 @@ static json_t *hex_key(const struct kedge_public_key *key)
 static int start_ledger(struct kedge_host *h, const struct kedge_admin_signed *a, struct kedge_diag *d)
 {
     struct kedge_state_log log;
-    int err = kedge_state_log_open(h->state, &a->tenant, KEDGE_STATE_WRITE, &log, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_log_open(h->state, &a->tenant, KEDGE_STATE_WRITE, &log, d));
     struct kedge_ledger_append item = {.entry = a->envelope, .idem_key = kedge_view_str("key/admin")};
-    err = kedge_ledger_append(log.ledger, &item, 1, NULL, NULL, d);
+    int err = kedge_ledger_append(log.ledger, &item, 1, NULL, NULL, d);
     kedge_state_log_close(&log);
     return err;
 }

@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/admin/authority_impl.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/tenant_keys.h"
@@ -119,11 +120,12 @@ int kedge_host_authority_load(struct kedge_host *h, struct kedge_diag *d)
     }
     kedge_mem_free(indexes);
     kedge_mem_free(st);
-    err = err ? err : check_key(h, d);
-    if (!err) {
-        kedge_authority_list_rotations(h);
+    if (err) {
+        return err;
     }
-    return err;
+    KEDGE_TRY(check_key(h, d));
+    kedge_authority_list_rotations(h);
+    return KEDGE_OK;
 }
 
 void kedge_host_authority_close(struct kedge_host *h)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/restore/restore_walk.h"
 
@@ -20,10 +21,7 @@ enum { STOP = 1 }; /* ends a scan */
 static int take_record(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct record_page *p = arg;
-    int err = kedge_job_record_decode(key, value, &p->ret[p->count], p->d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_job_record_decode(key, value, &p->ret[p->count], p->d));
     return p->count++ < p->most ? KEDGE_OK : STOP;
 }
 
@@ -33,12 +31,9 @@ int kedge_job_records_page(struct kedge_host *h, const struct kedge_id *from, si
 {
     struct record_page page = {.ret = ret, .most = most, .d = d};
     struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(h->kv, false, &tx, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_kv_scan(tx, KEDGE_KV_JOB, (struct kedge_view){NULL, 0}, kedge_view_str(from->s), take_record,
-                        &page);
+    KEDGE_TRY(kedge_kv_begin(h->kv, false, &tx, d));
+    int err = kedge_kv_scan(tx, KEDGE_KV_JOB, (struct kedge_view){NULL, 0}, kedge_view_str(from->s),
+                            take_record, &page);
     kedge_kv_abort(tx);
     if (err && err != STOP) {
         return d->text[0] ? err
@@ -55,11 +50,8 @@ int kedge_job_record_get(struct kedge_host *h, const struct kedge_id *name, stru
 {
     struct kedge_view key = kedge_view_str(name->s), text;
     struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(h->kv, false, &tx, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_kv_peek(tx, KEDGE_KV_JOB, key, &text);
+    KEDGE_TRY(kedge_kv_begin(h->kv, false, &tx, d));
+    int err = kedge_kv_peek(tx, KEDGE_KV_JOB, key, &text);
     err = err ? err : kedge_job_record_decode(key, text, ret, d);
     kedge_kv_abort(tx);
     return err;
@@ -144,11 +136,12 @@ int kedge_ended_job_read(struct kedge_host *h, const struct kedge_job_record *re
         memcpy(job.reason, c->reason, sizeof job.reason);
     }
     kedge_mem_free(w.st);
-    err = err ? err : read_spec(h, record, &job.spec, d);
-    if (!err) {
-        *ret = job;
+    if (err) {
+        return err;
     }
-    return err;
+    KEDGE_TRY(read_spec(h, record, &job.spec, d));
+    *ret = job;
+    return KEDGE_OK;
 }
 
 int kedge_ended_job_find(struct kedge_host *h, const struct kedge_id *name, struct kedge_ended_job *ret,

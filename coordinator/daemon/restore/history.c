@@ -6,6 +6,7 @@
 
 #include "chain/statement/input_list.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/restore/restore_walk.h"
 
 enum {
@@ -112,10 +113,7 @@ int kedge_history_take_opened(const struct kedge_history_source *source,
                                   o->job.s, o->round);
         }
         selected += buffered ? 0 : o->tenants[i].selected;
-        int err = buffered ? count_at_work(log, &o->tenants[i].list, &selected, d) : KEDGE_OK;
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(buffered ? count_at_work(log, &o->tenants[i].list, &selected, d) : KEDGE_OK);
     }
     row->selected = selected;
     row->opened_ms = o->time_ms;

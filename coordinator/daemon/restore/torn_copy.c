@@ -14,6 +14,7 @@
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/restore/restore_walk.h"
 
@@ -55,16 +56,11 @@ static int look_at_log(struct look *l, size_t i)
     struct kedge_fsck_counts counts = {0};
     struct kedge_buf refs;
     char store[KEDGE_PATH_MAX], mark[KEDGE_PATH_MAX], keys[KEDGE_PATH_MAX];
-    int err = kedge_state_path(store, l->d, l->folders[i], "ledger.lmdb");
-    err =
-        err ? err
-            : kedge_state_path(mark, l->d, l->state, "high-water/%s", i == 0 ? "main" : l->tenants[i - 1].s);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_path(store, l->d, l->folders[i], "ledger.lmdb"));
+    KEDGE_TRY(kedge_state_path(mark, l->d, l->state, "high-water/%s", i == 0 ? "main" : l->tenants[i - 1].s));
     kedge_buf_init(&refs, REFS_MAX);
     struct kedge_fsck_ledger ledger = {.dir = store, .mark = mark, .gone = "erased/"};
-    err = kedge_fsck_ledger(&f, &ledger, &refs, &counts, l->d);
+    int err = kedge_fsck_ledger(&f, &ledger, &refs, &counts, l->d);
     struct kedge_fsck_blobs blobs = {.dir = l->folders[i],
                                      .refs = kedge_buf_view(&refs),
                                      .strays_are_fine = true,
@@ -164,10 +160,7 @@ int kedge_torn_check_anchored(struct kedge_walk *w, const struct kedge_tenant *t
     struct kedge_checkpoint anchored;
     struct kedge_hash root;
     uint64_t size = kedge_ledger_size(t->log.ledger);
-    int err = read_anchored(w, &anchored);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(read_anchored(w, &anchored));
     if (anchored.size > size) {
         (void)kedge_diag_set(w->d, KEDGE_E_CORRUPT,
                              "tenant %s: its ledger has %" PRIu64
@@ -175,7 +168,7 @@ int kedge_torn_check_anchored(struct kedge_walk *w, const struct kedge_tenant *t
                              t->id.s, size, anchored.size);
         return torn(w->d);
     }
-    err = kedge_ledger_root(t->log.ledger, anchored.size, &root);
+    int err = kedge_ledger_root(t->log.ledger, anchored.size, &root);
     if (err) {
         return kedge_diag_set(w->d, err, "tenant %s: its ledger: %s", t->id.s, kedge_strerror(err));
     }

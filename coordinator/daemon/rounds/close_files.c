@@ -1,6 +1,7 @@
 /* Where the functions of round/close find and leave this coordinator's files: models, directions and
  * states among the blobs of the main chain, updates among those of their tenants. */
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/rounds/close.h"
 
@@ -62,11 +63,9 @@ static int begin(void *arg, uint64_t len, struct kedge_close_file *ret, struct k
 {
     struct kedge_host *h = arg;
     struct kedge_blob_writer *writer;
-    int err = kedge_blob_writer_open(h->main.blobs, len, &writer, d);
-    if (!err) {
-        *ret = (struct kedge_close_file){writer, {.write = sink_to_blob, .arg = writer}};
-    }
-    return err;
+    KEDGE_TRY(kedge_blob_writer_open(h->main.blobs, len, &writer, d));
+    *ret = (struct kedge_close_file){writer, {.write = sink_to_blob, .arg = writer}};
+    return KEDGE_OK;
 }
 
 static int end(void *arg, struct kedge_close_file *file, int err, struct kedge_hash *ret,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "round/beginning.h"
@@ -14,12 +15,9 @@ static int sink_to_blob(void *arg, struct kedge_view bytes)
 static int make_one(struct kedge_host *h, struct kedge_job *job, uint32_t group, struct kedge_diag *d)
 {
     struct kedge_blob_writer *writer;
-    int err = kedge_blob_writer_open(h->main.blobs, job->model_len, &writer, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_compute_beginning(&job->spec, group,
-                                  (struct kedge_sink){.write = sink_to_blob, .arg = writer}, d);
+    KEDGE_TRY(kedge_blob_writer_open(h->main.blobs, job->model_len, &writer, d));
+    int err = kedge_compute_beginning(&job->spec, group,
+                                      (struct kedge_sink){.write = sink_to_blob, .arg = writer}, d);
     if (err) {
         kedge_blob_writer_abort(writer);
         return err;

@@ -8,6 +8,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -167,11 +168,8 @@ static int load_one(void *arg, struct kedge_view key, struct kedge_view value)
 static int load_all(struct loading *l, struct kedge_view prefix)
 {
     struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(l->h->kv, false, &tx, l->d);
-    if (err) {
-        return err;
-    }
-    err = kedge_kv_scan(tx, KEDGE_KV_ROUND, prefix, kedge_view_of(NULL, 0), load_one, l);
+    KEDGE_TRY(kedge_kv_begin(l->h->kv, false, &tx, l->d));
+    int err = kedge_kv_scan(tx, KEDGE_KV_ROUND, prefix, kedge_view_of(NULL, 0), load_one, l);
     kedge_kv_abort(tx);
     return err && !l->d->text[0] ? kedge_diag_set(l->d, err, "coordinator.lmdb: refusals of job %s: %s",
                                                   l->job->spec.name.s, kedge_strerror(err))
@@ -228,12 +226,9 @@ static int sweep_one(void *arg, struct kedge_view key, struct kedge_view value)
 static int sweep_some(struct sweep *s)
 {
     struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(s->h->kv, false, &tx, s->d);
-    if (err) {
-        return err;
-    }
-    err = kedge_kv_scan(tx, KEDGE_KV_ROUND, (struct kedge_view){NULL, 0}, (struct kedge_view){NULL, 0},
-                        sweep_one, s);
+    KEDGE_TRY(kedge_kv_begin(s->h->kv, false, &tx, s->d));
+    int err = kedge_kv_scan(tx, KEDGE_KV_ROUND, (struct kedge_view){NULL, 0}, (struct kedge_view){NULL, 0},
+                            sweep_one, s);
     kedge_kv_abort(tx);
     if (err || s->keys.len == 0) {
         return err;

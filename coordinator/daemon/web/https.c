@@ -11,6 +11,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "common/net/web/http.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
@@ -189,10 +190,7 @@ static int find(struct kedge_host *h, const struct kedge_http_head *head, struct
     struct kedge_log_reader reader;
     struct kedge_view token = {NULL, 0};
     (void)kedge_http_bearer(head->authorization, &token); /* none is as good as a wrong one */
-    int err = kedge_read_token_check(h, token, &reader);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_read_token_check(h, token, &reader));
     *ret_party = reader.auditor ? 1 : 2 + reader.tenant;
     return kedge_host_resource_ask(h, &reader, kedge_view_of(head->target.ptr + 1, head->target.len - 1),
                                    ret);

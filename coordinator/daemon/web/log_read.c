@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
 
@@ -30,8 +31,8 @@ static int send_piece(const struct read_work *w, const struct kedge_resource *r)
         len = (size_t)(left < most ? left : most);
     }
     msg.u.chunk = (struct kedge_msg_chunk){.total = r->size, .offset = w->offset, .data = {NULL, len}};
-    int err = kedge_msg_prefix(&msg, prefix, &prefix_len);
-    err = err ? err : kedge_net_reply_begin(w->req, prefix_len + len, &frame);
+    KEDGE_TRY(kedge_msg_prefix(&msg, prefix, &prefix_len));
+    int err = kedge_net_reply_begin(w->req, prefix_len + len, &frame);
     if (!err) {
         memcpy(frame, prefix, prefix_len);
         err = kedge_resource_read(r, w->offset, frame + prefix_len, len);

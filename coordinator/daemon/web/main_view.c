@@ -11,6 +11,7 @@
 #include "chain/log/tile.h"
 #include "chain/statement/statement.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { BUNDLES = 512, JOBS = 256, KEY_MAX = KEDGE_ID_MAX + 16 };
 
@@ -214,10 +215,7 @@ int kedge_main_view_entry(struct kedge_main_view *v, const struct kedge_main_vie
         *ret_may = may;
         return KEDGE_OK;
     }
-    int err = judge(v, viewer, entry, &may);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(judge(v, viewer, entry, &may));
     pthread_mutex_lock(&v->mutex);
     same = b->known > 0 && b->index == number && kedge_hash_eq(&b->viewer, viewer->salted);
     if (at == 0 && !same) {

@@ -10,6 +10,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/host.h"
@@ -50,11 +51,8 @@ int kedge_read_token_check(struct kedge_host *h, struct kedge_view text, struct 
     bool formed = decode_text(text, secret); /* an unformed one is looked up all the same, and never found */
     kedge_read_token_key(secret, key);
     kedge_wipe(secret, sizeof secret);
-    int err = kedge_kv_begin(h->kv, false, &tx, &d);
-    if (err) {
-        return err;
-    }
-    err = kedge_kv_peek(tx, KEDGE_KV_STATE, kedge_view_of(key, sizeof key), &value);
+    KEDGE_TRY(kedge_kv_begin(h->kv, false, &tx, &d));
+    int err = kedge_kv_peek(tx, KEDGE_KV_STATE, kedge_view_of(key, sizeof key), &value);
     err = err ? err : kedge_read_token_record_decode(kedge_view_of(key, sizeof key), value, &r, &d);
     kedge_kv_abort(tx);
     if (err && err != KEDGE_E_NOT_FOUND) {
@@ -104,10 +102,7 @@ static int walk_one(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct walk *w = arg;
     struct kedge_read_token_record r;
-    int err = kedge_read_token_record_decode(key, value, &r, w->d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_read_token_record_decode(key, value, &r, w->d));
     bool alive = strcmp(state_of(&r, w->now), "valid") == 0;
     w->count++;
     if (!alive) {
@@ -166,11 +161,8 @@ static int add(struct kedge_host *h, const uint8_t key[KEDGE_READ_TOKEN_KEY_LEN]
 {
     struct walk w = {.d = d, .name = &r->name};
     struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(h->kv, true, &tx, d);
-    if (err) {
-        return err;
-    }
-    err = walk(tx, &w);
+    KEDGE_TRY(kedge_kv_begin(h->kv, true, &tx, d));
+    int err = walk(tx, &w);
     if (!err && w.alive) {
         err = kedge_diag_set(d, KEDGE_E_EXISTS, "there is a valid token \"%s\" already", r->name.s);
     } else if (!err && w.found) { /* the dead one of that name makes room */

@@ -4,6 +4,7 @@
 
 #include "chain/store/blob/pruned.h"
 #include "chain/store/ledger_tiles.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/web/main_view.h"
 
@@ -184,14 +185,11 @@ static int read_checkpoint(const struct kedge_resource_ask *a, struct kedge_buf 
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_buf cosigned;
-    int err = kedge_ledger_checkpoint(a->log->ledger, ret, NULL);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_ledger_checkpoint(a->log->ledger, ret, NULL));
     const char *tenant = a->log->tenant.s;
     kedge_buf_init(&cosigned, KEDGE_NOTE_MAX);
-    err = tenant[0] ? kedge_state_path(path, NULL, a->state, "tenants/%s/cosigned.note", tenant)
-                    : kedge_state_path(path, NULL, a->state, "main/cosigned.note");
+    int err = tenant[0] ? kedge_state_path(path, NULL, a->state, "tenants/%s/cosigned.note", tenant)
+                        : kedge_state_path(path, NULL, a->state, "main/cosigned.note");
     err = err ? err : kedge_file_read(path, &cosigned, NULL); /* none is no error: there need be no witness */
     size_t len = text_len(kedge_buf_view(ret));
     if (!err && len > 0 && len <= cosigned.len

@@ -10,6 +10,7 @@
 
 #include "chain/statement/statement.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/host.h"
@@ -237,11 +238,8 @@ static int may_get(struct kedge_host *h, const struct kedge_public_key *key, con
 {
     uint64_t index;
     struct kedge_hash named;
-    int err = check_joined(h, key, job, d);
-    if (err) {
-        return err;
-    }
-    err = find_spec(h, job, &named, d);
+    KEDGE_TRY(check_joined(h, key, job, d));
+    int err = find_spec(h, job, &named, d);
     if (err) {
         return err;
     }

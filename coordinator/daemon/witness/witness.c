@@ -18,6 +18,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/web/log_read.h"
 #include "coordinator/daemon/witness/witness_impl.h"
@@ -100,16 +101,14 @@ static int finish(struct kedge_host *h, const struct kedgei_proposal *p, struct 
         || size < w->final_size) {
         return KEDGE_OK;
     }
-    int err = keep(h, KEDGE_COORD_NONE, p, d);
-    if (!err) {
-        if (size > w->final_size) {
-            kedge_log(KEDGE_LOG_INFO, "final", "the first %" PRIu64 " entries of the main chain", size);
-        }
-        kedge_buf_clear(&w->final_note);
-        kedge_buf_put(&w->final_note, p->note.ptr, p->note.len);
-        w->final_size = size;
+    KEDGE_TRY(keep(h, KEDGE_COORD_NONE, p, d));
+    if (size > w->final_size) {
+        kedge_log(KEDGE_LOG_INFO, "final", "the first %" PRIu64 " entries of the main chain", size);
     }
-    return err;
+    kedge_buf_clear(&w->final_note);
+    kedge_buf_put(&w->final_note, p->note.ptr, p->note.len);
+    w->final_size = size;
+    return KEDGE_OK;
 }
 
 /* The log that a note is about: one that this witness may speak of. */
@@ -326,10 +325,7 @@ static int take_outside(struct kedge_host *h, const struct kedge_note *note, str
         if (!witness->is_supported || line_of(note, &witness->vkey).len == 0) {
             continue;
         }
-        int err = take(p, note, &witness->vkey, d);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(take(p, note, &witness->vkey, d));
         h->witnesses->outside_size[i] = p->size;
         taken++;
     }
