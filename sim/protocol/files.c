@@ -68,7 +68,7 @@ static int put(void *arg, struct kedge_view bytes)
 int kedgei_file_begin(struct kedgei_files *files, uint32_t number, struct kedgei_file *ret,
                       struct kedge_diag *d)
 {
-    *ret = (struct kedgei_file){.files = files, .fd = -1, .sink = {put, ret}};
+    *ret = (struct kedgei_file){.files = files, .fd = -1, .sink = {.write = put, .arg = ret}};
     (void)snprintf(ret->path, sizeof ret->path, "%.900s/part-%u", files->dir, number);
     int err = kedge_hasher_new(&ret->hasher);
     ret->fd = err ? -1 : open(ret->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
