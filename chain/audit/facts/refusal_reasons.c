@@ -12,6 +12,15 @@
 
 enum { PIECE = 1 << 16 };
 
+void kedgei_refusal_convict(struct kedgei_look *l, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    kedgei_find_v(&l->a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_REFUSAL, l->where, format, ap);
+    va_end(ap);
+    l->is_bad = true;
+}
+
 /* ---- what was refused ---- */
 
 static bool is_site_key(const struct kedgei_look *l, struct kedge_view envelope,

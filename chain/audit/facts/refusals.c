@@ -9,15 +9,6 @@
 #include "chain/state/refused.h"
 #include "common/base/mem.h"
 
-void kedgei_refusal_convict(struct kedgei_look *l, const char *format, ...)
-{
-    va_list ap;
-    va_start(ap, format);
-    kedgei_find_v(&l->a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_REFUSAL, l->where, format, ap);
-    va_end(ap);
-    l->is_bad = true;
-}
-
 /* ---- who signed it ---- */
 
 static bool opens(struct kedgei_look *l, struct kedge_view envelope, const struct kedge_public_key *key)
