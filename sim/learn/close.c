@@ -280,6 +280,13 @@ static int take(struct kedgei_learn *l, const struct kedge_round_result *r)
     return any ? kedgei_learn_auxiliary(l) : KEDGE_OK;
 }
 
+/* Of too few updates no groups are made anew: at least as many as there are groups, or as were asked. */
+static uint32_t quorum(const struct kedgei_learn *l)
+{
+    const uint32_t wanted = l->job.quorum > l->at.groups ? l->job.quorum : l->at.groups;
+    return wanted < l->items_count ? wanted : l->items_count;
+}
+
 static int run(struct kedgei_learn *l, struct kedge_close *c)
 {
     struct kedge_round_result *r = c->result;
@@ -288,7 +295,7 @@ static int run(struct kedgei_learn *l, struct kedge_close *c)
     if (err) {
         return err;
     }
-    r->kept = keeps && c->input_count < (l->job.quorum ? l->job.quorum : 1);
+    r->kept = keeps && c->input_count < quorum(l);
     kedge_close_begin(&l->at, r);
     if ((anew && keeps) || kedge_job_spec_refreshes(&l->job, r->round)) {
         put_others(l, c);

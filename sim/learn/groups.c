@@ -23,8 +23,11 @@ void kedgei_learn_tell_bytes(struct kedgei_learn *l, uint64_t models_down, uint6
 void kedgei_learn_add_pretraining(struct kedgei_learn *l, uint32_t site)
 {
     KEDGE_ASSERT(l->items_count < l->items_max);
-    l->items[l->items_count++] = (struct kedgei_learn_item){
-        .site = site, .base = l->w0, .stream = l->sites[site].pretrained++, .pretrain = true};
+    l->items[l->items_count++] =
+        (struct kedgei_learn_item){.site = site,
+                                   .base = l->w0,
+                                   .stream = l->host->draws ? l->line.round : l->sites[site].pretrained++,
+                                   .pretrain = true};
     kedgei_learn_tell_bytes(l, 1, 1);
 }
 
@@ -54,24 +57,58 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A uniform sample of sites, in order, into the items. */
-static int pretrain_sample(struct kedgei_learn *l, uint32_t round, uint32_t count)
+/* A uniform sample of the sites, in order. */
+static void sample(const struct kedgei_learn *l, uint32_t round, uint32_t count, uint32_t *ids)
 {
     struct kedge_rng rng;
-    uint32_t *ids = kedge_mem_new(l->n, sizeof *ids);
-    int err = ids ? kedgei_learn_items_reserve(l, count) : KEDGE_E_NOMEM;
-    for (uint32_t i = 0; i < l->n && !err; i++) {
+    for (uint32_t i = 0; i < l->n; i++) {
         ids[i] = i;
     }
-    l->items_count = 0;
+    kedge_rng_init(&rng, l->job.seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_COLD, round),
+                   0);
+    kedge_rng_sample(&rng, ids, l->n, count);
+    qsort(ids, count, sizeof *ids, compare_ids);
+}
+
+/* As jobs draw: of all tenants alike. */
+static int draw(const struct kedgei_learn *l, uint32_t round, uint32_t count, uint32_t *ids)
+{
+    uint32_t *tenant = kedge_mem_new(l->n, sizeof *tenant), *scratch = kedge_mem_new(2 * (size_t)l->n, 4);
+    bool *drawn = kedge_mem_new(l->n, sizeof *drawn);
+    int err = tenant && scratch && drawn ? KEDGE_OK : KEDGE_E_NOMEM;
+    for (uint32_t i = 0; i < l->n && !err; i++) {
+        tenant[i] = l->sites[l->host->draws->order[i]].tenant;
+    }
     if (!err) {
-        kedge_rng_init(&rng, l->job.seed, KEDGE_RNG_LEARN,
-                       kedgei_learn_stream(KEDGEI_LEARN_STREAM_COLD, round), 0);
-        kedge_rng_sample(&rng, ids, l->n, count);
-        qsort(ids, count, sizeof *ids, compare_ids);
+        kedge_coord_select_by_quota(l->job.seed, round, tenant, l->n, count, scratch, drawn);
+    }
+    for (uint32_t i = 0, k = 0; i < l->n && !err; i++) {
+        if (drawn[i]) {
+            ids[k++] = l->host->draws->order[i];
+        }
+    }
+    kedge_mem_free(tenant);
+    kedge_mem_free(scratch);
+    kedge_mem_free(drawn);
+    return err;
+}
+
+/* So many sites pre-train, as items. */
+static int pretrain_some(struct kedgei_learn *l, uint32_t round, uint32_t count)
+{
+    uint32_t *ids = kedge_mem_new(l->n, sizeof *ids);
+    int err = ids ? kedgei_learn_items_reserve(l, count) : KEDGE_E_NOMEM;
+    l->items_count = 0;
+    if (!err && l->host->draws) {
+        err = draw(l, round, count, ids);
+    } else if (!err) {
+        sample(l, round, count, ids);
     }
     for (uint32_t i = 0; i < count && !err; i++) {
         kedgei_learn_add_pretraining(l, ids[i]);
+        if (l->host->draws) { /* the task of a round of the job, whose first one is 0 here */
+            l->items[i].stream = (uint64_t)round - 1;
+        }
     }
     kedge_mem_free(ids);
     return err ? err : kedgei_learn_train(l);
@@ -83,7 +120,7 @@ int kedgei_learn_make_groups(struct kedgei_learn *l, uint32_t job_round)
     const uint32_t wanted = each ? l->job.groups : l->job.pretrain_sites;
     uint32_t count = wanted > 0 && wanted < l->n ? wanted : l->n;
     count = count < KEDGE_GRAM_VECTORS_MAX ? count : KEDGE_GRAM_VECTORS_MAX;
-    int err = pretrain_sample(l, job_round, count);
+    int err = pretrain_some(l, job_round, count);
     kedgei_learn_attack_pretraining(l);
     err = err ? err : kedgei_learn_close(l, KEDGE_TASK_PRETRAIN, job_round);
     l->asked_count = 0;

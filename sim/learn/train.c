@@ -115,14 +115,14 @@ int kedgei_learn_loss(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
 static struct kedge_proximal_term bend_own(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
                                            float *towards)
 {
-    float pull = (float)kedge_local_plan(l->spec->job.strategy->local, &l->spec->job.options).personal_pull;
+    const double pull = kedge_local_plan(l->spec->job.strategy->local, &l->spec->job.options).personal_pull;
     if (!(pull > 0)) {
         return (struct kedge_proximal_term){0};
     }
     for (uint64_t i = 0; i < l->d; i++) {
-        towards[i] = pull * item->base[i];
+        towards[i] = (float)(pull * (double)item->base[i]);
     }
-    return (struct kedge_proximal_term){.pull = (double)pull, .towards = towards};
+    return (struct kedge_proximal_term){.pull = pull, .towards = towards};
 }
 
 struct kedge_proximal_term kedgei_learn_bend(const struct kedgei_learn *l,
@@ -144,12 +144,12 @@ struct kedge_proximal_term kedgei_learn_bend(const struct kedgei_learn *l,
         }
         bend.towards = towards;
     } else if (plan.pull + plan.pull_auxiliary > 0) {
-        float near = (float)plan.pull, far = item->towards ? (float)plan.pull_auxiliary : 0.0f;
+        const double near = plan.pull, far = item->towards ? plan.pull_auxiliary : 0;
         const float *other = item->towards ? item->towards : item->base;
         for (uint64_t i = 0; i < l->d; i++) {
-            towards[i] = near * item->base[i] + far * other[i];
+            towards[i] = (float)(near * (double)item->base[i] + far * (double)other[i]);
         }
-        bend = (struct kedge_proximal_term){.pull = (double)near + (double)far, .towards = towards};
+        bend = (struct kedge_proximal_term){.pull = near + far, .towards = towards};
     }
     return bend;
 }
@@ -165,7 +165,7 @@ bool kedgei_learn_shuffles(const struct kedgei_learn *l, const struct kedgei_lea
 {
     kedge_rng_init(ret, l->spec->job.seed, item->pretrain ? KEDGE_RNG_PRETRAIN : KEDGE_RNG_TRAIN,
                    item->stream, item->site);
-    if (!l->host->draws || item->pretrain || l->spec->job.strategy->local->sends_nothing) {
+    if (!l->host->draws || l->spec->job.strategy->local->sends_nothing) {
         return false;
     }
     *ret_seed = l->host->draws->task_seed(l->host->draws->arg, kedgei_learn_job_round((uint32_t)item->stream),
@@ -199,13 +199,11 @@ static int put_control(const struct kedgei_learn *l, struct kedgei_learn_lane *l
                        const struct kedgei_learn_item *item, uint64_t steps, int32_t *out)
 {
     const float *y = kedge_net_weights(lane->net), *c = l->control;
-    float by = (float)(1.0 / ((double)steps * l->spec->job.learning_rate));
+    const double by = 1.0 / ((double)steps * l->spec->job.learning_rate);
     for (uint64_t i = 0; i < l->d; i++) {
-        lane->towards[i] = (item->base[i] - y[i]) * by - c[i];
-        lane->start[i] = 0.0f;
+        lane->towards[i] = (float)(((double)item->base[i] - (double)y[i]) * by);
     }
-    return kedge_quantise(lane->start, lane->towards, l->d, l->spec->job.scale, l->spec->job.bound, out,
-                          NULL);
+    return kedge_quantise(c, lane->towards, l->d, l->spec->job.scale, l->spec->job.bound, out, NULL);
 }
 
 /* FedRep: the head by itself, then what is shared, with shuffles of their own. */

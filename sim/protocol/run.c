@@ -365,13 +365,12 @@ static int run_as_jobs(const struct kedge_learn_spec *spec, const struct kedge_l
     struct drawer drawer = {.seed = spec->job.seed};
     struct kedge_learn_draws draws = {.task_seed = draw_seed, .arg = &drawer};
     struct kedgei_learn *l;
-    enum kedge_grouping_kind kind = spec->job.strategy->grouping;
-    bool alike = kind == KEDGE_GROUPING_KIND_NONE || kind == KEDGE_GROUPING_KIND_EDGE
-                 || kind == KEDGE_GROUPING_KIND_CHOICE;
-    if (!alike || spec->job.strategy->asynchronous) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "through: \"job-rounds\" is for rounds without pre-training, not for \"%s\"",
-                              spec->job.strategy->name);
+    if (spec->job.strategy->asynchronous || spec->job.strategy->comparison_only) {
+        return kedge_diag_set(
+            reterr, KEDGE_E_FORMAT,
+            "through: \"job-rounds\" is for rounds of jobs that wait for their sites, not for "
+            "\"%s\"",
+            spec->job.strategy->name);
     }
     with.draws = &draws;
     int err = kedgei_learn_new(spec, &with, reterr, &l);

@@ -69,9 +69,6 @@ static int check_job(const struct kedge_learn_spec *s, struct kedge_diag *d)
         {in_rounds && (job->local_momentum > 0 || job->clip > 0),
          "\"local_momentum\", \"clip\": simulated through the protocol only: \"world\": {\"through\": "
          "\"protocol\"}"},
-        {in_rounds && job->options.silhouette < 1 && job->strategy->grouping == KEDGE_GROUPING_KIND_FLEXCFL,
-         "\"options\": \"silhouette\": groups are cut in two through the protocol only: \"world\": "
-         "{\"through\": \"protocol\"}"},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         if (table[i].is_asked) {

@@ -90,12 +90,29 @@ static void check_same_models(const struct log *a, const struct log *b, uint32_t
 static const struct {
     const char *strategy, *rule;
     double share;
+    uint32_t regroup;
 } alike[] = {
-    {"ditto", "mean", 1},   {"ifca", "mean", 1},
-    {"fedavg", "mean", 1},  {"fedavg", "mean", 0.5},
-    {"fedprox", "mean", 1}, {"fednova", "mean", 1},
-    {"fedavgm", "mean", 1}, {"fedadam", "median", 1},
-    {"fedyogi", "krum", 1}, {"fedadagrad", "trimmed-mean", 1},
+    {"ditto", "mean", 1, 0},
+    {"ifca", "mean", 1, 0},
+    {"fedavg", "mean", 1, 0},
+    {"fedavg", "mean", 0.5, 0},
+    {"fedprox", "mean", 1, 0},
+    {"fednova", "mean", 1, 0},
+    {"fedavgm", "mean", 1, 0},
+    {"fedadam", "median", 1, 0},
+    {"fedyogi", "krum", 1, 0},
+    {"fedadagrad", "trimmed-mean", 1, 0},
+    {"cfl", "mean", 1, 0},
+    {"fesem", "mean", 1, 0},
+    {"hierarchical", "mean", 0.6, 0},
+    {"scaffold", "mean", 1, 0},
+    {"fedclust", "mean", 1, 0},
+    {"flexcfl", "mean", 1, 0},
+    {"flexcfl-plain", "median", 1, 0},
+    {"flexcfl-madc", "mean", 0.6, 0},
+    {"flexcfl-adaptive", "mean", 1, 0},
+    {"flexcfl-adaptive", "mean", 0.6, 4},
+    {"flexcfl", "mean", 1, 3},
 };
 
 START_TEST(the_engine_that_draws_as_jobs_makes_the_same_models)
@@ -105,6 +122,8 @@ START_TEST(the_engine_that_draws_as_jobs_makes_the_same_models)
     digits(&s, alike[_i].strategy);
     s.job.rule = kedge_rule_find(alike[_i].rule);
     s.job.rule_params.fraction = 0;
+    s.job.regroup_every = alike[_i].regroup > 0 ? alike[_i].regroup : s.job.regroup_every;
+    s.job.options.refresh = alike[_i].regroup == 4 ? 2 : s.job.options.refresh;
     s.job.tenant_share_max = (uint32_t)((alike[_i].share) * KEDGE_SHARE_ONE);
     run(&s, (struct kedge_learn_host){.threads = 2}, &protocol);
     s.through = KEDGE_LEARN_THROUGH_JOB_ROUNDS;
@@ -451,7 +470,7 @@ START_TEST(the_engine_alone_refuses_what_it_does_not_go_through)
     ck_assert_int_eq(kedge_learn_run(&s, &host, NULL), KEDGE_E_ARG);
     s.through = KEDGE_LEARN_THROUGH_JOB_ROUNDS;
     ck_assert_int_eq(kedge_learn_run(&s, &host, NULL), KEDGE_E_ARG);
-    kedge_learn_spec_set_strategy(&s, kedge_strategy_find("flexcfl"));
+    kedge_learn_spec_set_strategy(&s, kedge_strategy_find("fedbuff"));
     ck_assert_int_eq(kedge_protocol_run(&s, &host, NULL), KEDGE_E_FORMAT);
 }
 END_TEST
