@@ -137,16 +137,21 @@ void kedge_cli_wait_until(void *arg, uint64_t ms);
 int kedge_cli_interrupt_end(struct kedge_cli *c, const char *what, const char *format, ...)
     KEDGE_PRINTF(3, 4);
 
-/* ---- admin.c ---- */
-/* Asks the coordinator (by its ipc door or --connect). Steals request; *ret_answer is the caller's. Of what
- * appends to a log (receipt.h) the receipt is checked and kept before this returns KEDGE_OK: KEDGE_E_UNKNOWN
- * when nothing proves it. */
-KEDGE_NODISCARD int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer,
-                                    struct kedge_diag *d);
+/* ---- ask.c ---- */
+/* Asks the coordinator what appends to no log. Steals request; *ret_answer is the caller's. */
+KEDGE_NODISCARD int kedge_cli_ask(struct kedge_cli *c, json_t *request, json_t **ret_answer,
+                                  struct kedge_diag *d);
 /* Text of a file argument, of a pipe, or with "-" of standard input; bounded. KEDGE_E_USAGE when it is empty.
  */
 KEDGE_NODISCARD int kedge_cli_read_file(const char *path, size_t max, struct kedge_buf *ret,
                                         struct kedge_diag *d);
+
+/* ---- admin.c ---- */
+/* Asks the coordinator anything (by its ipc door or --connect), as kedge_cli_ask. Of what
+ * appends to a log (receipt.h) the receipt is checked and kept before this returns KEDGE_OK: KEDGE_E_UNKNOWN
+ * when nothing proves it. */
+KEDGE_NODISCARD int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer,
+                                    struct kedge_diag *d);
 /* Reads the private key at path; with `create` makes one when the file is absent. */
 KEDGE_NODISCARD int kedge_cli_key(const char *path, bool create, struct kedge_key_pair *ret,
                                   struct kedge_diag *d);

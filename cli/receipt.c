@@ -356,7 +356,7 @@ int kedge_cli_append_end(struct kedge_cli *c, const struct kedge_cli_append *beg
     json_t *question =
         json_pack("{s:s,s:s,s:I}", "verb", "ledger.receipt", "log", a.is_main ? "main" : a.tenant.s, "index",
                   (json_int_t)kedge_cli_int(answer, "leaf_index"));
-    int err = not_proven(c, kedge_cli_admin(c, question, &shown, d), d);
+    int err = not_proven(c, kedge_cli_ask(c, question, &shown, d), d);
     err = err ? err : take(c, &a, shown, answer, NULL, d);
     json_decref(shown);
     return err;
@@ -405,7 +405,7 @@ int kedge_cli_main_receipt(struct kedge_cli *c, const char *idem_key, uint32_t w
         return err;
     }
     do {
-        err = kedge_cli_admin(
+        err = kedge_cli_ask(
             c, json_pack("{s:s,s:s,s:s}", "verb", "ledger.receipt", "log", "main", "key", idem_key), &shown,
             d);
     } while (err == KEDGE_E_NOT_FOUND && kedge_os_now_ns() < end && !kedge_cli_pause(POLL_MS));

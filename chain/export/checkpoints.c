@@ -229,31 +229,3 @@ int kedgei_ex_token(struct kedgei_ex_work *w, const char *file, struct kedge_vie
     snprintf(t->checkpoint, sizeof t->checkpoint, "%s", note->path);
     return kedgei_ex_put(&w->f, kedge_buf_view(&reply), w->reterr, "%s", t->path);
 }
-
-int kedgei_ex_timestamps(struct kedgei_ex_work *w)
-{
-    struct kedge_buf ca KEDGE_CLEANUP(kedge_buf_deinit);
-    kedge_buf_init(&ca, KEDGE_TSA_PEM_MAX);
-    if (!w->o->tsa_ca) {
-        return KEDGE_OK;
-    }
-    KEDGE_TRY(kedge_file_read(w->o->tsa_ca, &ca, w->reterr));
-    for (size_t i = 0; i < w->o->timestamp_count; i++) {
-        KEDGE_TRY(kedgei_ex_token(w, w->o->timestamps[i], kedge_buf_view(&ca)));
-    }
-    KEDGE_TRY(kedgei_ex_stamps(w, kedge_buf_view(&ca)));
-    if (w->token_count == 0) {
-        return KEDGE_OK;
-    }
-    KEDGE_TRY(kedgei_ex_put(&w->f, kedge_buf_view(&ca), w->reterr, "tsa/ca.pem"));
-    json_t *rows = json_array();
-    for (size_t i = 0; i < w->token_count; i++) {
-        const struct kedgei_ex_token *t = &w->tokens[i];
-        char time[KEDGEI_EX_TIME_MAX];
-        kedgei_ex_format_time(t->stamp.time_s, time);
-        json_array_append_new(rows, json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", "token", t->path, "checkpoint",
-                                              t->checkpoint, "time", time, "serial", t->stamp.serial,
-                                              "policy", t->stamp.policy, "authority", t->stamp.authority));
-    }
-    return kedgei_ex_put_json(w, json_pack("{s:o}", "tokens", rows), "tsa/index.json");
-}

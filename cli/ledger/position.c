@@ -60,7 +60,7 @@ static int read_file(const char *path, json_t **ret, struct kedge_diag *d)
 
 static int ask(struct kedge_cli *c, const struct kedge_id *tenant, json_t **ret, struct kedge_diag *d)
 {
-    return kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "ledger.position", "tenant", tenant->s), ret, d);
+    return kedge_cli_ask(c, json_pack("{s:s,s:s}", "verb", "ledger.position", "tenant", tenant->s), ret, d);
 }
 
 int kedge_cli_position(struct kedge_cli *c, struct kedge_statement *st, struct kedge_diag *d)

@@ -63,11 +63,10 @@ KEDGE_NODISCARD int kedge_poc_tenants(struct kedge_poc *p, struct kedge_diag *d)
 KEDGE_NODISCARD int kedge_poc_trust(struct kedge_poc *p, bool sites, struct kedge_diag *d);
 KEDGE_NODISCARD int kedge_poc_tokens(struct kedge_poc *p, struct kedge_diag *d);
 
+/* ---- poc_clients.c ---- */
 /* The site's policy.json; binding: JSON of its data. */
 KEDGE_NODISCARD int kedge_poc_put_policy(const struct kedge_poc *p, uint32_t site, struct kedge_view binding,
                                          struct kedge_diag *d);
-
-/* ---- poc_clients.c ---- */
 /* --data and its companions, --dataset, --partition; 2 after a usage error, else 0. */
 KEDGE_NODISCARD int kedge_poc_take_data(struct kedge_cli *c, struct kedge_poc *p);
 /* Of a new folder: how many sites and groups there are, and what the first job is to know: p->own. */
@@ -78,10 +77,6 @@ KEDGE_NODISCARD int kedge_poc_take_clients(struct kedge_poc *p, struct kedge_dia
 KEDGE_NODISCARD int kedge_poc_put_clients(const struct kedge_poc *p, struct kedge_diag *d);
 /* The keys of the job's spec that the data want, each with a comma in front. */
 void kedge_poc_put_client_keys(const struct kedge_poc *p, struct kedge_buf *out);
-
-/* ---- poc.c ---- */
-/* KEDGE_E_USAGE: --strategy, --rule, --server, --groups do not make a job. */
-KEDGE_NODISCARD int kedge_poc_check_choices(const struct kedge_poc *p, struct kedge_diag *d);
 
 /* ---- poc_run.c ---- */
 KEDGE_NODISCARD int kedge_poc_start(struct kedge_poc *p, struct kedge_poc_child *child, struct kedge_diag *d);
@@ -99,6 +94,8 @@ KEDGE_NODISCARD int kedge_poc_ask(struct kedge_poc *p, json_t *request, uint32_t
 /* The keys of the job's spec that --strategy, --rule and --server choose, each with a comma in front. */
 void kedge_poc_put_choices(const struct kedge_poc *p, struct kedge_buf *out);
 void kedge_poc_put_groups(const struct kedge_poc *p, struct kedge_buf *out); /* those of a grouped job */
+/* KEDGE_E_USAGE: --strategy, --rule, --server, --groups do not make a job. */
+KEDGE_NODISCARD int kedge_poc_check_choices(const struct kedge_poc *p, struct kedge_diag *d);
 KEDGE_NODISCARD int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d);
 /* Submits (or finds) the job, joins it for all tenants, shows progress until it ends; *ret is its job.show.
  */

@@ -14,7 +14,7 @@
 #include "sim/learn/report/report_sites.h"
 #include "sim/partition/files.h"
 
-enum { GROUPS = 3, SITES_OF_GROUP = 2, LIST_MAX = 1 << 20, TIMEOUT_S = 600 };
+enum { GROUPS = 3, SITES_OF_GROUP = 2, LIST_MAX = 1 << 20, TIMEOUT_S = 600, FILE_MAX = 1 << 20 };
 
 /* Values beyond this are taken for measurements in units of their own, which want scales. */
 #define PLAIN_MOST 10.0
@@ -357,4 +357,22 @@ void kedge_poc_put_client_keys(const struct kedge_poc *p, struct kedge_buf *out)
         }
         kedge_buf_put_str(out, "]");
     }
+}
+
+int kedge_poc_put_policy(const struct kedge_poc *p, uint32_t site, struct kedge_view binding,
+                         struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf policy;
+    kedge_buf_init(&policy, FILE_MAX);
+    kedge_buf_printf(&policy, "{\"jobs\": \"*\", \"data\": {\"%s\": %.*s}", p->dataset, (int)binding.len,
+                     (const char *)binding.ptr);
+    if (p->trainer[0]) {
+        kedge_buf_printf(&policy, ", \"trainer\": [\"%s\"]", p->trainer);
+    }
+    kedge_buf_put_str(&policy, p->insecure ? ", \"insecure\": true}\n" : "}\n");
+    int err = policy.err ? policy.err : kedge_path_join(path, p->clients[site].folder, "policy.json");
+    err = err ? err : kedge_file_write(path, kedge_buf_view(&policy), 0600, d);
+    kedge_buf_deinit(&policy);
+    return err;
 }

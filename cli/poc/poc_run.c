@@ -1,3 +1,4 @@
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -385,4 +386,28 @@ int kedge_poc_job(struct kedge_poc *p, const char *name, bool grouped, json_t **
         kedge_os_sleep_ms(POLL_MS);
     }
     return err;
+}
+
+/* As the job's spec will have them. */
+int kedge_poc_check_choices(const struct kedge_poc *p, struct kedge_diag *d)
+{
+    static struct kedge_job_spec spec;
+    struct kedge_buf text;
+    kedge_buf_init(&text, KEDGE_SPEC_MAX);
+    kedge_buf_put_str(&text, "{\"name\":\"poc\",\"tenants\":[\"org-a\"],\"data\":\"d\","
+                             "\"model\":{\"preset\":\"mlp\",\"inputs\":1,\"hidden\":2,\"classes\":2}");
+    kedge_buf_printf(&text, ",\"rounds\":%llu", (unsigned long long)p->rounds);
+    if (p->own) {
+        kedge_buf_printf(&text, ",\"standardize\":\"%s\"", kedge_cli_text(p->own, "standardize"));
+    }
+    kedge_poc_put_choices(p, &text);
+    if (p->groups > 1) {
+        kedge_poc_put_groups(p, &text);
+    }
+    kedge_buf_put_str(&text, "}");
+    bool plain = !strpbrk(p->strategy, "\"\\") && !strpbrk(p->rule, "\"\\") && !strpbrk(p->server, "\"\\");
+    int err = plain ? kedge_job_spec_parse(kedge_buf_view(&text), &spec, d)
+                    : kedge_diag_set(d, KEDGE_E_FORMAT, "expected names without quotes");
+    kedge_buf_deinit(&text);
+    return err ? kedge_diag_wrap(d, KEDGE_E_USAGE, "--strategy, --rule, --server, --groups") : KEDGE_OK;
 }

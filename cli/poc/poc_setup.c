@@ -1,3 +1,4 @@
+
 #include <dirent.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -233,24 +234,6 @@ static int load(const struct kedge_poc *p, struct kedge_dataset *ret, struct ked
     KEDGE_TRY(
         kedge_path_join(source.labels_path, dir, digits ? "digits-labels.idx" : "train-labels-idx1-ubyte"));
     return kedge_dataset_load(&source, ret, d);
-}
-
-int kedge_poc_put_policy(const struct kedge_poc *p, uint32_t site, struct kedge_view binding,
-                         struct kedge_diag *d)
-{
-    char path[KEDGE_PATH_MAX];
-    struct kedge_buf policy;
-    kedge_buf_init(&policy, FILE_MAX);
-    kedge_buf_printf(&policy, "{\"jobs\": \"*\", \"data\": {\"%s\": %.*s}", p->dataset, (int)binding.len,
-                     (const char *)binding.ptr);
-    if (p->trainer[0]) {
-        kedge_buf_printf(&policy, ", \"trainer\": [\"%s\"]", p->trainer);
-    }
-    kedge_buf_put_str(&policy, p->insecure ? ", \"insecure\": true}\n" : "}\n");
-    int err = policy.err ? policy.err : kedge_path_join(path, p->clients[site].folder, "policy.json");
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&policy), 0600, d);
-    kedge_buf_deinit(&policy);
-    return err;
 }
 
 static int site_files(struct kedge_poc *p, uint32_t site, const struct kedge_dataset *ds,

@@ -3,16 +3,12 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "cli/local.h"
 #include "sim/learn/exchange_process.h"
 #include "sim/learn/report/plot.h"
-#include "sim/learn/report/report_data.h"
 #include "sim/learn/spec/spec_json.h"
 
-enum { SCRIPT_MAX = 64 * 1024 * 1024, TABLE_ROWS = 12, CELL = 24, SAVE_MS = 5000, THREADS_MAX = 64 };
+enum { SCRIPT_MAX = 64 * 1024 * 1024, TABLE_ROWS = 12, CELL = 24 };
 
 bool kedge_cli_learn_options(struct kedge_cli *c, struct kedge_cli_learn *ret)
 {
@@ -20,7 +16,7 @@ bool kedge_cli_learn_options(struct kedge_cli *c, struct kedge_cli_learn *ret)
     ret->out = kedge_cli_option(c, "out", NULL);
     ret->compare = kedge_cli_option(c, "compare", NULL);
     ret->resume = kedge_cli_flag(c, "resume");
-    return kedge_cli_number(c, "threads", 1, THREADS_MAX, 0, &ret->threads)
+    return kedge_cli_number(c, "threads", 1, KEDGE_CLI_THREADS_MAX, 0, &ret->threads)
            && kedge_cli_number(c, "processes", 1, KEDGE_LEARN_PROCESSES_MAX, 0, &ret->processes)
            && kedge_cli_number(c, "save-every", 1, UINT32_MAX, 0, &ret->save_every)
            && kedge_cli_number(c, "seeds", 1, 1000, 0, &ret->seeds);
@@ -38,110 +34,6 @@ const char *kedge_cli_learn_option_of(const struct kedge_cli_learn *l)
                            : NULL;
 }
 
-bool kedge_cli_learn_speaks(const struct kedge_cli_learn *l)
-{
-    return !l->exchange || l->exchange->rank == 0;
-}
-
-static struct kedge_cli_percent cli_learn_percent(double share)
-{
-    struct kedge_cli_percent p = {.s = "-"};
-    if (isfinite(share)) {
-        snprintf(p.s, sizeof p.s, "%.2f", 100 * share);
-    }
-    return p;
-}
-
-struct kedge_cli_percent kedge_cli_learn_bytes(double bytes)
-{
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-    struct kedge_cli_percent p;
-    size_t i = 0;
-    for (; bytes >= 1000 && i < 5; i++) {
-        bytes /= 1000;
-    }
-    snprintf(p.s, sizeof p.s, i && bytes < 100 ? "%.1f %s" : "%.0f %s", bytes, units[i]);
-    return p;
-}
-
-int kedge_cli_learn_fail(const struct kedge_cli_learn *l, int err, const struct kedge_diag *d)
-{
-    bool usage = err == KEDGE_E_FORMAT || err == KEDGE_E_ARG || err == KEDGE_E_TOO_LONG
-                 || err == KEDGE_E_SHAPE || err == KEDGE_E_USAGE;
-    return usage ? kedge_cli_fail_as(l->c, err, d, 2) : kedge_cli_fail(l->c, err, d);
-}
-
-int kedge_cli_learn_spec(const struct kedge_cli_learn *l, const char *variant, uint32_t seed,
-                         struct kedge_learn_spec *ret, struct kedge_diag *d)
-{
-    int err = kedge_learn_spec_parse(l->text, variant, ret, d);
-    if (err) {
-        return kedge_diag_wrap(d, err == KEDGE_E_NOT_FOUND ? KEDGE_E_USAGE : err, "%s", l->path);
-    }
-    ret->job.seed += seed;
-    err = kedge_learn_spec_check(ret, d);
-    return err ? kedge_diag_wrap(d, err, "%s%s%s", l->path, variant ? ", " : "", variant ? variant : "")
-               : KEDGE_OK;
-}
-
-/* All processors, however many processes share them. */
-static uint32_t threads_of(const struct kedge_cli_learn *l)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t cores = n < 1 ? 1 : n < THREADS_MAX ? (uint32_t)n : THREADS_MAX;
-    uint32_t processes = l->processes ? (uint32_t)l->processes : 1;
-    return l->threads ? (uint32_t)l->threads : cores > processes ? cores / processes : 1;
-}
-
-/* Once, however many runs there are. */
-static void say_line(void *arg, const char *line)
-{
-    static bool said;
-    const struct kedge_cli_learn *l = arg;
-    if (!said) {
-        kedge_cli_say(l->c, "%s\n", line);
-    }
-    said = true;
-}
-
-int kedge_cli_learn_run(const struct kedge_cli_learn *l, const struct kedge_learn_spec *spec, const char *out,
-                        bool resume, bool (*on_round)(void *, const struct kedge_learn_round *, bool),
-                        void *arg, struct kedge_learn_result *ret, struct kedge_diag *d)
-{
-    char images[KEDGE_PATH_MAX];
-    int err = kedge_learn_find_images(spec, images, d);
-    struct kedge_learn_task task = {.spec = spec,
-                                    .run = l->run,
-                                    .images = images,
-                                    .out = out,
-                                    .resume = resume,
-                                    .threads = threads_of(l),
-                                    .processes = l->processes ? (uint32_t)l->processes : 1,
-                                    .exchange = l->exchange,
-                                    .save_every = l->save_every ? (uint32_t)l->save_every : 10,
-                                    .save_ms = l->save_every ? 0 : SAVE_MS,
-                                    .on_round = on_round,
-                                    .arg = arg,
-                                    .say = say_line,
-                                    .say_arg = (void *)(uintptr_t)l};
-    return err ? err : kedge_learn_report_run(&task, ret, d);
-}
-
-int kedge_cli_learn_draw(const struct kedge_cli_learn *l, const char *dir, const char *name,
-                         const struct kedge_buf *script, struct kedge_diag *d)
-{
-    struct kedge_diag own = {.text = ""};
-    if (script->err) {
-        return kedge_diag_set(d, script->err, "out of memory");
-    }
-    int err = kedge_learn_plot_draw(dir, name, kedge_buf_view(script), &own);
-    if (err != KEDGE_E_NOT_FOUND) {
-        return err ? kedge_diag_set(d, err, "%s", own.text) : KEDGE_OK;
-    }
-    kedge_cli_say(l->c, "%s; %s.\n", own.text, own.hint);
-    return KEDGE_OK;
-}
-
 /* ---- one run ---- */
 
 struct view {
@@ -157,7 +49,7 @@ static bool on_round(void *arg, const struct kedge_learn_round *r, bool again)
     v->accuracy = isfinite(r->accuracy) ? r->accuracy : v->accuracy;
     if (!again) {
         if (isfinite(v->accuracy)) {
-            snprintf(text, sizeof text, "accuracy %s %%", cli_learn_percent(v->accuracy).s);
+            snprintf(text, sizeof text, "accuracy %s %%", kedge_cli_learn_percent(v->accuracy).s);
         }
         kedge_cli_progress(v->l->c, "rounds", r->round + 1, v->spec->job.rounds, text);
     }
@@ -202,9 +94,9 @@ static void say_rounds(const struct kedge_cli_learn *l, const struct kedge_learn
         }
         told++;
         snprintf(cell[0], CELL, "%u", r->round);
-        snprintf(cell[1], CELL, "%s", cli_learn_percent(r->accuracy).s);
-        snprintf(cell[2], CELL, "%s", cli_learn_percent(r->accuracy_sites).s);
-        snprintf(cell[3], CELL, "%s", cli_learn_percent(r->accuracy_worst).s);
+        snprintf(cell[1], CELL, "%s", kedge_cli_learn_percent(r->accuracy).s);
+        snprintf(cell[2], CELL, "%s", kedge_cli_learn_percent(r->accuracy_sites).s);
+        snprintf(cell[3], CELL, "%s", kedge_cli_learn_percent(r->accuracy_worst).s);
         snprintf(cell[4], CELL, "%u", r->groups);
         snprintf(cell[5], CELL, "%s", kedge_cli_learn_bytes((double)r->bytes_up + (double)r->bytes_down).s);
         snprintf(cell[6], CELL, "%.0f", r->virtual_s);
@@ -224,13 +116,13 @@ static void say_summary(const struct kedge_cli_learn *l, const struct kedge_lear
         l->c,
         "\nLargest accuracy %s %% (round %u); mean of the last ten rounds %s %%, of the worst tenth "
         "of the sites %s %%.\n",
-        cli_learn_percent(v[KEDGE_LEARN_MEASURE_accuracy_max]).s, r->summary.round_of_max,
-        cli_learn_percent(v[KEDGE_LEARN_MEASURE_accuracy_last]).s,
-        cli_learn_percent(v[KEDGE_LEARN_MEASURE_worst_last]).s);
+        kedge_cli_learn_percent(v[KEDGE_LEARN_MEASURE_accuracy_max]).s, r->summary.round_of_max,
+        kedge_cli_learn_percent(v[KEDGE_LEARN_MEASURE_accuracy_last]).s,
+        kedge_cli_learn_percent(v[KEDGE_LEARN_MEASURE_worst_last]).s);
     if (isfinite(v[KEDGE_LEARN_MEASURE_personal_last])) {
         kedge_cli_say(l->c, "The sites' own models: largest %s %%, last ten rounds %s %%.\n",
-                      cli_learn_percent(v[KEDGE_LEARN_MEASURE_personal_max]).s,
-                      cli_learn_percent(v[KEDGE_LEARN_MEASURE_personal_last]).s);
+                      kedge_cli_learn_percent(v[KEDGE_LEARN_MEASURE_personal_max]).s,
+                      kedge_cli_learn_percent(v[KEDGE_LEARN_MEASURE_personal_last]).s);
     }
     if (isfinite(v[KEDGE_LEARN_MEASURE_rand_last])) {
         kedge_cli_say(l->c,

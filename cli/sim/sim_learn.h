@@ -6,6 +6,8 @@
 #include "cli/cli.h"
 #include "sim/learn/report/report_run.h"
 
+enum { KEDGE_CLI_THREADS_MAX = 64 };
+
 struct kedge_cli_learn {
     struct kedge_cli *c;
     const char *path;          /* SPEC.json */
@@ -41,10 +43,11 @@ KEDGE_NODISCARD int kedge_cli_learn_run(const struct kedge_cli_learn *l, const s
 /* Draws dir/NAME.svg and .png. Where there is no gnuplot that is said, and no error. */
 KEDGE_NODISCARD int kedge_cli_learn_draw(const struct kedge_cli_learn *l, const char *dir, const char *name,
                                          const struct kedge_buf *script, struct kedge_diag *d);
-/* "95.42", or "-" for what is not known; in percent. */
 struct kedge_cli_percent {
     char s[24];
 };
+/* "95.42", or "-" for what is not known; in percent. */
+struct kedge_cli_percent kedge_cli_learn_percent(double share);
 /* "1.2 GB" */
 struct kedge_cli_percent kedge_cli_learn_bytes(double bytes);
 /* An error of the spec is usage, 2; others as elsewhere. */

@@ -12,96 +12,6 @@
 /* The held-out samples of a split must be the same in every task, or test data would be trained on. */
 static const uint64_t split_seed = 0x73706c6974; /* "split" */
 
-void kedge_dataset_deinit(struct kedge_dataset *ds)
-{
-    kedge_mem_free(ds->labels);
-    kedge_mem_free(ds->storage);
-    *ds = (struct kedge_dataset){0};
-}
-
-static void scale_bytes(const uint8_t *restrict in, size_t count, float scale, float *restrict out)
-{
-    for (size_t i = 0; i < count; i++) {
-        out[i] = (float)in[i] * scale;
-    }
-}
-
-void kedge_dataset_gather(const struct kedge_dataset *ds, const uint32_t *indices, uint32_t count, float *out)
-{
-    size_t width = ds->features, stride = ds->stride ? ds->stride : width;
-    for (uint32_t i = 0; i < count; i++) {
-        size_t row = indices ? indices[i] : i;
-        if (ds->bytes) {
-            scale_bytes(ds->bytes + row * stride, width, ds->scale, out + i * width);
-        } else {
-            memcpy(out + i * width, ds->reals + row * stride, width * sizeof *out);
-        }
-    }
-}
-
-float kedge_dataset_value(const struct kedge_dataset *ds, uint32_t row, uint32_t feature)
-{
-    size_t at = (size_t)row * (ds->stride ? ds->stride : ds->features) + feature;
-    return ds->bytes ? (float)ds->bytes[at] * ds->scale : ds->reals[at];
-}
-
-float kedge_dataset_target(const struct kedge_dataset *ds, uint32_t row)
-{
-    float target = (float)ds->labels[row];
-    if (ds->is_real) {
-        memcpy(&target, &ds->labels[row], sizeof target);
-    }
-    return target;
-}
-
-int32_t *kedgei_reals_as_labels(float *reals, uint32_t n)
-{
-    int32_t *labels = (int32_t *)(void *)reals;
-    for (uint32_t i = 0; i < n; i++) {
-        float v = reals[i];
-        int32_t bits;
-        memcpy(&bits, &v, sizeof bits);
-        labels[i] = bits;
-    }
-    return labels;
-}
-
-/* What the labels of a set say: largest label + 1. */
-static void dataset_count_classes(struct kedge_dataset *ds)
-{
-    int32_t most = ds->is_real ? -1 : 0;
-    for (uint32_t i = 0; i < ds->n && !ds->is_real; i++) {
-        most = ds->labels[i] > most ? ds->labels[i] : most;
-    }
-    ds->classes = (uint32_t)most + 1;
-}
-
-int kedge_dataset_pick(const struct kedge_dataset *ds, const uint32_t *indices, uint32_t count,
-                       struct kedge_dataset *ret)
-{
-    size_t value = ds->bytes ? sizeof(uint8_t) : sizeof(float), width = ds->features * value;
-    size_t stride = ds->stride ? ds->stride * value : width;
-    struct kedge_dataset out = {
-        .n = count, .features = ds->features, .scale = ds->scale, .is_real = ds->is_real};
-    uint8_t *rows = kedge_mem_new(count, width);
-    const uint8_t *from = ds->bytes ? ds->bytes : (const uint8_t *)ds->reals;
-    out.labels = kedge_mem_new(count, sizeof *out.labels);
-    out.storage = rows;
-    if (!rows || !out.labels) {
-        kedge_dataset_deinit(&out);
-        return KEDGE_E_NOMEM;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        memcpy(rows + i * width, from + indices[i] * stride, width);
-        out.labels[i] = ds->labels[indices[i]];
-    }
-    out.bytes = ds->bytes ? rows : NULL;
-    out.reals = ds->bytes ? NULL : out.storage;
-    dataset_count_classes(&out);
-    *ret = out;
-    return KEDGE_OK;
-}
-
 static int load_idx_labels(const char *path, uint32_t n, int32_t **ret, struct kedge_diag *reterr)
 {
     uint8_t *file;
@@ -246,7 +156,7 @@ static int load_npz(const struct kedge_data_source *source, enum kedge_csv_targe
  * some. */
 static int settle_labels(const struct kedgei_load_as *as, struct kedge_dataset *ds, struct kedge_diag *reterr)
 {
-    dataset_count_classes(ds);
+    kedgei_dataset_count_classes(ds);
     if (as->classes.count > 0 && ds->classes > as->classes.count) {
         return kedge_diag_set(reterr, KEDGE_E_SHAPE, "labels up to %u, but \"classes\" names %u",
                               ds->classes - 1, as->classes.count);
@@ -294,12 +204,6 @@ static int dataset_load(const struct kedge_data_source *source, const struct ked
     }
     *ret = l;
     return KEDGE_OK;
-}
-
-void kedgei_loaded_deinit(struct kedgei_loaded *loaded)
-{
-    kedge_dataset_deinit(&loaded->ds);
-    kedge_csv_deinit(&loaded->csv);
 }
 
 int kedge_dataset_load(const struct kedge_data_source *source, struct kedge_dataset *ret,

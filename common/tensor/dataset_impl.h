@@ -15,6 +15,8 @@ struct kedgei_load_as {
     bool finds_classes;
 };
 void kedgei_loaded_deinit(struct kedgei_loaded *loaded);
+/* Sets `classes` by the labels. */
+void kedgei_dataset_count_classes(struct kedge_dataset *ds);
 KEDGE_NODISCARD int kedgei_dataset_load_csv(const struct kedge_data_source *source,
                                             const struct kedgei_load_as *as, struct kedgei_loaded *ret,
                                             struct kedge_diag *reterr);

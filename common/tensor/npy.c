@@ -329,19 +329,3 @@ int kedge_npy_text(const struct kedge_npy *npy, uint64_t i, char *out, size_t ou
     out[used] = '\0';
     return KEDGE_OK;
 }
-
-int kedge_npz_write_model(const struct kedge_layout *layout, const float *values, struct kedge_buf *out)
-{
-    struct kedge_npz_array *arrays = kedge_mem_new(layout->count, sizeof *arrays);
-    if (!arrays) {
-        return KEDGE_E_NOMEM;
-    }
-    for (uint32_t i = 0; i < layout->count; i++) {
-        const struct kedge_tensor *t = &layout->tensors[i];
-        arrays[i] = (struct kedge_npz_array){t->name, KEDGE_NPY_F4, t->dims_count, t->dims, values};
-        values += t->count;
-    }
-    int err = kedge_npz_write(arrays, layout->count, out);
-    kedge_mem_free(arrays);
-    return err;
-}

@@ -43,6 +43,8 @@ struct kedgei_clients_file {
 /* A number for the client's name, which must be plain text of 1 to KEDGE_CLIENTS_NAME_MAX bytes. */
 KEDGE_NODISCARD int kedgei_clients_name(struct kedgei_clients *b, const char *name, uint32_t *ret,
                                         struct kedge_diag *reterr);
+/* Room for the true group of this client and those before it. */
+KEDGE_NODISCARD int kedgei_clients_truth_room(struct kedgei_clients *b, uint32_t client);
 KEDGE_NODISCARD int kedgei_clients_group(struct kedgei_clients *b, uint32_t client, const char *group,
                                          struct kedge_diag *reterr);
 /* Room for so many more samples of so many features, which are b->c.n and the following. */
