@@ -6,6 +6,7 @@
 #include "aggregation/mixing.h"
 #include "aggregation/quantise.h"
 #include "common/base/mem.h"
+#include "common/tensor/part.h"
 #include "round/close/params.h"
 #include "sim/learn/close.h"
 
@@ -130,6 +131,25 @@ static int sort_sites(struct kedgei_learn *l)
     return err;
 }
 
+/* Of what travels; a spec that no parser read may leave it to the default what that is. */
+static int lay_out(struct kedgei_learn *l)
+{
+    struct kedge_layout whole;
+    int err = kedge_job_spec_whole_layout(&l->job, &whole, l->reterr);
+    if (err) {
+        return err;
+    }
+    if (l->shared < l->d) {
+        err = kedge_part_layout(&l->job.share, &whole, true, &l->layout, l->reterr);
+        kedge_layout_deinit(&whole);
+    } else {
+        l->layout = whole;
+    }
+    l->has_layout = !err;
+    KEDGE_ASSERT(err || l->layout.values_count == l->shared);
+    return err;
+}
+
 int kedgei_learn_close_init(struct kedgei_learn *l)
 {
     uint32_t tenants[KEDGE_SPEC_TENANTS_MAX] = {0};
@@ -145,8 +165,7 @@ int kedgei_learn_close_init(struct kedgei_learn *l)
     kedge_close_params(&l->job, tenants, &params);
     l->params = params;
     l->at = (struct kedge_round_state){.round = KEDGE_ROUND_NONE, .kind = KEDGE_TASK_NONE};
-    err = err ? err : kedge_job_spec_layout(&l->job, &l->layout, l->reterr);
-    l->has_layout = !err;
+    err = err ? err : lay_out(l);
     return err ? err : kedge_scale_limit(l->job.bound, l->job.scale, &l->limit);
 }
 
