@@ -60,6 +60,11 @@ bool kedge_shift_update(double cosine, double repeat)
     return 1.0 - cosine > 2.0 * (1.0 - repeat) + 0.05;
 }
 
+bool kedge_shift_loss(double then, double then_square, double now, double now_square)
+{
+    return now - then > 3.0 * sqrt(then_square + now_square);
+}
+
 double kedge_group_drift(const double *cosine, const double *moved, size_t groups)
 {
     double far = 0.0, sum = 0.0, pairs = 0.0;

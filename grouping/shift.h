@@ -29,6 +29,11 @@ KEDGE_NODISCARD int kedge_shift_counts(const uint64_t *then, const uint64_t *now
  * floor below which directions are the same for every purpose here. */
 bool kedge_shift_update(double cosine, double repeat);
 
+/* For every shift that makes the model worse: the mean loss on the site's own test samples, then and now, and
+ * the squares of their standard errors. Shifted when it is above what it was by more than three standard
+ * errors of the difference, which chance does once in 700 times. */
+bool kedge_shift_loss(double then, double then_square, double now, double now_square);
+
 /* How far directions have moved since the groups were made, in units of the mean distance between them:
  * max_j (1 − moved[j]) / mean_{i<j} (1 − cosine_ij). moved[j]: cosine of group j's direction then and now;
  * cosine: groups × groups, of the directions then. 0 with fewer than two groups. */

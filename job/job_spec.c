@@ -253,13 +253,14 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
         return kedgei_spec_bad(d, "shift", "no other value than \"none\" without \"grouping\":\"flexcfl\"");
     }
     if (flexcfl && !json_object_get(root, "shift")) {
-        s->shift = KEDGE_SHIFT_TEST_LABELS;
+        s->shift = s->options.trial_every > 0 ? KEDGE_SHIFT_TEST_LOSS : KEDGE_SHIFT_TEST_LABELS;
     }
     if (s->shift == KEDGE_SHIFT_TEST_UPDATE && !json_object_get(root, "migration_pause")) {
         s->migration_pause = 10; /* so often every site pre-trains again */
     }
     if (flexcfl && !json_object_get(root, "pretrain_sites")) {
-        s->pretrain_sites = 20 * s->groups; /* α = 20, FlexCFL's released setting */
+        const uint32_t groups = s->choose == KEDGE_CHOOSE_MOST ? kedge_job_spec_groups_most(s) : s->groups;
+        s->pretrain_sites = 20 * groups; /* α = 20, FlexCFL's released setting */
     }
     if (s->sites_min > 0 && s->quorum > s->sites_min && s->sites_per_round != 0
         && s->quorum > s->sites_per_round) {

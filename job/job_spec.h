@@ -42,7 +42,8 @@ enum kedge_shift_test {
     KEDGE_SHIFT_TEST_NONE,
     KEDGE_SHIFT_TEST_LABELS,
     KEDGE_SHIFT_TEST_COUNTS,
-    KEDGE_SHIFT_TEST_UPDATE
+    KEDGE_SHIFT_TEST_UPDATE,
+    KEDGE_SHIFT_TEST_LOSS
 };
 
 /* How the learning rate follows a batch that sites choose: not at all, by the square root of batch / start,
@@ -207,6 +208,10 @@ void kedge_job_spec_groups(const struct kedge_job_spec *spec, uint32_t *ret_leas
 uint32_t kedge_job_spec_groups_most(const struct kedge_job_spec *spec);
 /* The close of this round, if it is one of training, estimates directions again (option "refresh"). */
 bool kedge_job_spec_refreshes(const struct kedge_job_spec *spec, uint32_t round);
+/* Groups become one where their sites find a trial model no worse than their own (option "trial_every"). */
+bool kedge_job_spec_tries(const struct kedge_job_spec *spec);
+/* The close of this round of training has trials; has_joined: it has joined groups. */
+bool kedge_job_spec_tries_after(const struct kedge_job_spec *spec, uint32_t round, bool has_joined);
 /* Directions that have moved so far ask for new groups: the next round makes them, unless it is the last. */
 bool kedge_job_spec_drifted(double drift);
 /* The first coordinate of what sites are grouped by: 0, or with one-shot clustering that of the last layer.

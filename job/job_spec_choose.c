@@ -82,6 +82,42 @@ bool kedge_job_spec_refreshes(const struct kedge_job_spec *spec, uint32_t round)
     return kedgei_spec_lives(spec) && every > 0 && round > 0 && round % every == 0 && round < spec->rounds;
 }
 
+bool kedge_job_spec_tries(const struct kedge_job_spec *spec)
+{
+    return kedgei_spec_lives(spec) && spec->options.trial_every > 0;
+}
+
+bool kedge_job_spec_tries_after(const struct kedge_job_spec *spec, uint32_t round, bool has_joined)
+{
+    const uint32_t every = (uint32_t)spec->options.trial_every;
+    return kedge_job_spec_tries(spec) && round > 0 && round < spec->rounds
+           && (has_joined || round % every == 0);
+}
+
+int kedgei_spec_check_trials(const struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    const double whole = (double)(uint32_t)s->options.trial_every;
+    if (s->options.trial_every < whole || s->options.trial_every > whole) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"options\": \"trial_every\": expected a whole number of rounds");
+    }
+    if (!kedge_job_spec_tries(s)) {
+        return KEDGE_OK;
+    }
+    if (s->evaluate_every == 0) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"evaluate_every\": groups become one where the sites' evaluations "
+                              "say so; expected 1 or more");
+    }
+    if (s->mixing > 0 || s->regroup_every > 0) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"%s\": groups that are tried against each other are neither mixed "
+                              "nor made anew; leave it out",
+                              s->mixing > 0 ? "mixing" : "regroup_every");
+    }
+    return KEDGE_OK;
+}
+
 bool kedge_job_spec_drifted(double drift)
 {
     return kedge_strategy_drifted(drift);

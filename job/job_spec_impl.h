@@ -81,6 +81,7 @@ uint64_t kedgei_spec_updates_most(const struct kedge_job_spec *s);
 /* Directions of the job's groups may be estimated again, groups be cut and joined. */
 bool kedgei_spec_lives(const struct kedge_job_spec *s);
 /* Numbers of the groups' life, once the options are read. */
+KEDGE_NODISCARD int kedgei_spec_check_trials(const struct kedge_job_spec *s, struct kedge_diag *d);
 KEDGE_NODISCARD int kedgei_spec_check_refresh(const struct kedge_job_spec *s, struct kedge_diag *d);
 /* Keys "batch", "batch_start", "batch_least", "batch_most", "learning_rate_rule" (job_spec_batch.c); and what
  * "auto" means together with all other keys. */

@@ -142,9 +142,13 @@ bool kedgei_spec_uses_option(const struct kedge_job_spec *s, const struct kedge_
         {offsetof(struct kedge_strategy_options, split_after), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, most),
          s->choose != KEDGE_CHOOSE_FIXED || kedgei_spec_lives(s)},
-        {offsetof(struct kedge_strategy_options, refresh), kedgei_spec_lives(s)},
-        {offsetof(struct kedge_strategy_options, merge), kedgei_spec_lives(s)},
-        {offsetof(struct kedge_strategy_options, silhouette), kedgei_spec_lives(s)},
+        {offsetof(struct kedge_strategy_options, refresh),
+         kedgei_spec_lives(s) && s->strategy->defaults.trial_every <= 0},
+        {offsetof(struct kedge_strategy_options, merge),
+         kedgei_spec_lives(s) && s->strategy->defaults.trial_every <= 0},
+        {offsetof(struct kedge_strategy_options, silhouette),
+         kedgei_spec_lives(s) && s->strategy->defaults.trial_every <= 0},
+        {offsetof(struct kedge_strategy_options, trial_every), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, buffer), s->strategy->asynchronous},
         {offsetof(struct kedge_strategy_options, server_lr), s->server != KEDGE_SERVER_NONE},
         {offsetof(struct kedge_strategy_options, settle),
@@ -332,6 +336,7 @@ int kedgei_spec_read_strategy(const json_t *root, struct kedge_job_spec *s, stru
     KEDGE_TRY(read_server(root, s, d));
     KEDGE_TRY(read_options(root, s, d));
     KEDGE_TRY(kedgei_spec_check_refresh(s, d));
+    KEDGE_TRY(kedgei_spec_check_trials(s, d));
     KEDGE_TRY(read_rule(root, s, d));
     KEDGE_TRY(kedgei_spec_read_root(root, s, d));
     int err = kedgei_spec_read_compression(root, s, d);

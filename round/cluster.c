@@ -17,10 +17,14 @@ static int cluster_flexcfl(const struct kedge_job_spec *spec, uint32_t round, co
 {
     uint32_t least, most;
     kedge_job_spec_groups(spec, &least, &most);
+    const uint32_t third = (uint32_t)(count / 3) > least ? (uint32_t)(count / 3) : least;
+    const bool is_most = spec->choose == KEDGE_CHOOSE_MOST;
     struct kedge_flexcfl_params params = {.edc = spec->strategy->edc,
-                                          .groups = spec->choose == KEDGE_CHOOSE_FIXED ? spec->groups : most,
+                                          .groups = is_most ? third < most ? third : most
+                                                    : spec->choose == KEDGE_CHOOSE_FIXED ? spec->groups
+                                                                                         : most,
                                           .groups_min = least,
-                                          .choose = spec->choose,
+                                          .choose = is_most ? KEDGE_CHOOSE_FIXED : spec->choose,
                                           .judge = spec->strategy->judge,
                                           .margin = spec->strategy->margin,
                                           .faint = spec->strategy->faint,

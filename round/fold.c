@@ -122,7 +122,9 @@ static void fold_groups(struct kedge_round_fold *io, const struct kedge_st_step 
                                          .server_state = row->state_after,
                                          .weight_since_meeting = has_met ? 0 : to->weight_since_meeting,
                                          .split_of = row->split_of,
-                                         .merged_into = row->merged_into};
+                                         .merged_into = row->merged_into,
+                                         .trial = row->trial,
+                                         .tried_with = row->tried_with};
     }
     for (uint32_t g = step->group_count; g < KEDGE_GROUPS_MAX; g++) {
         state->group[g] = (struct kedge_round_group){.direction_before = state->group[g].direction};
@@ -172,7 +174,8 @@ static int fold_step(struct kedge_round_fold *io, const struct kedge_st_step *st
     }
     for (uint32_t g = 0; g < step->group_count; g++) {
         const struct kedge_st_step_group *row = &step->groups[g];
-        if (row->group != g || row->split_of > step->group_count || row->merged_into > step->group_count) {
+        if (row->group != g || row->split_of > step->group_count || row->merged_into > step->group_count
+            || row->tried_with > step->group_count) {
             return KEDGE_E_CORRUPT;
         }
     }
@@ -234,6 +237,9 @@ static int fold_input(struct kedge_round_fold *io, const struct kedge_input_row 
 {
     const bool counts = row->use == KEDGE_USE_AGGREGATED;
     struct kedge_round_group *group = &io->state.group[row->group];
+    if (row->use == KEDGE_USE_EVALUATED) {
+        return KEDGE_OK;
+    }
     if (!is_group(io, row->to)) {
         return KEDGE_E_CORRUPT;
     }

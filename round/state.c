@@ -24,6 +24,8 @@ static void put_group(struct kedge_buf *out, const struct kedge_round_group *g)
     put_u64(out, g->weight_since_meeting);
     put_u64(out, g->split_of);
     put_u64(out, g->merged_into);
+    put_u64(out, g->tried_with);
+    put_hash(out, &g->trial);
 }
 
 static void put_site(struct kedge_buf *out, const struct kedge_round_site *s)

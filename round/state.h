@@ -21,7 +21,9 @@ struct kedge_round_group {
     struct kedge_hash direction_before; /* before the last close; zero: there was none */
     struct kedge_hash server_state;     /* of the server's optimiser; zero: it begins */
     uint64_t weight_since_meeting;      /* edges: what was added up for this one since they met */
-    uint32_t split_of;    /* by the last close cut off this group, numbered from 1; 0: it was not */
+    uint32_t split_of;       /* by the last close cut off this group, numbered from 1; 0: it was not */
+    struct kedge_hash trial; /* by which its sites and those of `tried_with`, from 1, judge; zero: by none */
+    uint32_t tried_with;
     uint32_t merged_into; /* part of this one for ever, numbered from 1; 0: of none */
 };
 

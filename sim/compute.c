@@ -183,6 +183,7 @@ static const struct kedge_digest *pretraining_of(const struct sim *w, uint32_t j
 struct asked {
     struct sim_close_input *inputs;
     struct sim_close_other *others;
+    uint32_t *evaluated;
 };
 
 static void ask_about(const struct sim *w, uint32_t job, uint32_t site, struct sim_close *c, struct asked *a)
@@ -198,6 +199,9 @@ static void ask_about(const struct sim *w, uint32_t job, uint32_t site, struct s
         a->inputs[c->input_count++] = (struct sim_close_input){
             site, tenant, pretrain ? SIM_NONE : in->group, row->group, round, in->update};
     }
+    if (row->evaluated_round != SIM_NONE && row->evaluated_round + 1 == c->round) {
+        a->evaluated[c->evaluated_count++] = site;
+    }
     if (row->group != SIM_NONE && by && !(pretrain && came)) {
         a->others[c->other_count++] = (struct sim_close_other){site, tenant, row->group, *by};
     }
@@ -210,12 +214,14 @@ static int compute_payload(struct sim *w, uint32_t job, const struct kedge_coord
     uint32_t count = 0;
     const uint32_t *order = kedge_coord_site_order(w->server.core, &count);
     struct asked a = {sim_new_array(w->config.sites, sizeof *a.inputs),
-                      sim_new_array(w->config.sites, sizeof *a.others)};
+                      sim_new_array(w->config.sites, sizeof *a.others),
+                      sim_new_array(w->config.sites, sizeof *a.evaluated)};
     *c = (struct sim_close){.round = view->round,
                             .kind = view->round_kind,
                             .keeps = w->jobs[job].pending.keeps,
                             .inputs = a.inputs,
                             .others = a.others,
+                            .evaluated = a.evaluated,
                             .model_count = view->model_count,
                             .given = w->jobs[job].pending.groups};
     memcpy(c->models, view->models, view->model_count * sizeof c->models[0]);
@@ -225,6 +231,7 @@ static int compute_payload(struct sim *w, uint32_t job, const struct kedge_coord
     int err = w->payload->close(w->payload->arg, c);
     kedge_mem_free(a.inputs);
     kedge_mem_free(a.others);
+    kedge_mem_free(a.evaluated);
     return err;
 }
 
@@ -235,6 +242,7 @@ static void take_payload(struct sim_pending *p, const struct sim_close *c)
         p->sums[g].model = c->models[g];
     }
     p->regroup = c->regroup;
+    p->tries = c->tries;
     p->model_count = c->model_count;
     memcpy(p->models, c->models, c->model_count * sizeof p->models[0]);
 }

@@ -104,7 +104,7 @@ static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *f
 static void fetch(struct sim *w, uint32_t site, const struct kedge_site_effect *fx)
 {
     uint64_t at = w->now_ns + 2 * sim_delay(w);
-    if (w->payload && fx->blob == KEDGE_SITE_BLOB_MODEL) {
+    if (w->payload && (fx->blob == KEDGE_SITE_BLOB_MODEL || fx->blob == KEDGE_SITE_BLOB_TRIAL)) {
         at += w->payload->transfer_ns(w->payload->arg, site, false);
     }
     struct sim_event *ev = sim_device_push(w, SIM_DEVICE_DONE, at, site, fx->serial);

@@ -44,6 +44,13 @@ static void give_task(struct sim *w, const struct kedge_coord_effect *fx)
                                               : KEDGE_SITE_EVALUATE;
     t->group = fx->group == KEDGE_COORD_NONE ? KEDGE_SITE_NONE : fx->group;
     t->evaluate_base = fx->evaluate_base;
+    struct kedge_digest trial;
+    const bool evaluates = t->kind == KEDGE_SITE_EVALUATE || t->evaluate_base;
+    if (w->payload && evaluates
+        && w->payload->trial(w->payload->arg, fx->group, fx->evaluate_round, &trial)) {
+        t->has_trial = true;
+        t->trial = sim_to_site(&trial);
+    }
     t->remaining_ns = fx->remaining_ns;
     t->seed = w->jobs[fx->job].params.seed;
     struct kedge_coord_job_view view;

@@ -25,14 +25,16 @@ struct sim_close_other {
 struct sim_close {
     uint32_t round;
     enum kedge_task_kind kind;
-    uint32_t input_count, other_count;
+    uint32_t input_count, other_count, evaluated_count;
     const struct sim_close_input *inputs; /* in site order */
     const struct sim_close_other *others;
+    const uint32_t *evaluated; /* sites whose evaluation of the round before is durable, in site order */
     uint32_t model_count, aggregates; /* before: groups; behind: those that the round has, and how many of
                                          them are its aggregates' */
     struct kedge_digest models[KEDGE_GROUPS_MAX];
     bool keeps;      /* before: too few came to make groups anew, all stays as it is */
     bool regroup;    /* behind: it asks for new groups */
+    bool tries;      /* behind: it has trials, of which the next round awaits what all sites find */
     uint32_t *given; /* behind, by site: the group that the close gives it; KEDGE_COORD_NONE before: none */
 };
 
@@ -53,6 +55,9 @@ struct sim_payload {
     /* Did the site, which has just done this, see that its data are not those any more that it was grouped
      * by? */
     bool (*has_shifted)(void *arg, uint32_t site, const struct kedge_site_task *task);
+    /* The trial that an evaluation of this group's model of that round is also about. False: there is none.
+     */
+    bool (*trial)(void *arg, uint32_t group, uint32_t round, struct kedge_digest *ret);
     uint64_t (*weight)(void *arg, const struct kedge_digest *update); /* samples */
     int (*verify)(void *arg, const struct kedge_digest *update);
     /* The group of a newcomer's or migrating site's update, among those behind the last closed round; of a

@@ -163,6 +163,7 @@ static uint32_t load_rounds(struct sim *w, uint32_t job)
         c.kind = closed->kind;
         c.closed = true;
         c.regroup = closed->regroup;
+        c.tries = closed->tries;
         c.models = closed->models;
         c.model_count = closed->model_count;
         load(w, &c);

@@ -171,6 +171,7 @@ static void computed(struct sim *w, const struct kedge_coord_effect *fx)
     c.models = p->models;
     c.model_count = p->model_count;
     c.regroup = p->regroup;
+    c.tries = p->tries;
     c.assigned_sites = sites;
     c.assigned_groups = groups;
     sim_server_step(w, &c);

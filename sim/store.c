@@ -244,6 +244,7 @@ static void write_closed(struct sim *w, struct sim_main *m)
     KEDGE_ASSERT(p->computed && p->round == m->round);
     m->kind = p->kind;
     m->regroup = p->regroup;
+    m->tries = p->tries;
     m->keeps = p->keeps;
     m->group_count = p->group_count;
     m->model_count = p->model_count;

@@ -94,6 +94,7 @@ struct sim_main { /* of the main chain */
     uint8_t *settled;          /* ROUND_CLOSED, asynchronous: 1 for each site that this settles */
     enum kedge_task_kind kind; /* of the round */
     bool regroup;              /* ROUND_CLOSED: it asks for new groups */
+    bool tries;                /* ROUND_CLOSED: it has trials */
     bool keeps;                /* ROUND_CLOSED: it was to make new groups, and too few came */
     uint32_t group_count;      /* ROUND_CLOSED: aggregates … */
     struct sim_sum *sums;      /* … per group */
@@ -107,7 +108,7 @@ struct sim_main { /* of the main chain */
 
 /* A round as computed, not yet durable. */
 struct sim_pending {
-    bool computed, regroup, keeps;
+    bool computed, regroup, tries, keeps;
     enum kedge_task_kind kind;
     uint32_t round, group_count, input_count, refused_count, model_count;
     struct sim_sum sums[KEDGE_GROUPS_MAX];

@@ -32,6 +32,7 @@
     X(regroup, 0, 1000000, "rounds between two clusterings of the pre-training updates kept, 0: never")    \
     X(refresh, 0, 1000000, "rounds between two estimates of the groups' directions, 0: never")             \
     X(merge, 0, 1, "cosine of two groups' directions above which they become one, 1: never")               \
+    X(trial_every, 0, 1000000, "rounds between two trials of which groups become one, 0: never")           \
     X(silhouette, 0, 1, "least silhouette at which a group is split in two, 1: never")                     \
     X(most, 1, 16, "most groups where their number is chosen; the job's number is the least")
 

@@ -356,6 +356,8 @@ bool kedgei_rule_keeps(const char *rule);
 /* After this round of training directions are estimated again; its close asked for new groups. */
 bool kedgei_refreshes(const struct kedgei_job *job, const struct kedgei_round *round);
 bool kedgei_drifted(const struct kedgei_round *round);
+/* A round of training of a job whose groups are tried against each other. */
+bool kedgei_tries(const struct kedgei_job *job, const struct kedgei_round *round);
 /* After this round's step the edges' models become one. */
 bool kedgei_meets(const struct kedgei_job *job, const struct kedgei_round *round);
 /* This step makes the group part of another one; makes its model of several groups'. */
@@ -401,6 +403,16 @@ KEDGE_NODISCARD int kedgei_check_inputs(struct kedgei_audit *a);
 bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log,
                       const struct kedge_hash *digest, uint64_t index, struct kedge_input_list *ret,
                       struct kedgei_findings *f);
+
+/* ---- trials.c ---- */
+/* A row of what a site has found of a trial, in a list of this round: what is wrong with it, NULL: nothing.
+ */
+const char *kedgei_trial_row_fault(const struct kedgei_job *job, const struct kedgei_round *round,
+                                   const struct kedgei_log *log, const struct kedge_input_row *row);
+/* Whether the round's `listed` such rows of the tenant, the last of which names entry `last`, are all that
+ * came until then. */
+bool kedgei_trial_rows_whole(const struct kedgei_job *job, const struct kedgei_round *round,
+                             const struct kedgei_log *log, uint64_t listed, uint64_t last);
 
 /* ---- files.c, blobs.c ---- */
 KEDGE_NODISCARD int kedgei_check_models(struct kedgei_audit *a);

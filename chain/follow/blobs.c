@@ -44,9 +44,9 @@ static int tell_list(struct walk *w, const struct kedge_hash *id, const struct k
 static int tell_step(struct walk *w, const struct kedge_st_step *step)
 {
     for (uint32_t g = 0; g < step->group_count; g++) {
-        const struct kedge_hash *models[] = {&step->groups[g].aggregate, &step->groups[g].after,
-                                             &step->groups[g].direction, &step->groups[g].stepped,
-                                             &step->groups[g].state_after};
+        const struct kedge_hash *models[] = {&step->groups[g].aggregate,   &step->groups[g].after,
+                                             &step->groups[g].direction,   &step->groups[g].stepped,
+                                             &step->groups[g].state_after, &step->groups[g].trial};
         for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
             KEDGE_TRY(tell(w, KEDGE_WANT_MODEL, false, models[i]));
         }

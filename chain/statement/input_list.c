@@ -16,7 +16,7 @@
 #define WEIGHT_MAX ((uint64_t)1 << 62)
 
 static const char *const use_names[] = {"candidate", "selected", "aggregated", "grouped",
-                                        "refused",   "working",  "away"};
+                                        "refused",   "working",  "away",       "evaluated"};
 enum { USE_COUNT = sizeof use_names / sizeof use_names[0] };
 
 const char *kedge_input_use_name(enum kedge_input_use use)

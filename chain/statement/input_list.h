@@ -16,7 +16,7 @@
 #include "crypto/hash.h"
 
 enum {
-    KEDGE_INPUT_ROWS_MAX = 4096,
+    KEDGE_INPUT_ROWS_MAX = 2 * KEDGE_SITES_MAX, /* updates, and what was found of trials */
     KEDGE_INPUT_REASON_MAX = 64,
     KEDGE_INPUT_ROW_TEXT_MAX = 512, /* bytes of one encoded row */
     KEDGE_INPUT_LIST_MAX = KEDGE_INPUT_ROWS_MAX * KEDGE_INPUT_ROW_TEXT_MAX,
@@ -29,8 +29,9 @@ enum kedge_input_use {
     KEDGE_USE_AGGREGATED,
     KEDGE_USE_GROUPED,
     KEDGE_USE_REFUSED,
-    KEDGE_USE_WORKING, /* asynchronous jobs: at work on the task of an earlier round … */
-    KEDGE_USE_AWAY,    /* … and not heard of as the round opened: it holds no place in it */
+    KEDGE_USE_WORKING,   /* asynchronous jobs: at work on the task of an earlier round … */
+    KEDGE_USE_AWAY,      /* … and not heard of as the round opened: it holds no place in it */
+    KEDGE_USE_EVALUATED, /* what the site has found of its group's trial, in time for this close */
 };
 /* "candidate", …; static storage. */
 const char *kedge_input_use_name(enum kedge_input_use use);

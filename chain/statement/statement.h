@@ -193,6 +193,10 @@ struct kedge_st_evaluation {
     /* Optional, 0: not stated. Of the model that the site keeps for itself (Ditto), on the same samples. */
     uint64_t personal_correct;
     double personal_loss;
+    /* Optional: of the trial that the step of the round has for the site's group, on the same samples. */
+    struct kedge_hash trial;
+    uint64_t trial_correct;
+    double trial_loss;
 };
 
 /* By the coordinator. Subject: digest of the update that the decision rests on. */
@@ -338,10 +342,12 @@ struct kedge_st_step_group {
     struct kedge_hash
         made; /* the direction with which the group was made; all zero: `direction` is that one */
     /* Where this close cut groups in two or made one of several, else zero. Groups are numbered from 1 in the
-     * last two, so that 0 is none. */
+     * next three, so that 0 is none. */
     struct kedge_hash whole; /* of a group that was cut: its direction before */
     uint32_t split_of;       /* of a part that was cut off: from which group */
     uint32_t merged_into;    /* of a group that has become part of another one, then and ever after */
+    uint32_t tried_with;     /* of a group whose sites are to judge whether it becomes one with this … */
+    struct kedge_hash trial; /* … by this model */
 };
 
 /* Subject: `after` of the first group listed. */

@@ -194,12 +194,17 @@ static const struct kedgei_field evaluation_fields[] = {
     REAL(evaluation, loss),
     {FIELD(evaluation, personal_correct, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
     OPTIONAL(REAL_POS, evaluation, personal_loss),
+    OPTIONAL(HASH, evaluation, trial),
+    {FIELD(evaluation, trial_correct, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
+    OPTIONAL(REAL_POS, evaluation, trial_loss),
 };
 
 static const char *check_evaluation(const struct kedge_statement *st)
 {
     const struct kedge_st_evaluation *e = &st->u.evaluation;
-    return e->correct <= e->samples && e->personal_correct <= e->samples ? NULL : "correct not above samples";
+    return e->correct <= e->samples && e->personal_correct <= e->samples && e->trial_correct <= e->samples
+               ? NULL
+               : "correct not above samples";
 }
 
 static const struct kedgei_field group_assigned_fields[] = {
@@ -376,6 +381,8 @@ static const struct kedgei_field step_group_fields[] = {
     OPTIONAL(HASH, step_group, whole),
     {FIELD(step_group, split_of, U32), .max = KEDGE_GROUPS_MAX, .optional = true},
     {FIELD(step_group, merged_into, U32), .max = KEDGE_GROUPS_MAX, .optional = true},
+    {FIELD(step_group, tried_with, U32), .max = KEDGE_GROUPS_MAX, .optional = true},
+    OPTIONAL(HASH, step_group, trial),
 };
 
 static const struct kedgei_list step_groups = {

@@ -303,6 +303,10 @@ static void fetch(struct kedge_site *s)
         fx->digest = s->w->task.control;
         fx->len = s->w->task.control_len;
         break;
+    case KEDGE_SITE_BLOB_TRIAL:
+        fx->digest = s->w->task.trial;
+        fx->len = s->w->task.base_len;
+        break;
     }
 }
 

@@ -87,6 +87,9 @@ struct kedge_site_task {
     uint64_t seed;
     uint64_t control_len; /* TRAIN: the server's control variate, fetched after the model; 0: none … */
     struct kedge_site_digest control; /* … and zero then */
+    bool
+        has_trial; /* of an evaluation: another model, as long as the base, is fetched and evaluated, too … */
+    struct kedge_site_digest trial; /* … and zero without */
     uint32_t choice_count; /* TRAIN, group KEDGE_SITE_NONE: the site trains that of these models which it
                               likes best, and its result says which: group, base. Else 0. base is zero then,
                               base_len that of each */
@@ -222,7 +225,12 @@ enum kedge_site_call {
     KEDGE_SITE_CALL_SUBMIT, /* result: the envelope with result.envelope */
     KEDGE_SITE_CALL_ENDED,  /* task, trouble, wait_ns: no task of its job is wanted for so long */
 };
-enum kedge_site_blob { KEDGE_SITE_BLOB_SPEC, KEDGE_SITE_BLOB_MODEL, KEDGE_SITE_BLOB_CONTROL };
+enum kedge_site_blob {
+    KEDGE_SITE_BLOB_SPEC,
+    KEDGE_SITE_BLOB_MODEL,
+    KEDGE_SITE_BLOB_CONTROL,
+    KEDGE_SITE_BLOB_TRIAL
+};
 
 enum kedge_site_note {
     KEDGE_SITE_NOTE_ENROLLED,    /* the coordinator knows this site */

@@ -24,6 +24,7 @@ static int check_task(const struct kedge_site *s, const struct kedge_site_task *
         || (t->kind == KEDGE_SITE_PRETRAIN || choice) != cold || (!cold && t->group >= KEDGE_GROUPS_MAX)
         || (t->evaluate_base && (t->kind != KEDGE_SITE_TRAIN || t->round < 2 || choice))
         || (choice && (t->kind != KEDGE_SITE_TRAIN || t->choice_count > KEDGE_GROUPS_MAX))
+        || (t->has_trial && t->kind != KEDGE_SITE_EVALUATE && !t->evaluate_base)
         || (t->control_len > 0 && t->kind != KEDGE_SITE_TRAIN)) {
         return KEDGE_E_FORMAT;
     }
@@ -90,7 +91,10 @@ static void give_up_task(struct kedge_site *s, int err, enum kedge_trouble why)
 
 static void fetch_failed(struct kedge_site *s, int err, enum kedge_trouble why)
 {
-    if (err == KEDGE_E_DENIED) {
+    if (s->w->blob == KEDGE_SITE_BLOB_TRIAL && !kedgei_site_is_transient(err)) {
+        s->w->task.has_trial = false; /* its round is over: the task is done without */
+        kedgei_site_go(s, KEDGE_SITE_TRAINING);
+    } else if (err == KEDGE_E_DENIED) {
         refuse_task(s, err, why);
     } else if (kedgei_site_is_transient(err) && s->w->failures < FETCH_ATTEMPTS_MAX
                && !KEDGE_RARE(s, FETCH_GIVEN_UP)) {
@@ -111,6 +115,9 @@ static void fetched(struct kedge_site *s)
         kedgei_site_go(s, KEDGE_SITE_FETCHING);
     } else if (s->w->blob == KEDGE_SITE_BLOB_MODEL && s->w->task.control_len > 0) {
         s->w->blob = KEDGE_SITE_BLOB_CONTROL;
+        kedgei_site_go(s, KEDGE_SITE_FETCHING);
+    } else if (s->w->blob != KEDGE_SITE_BLOB_TRIAL && s->w->task.has_trial) {
+        s->w->blob = KEDGE_SITE_BLOB_TRIAL;
         kedgei_site_go(s, KEDGE_SITE_FETCHING);
     } else {
         kedgei_site_go(s, KEDGE_SITE_TRAINING);

@@ -173,6 +173,10 @@ static void take_task(const struct kedge_msg_task *m, struct kedge_site_task *t)
         memcpy(t->control.b, m->control.ptr, sizeof t->control.b);
         t->control_len = m->control_len;
     }
+    if (m->trial.len == sizeof t->trial.b) {
+        memcpy(t->trial.b, m->trial.ptr, sizeof t->trial.b);
+        t->has_trial = true;
+    }
     t->choice_count = (uint32_t)(m->choices.len / sizeof t->choices[0].b);
     for (uint32_t g = 0; g < t->choice_count; g++) {
         memcpy(t->choices[g].b, m->choices.ptr + g * sizeof t->choices[g].b, sizeof t->choices[g].b);

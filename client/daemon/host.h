@@ -129,7 +129,8 @@ struct kedge_client_work {
     struct kedge_layout layout; /* of models and updates of the job … */
     struct kedge_layout whole;  /* … and of what is trained: with the site's head, if it keeps one */
     struct kedge_site_digest model_digest;   /* the model that was fetched last … */
-    struct kedge_site_digest control_digest; /* … and the server's control variate */
+    struct kedge_site_digest control_digest; /* … the server's control variate … */
+    struct kedge_site_digest trial_digest;   /* … and the trial of two groups */
 };
 
 struct kedge_site_host {

@@ -201,6 +201,13 @@ static int read_shifts(const json_t *list, struct kedge_site_memory *m, struct k
                                KEDGE_SITE_SHIFTS_MAX);
 }
 
+static bool get_loss(const json_t *o, const char *key, double *ret)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_string(v) && kedge_real_decode(kedge_view_str(json_string_value(v)), ret) == KEDGE_OK
+           && *ret >= 0;
+}
+
 static bool get_grouped(const json_t *o, struct kedge_grouped *g)
 {
     uint64_t round;
@@ -212,6 +219,10 @@ static bool get_grouped(const json_t *o, struct kedge_grouped *g)
         return false;
     }
     g->round = (uint32_t)round;
+    g->has_loss = json_object_get(o, "loss") != NULL;
+    if (g->has_loss && (!get_loss(o, "loss", &g->loss) || !get_loss(o, "loss_square", &g->loss_square))) {
+        return false;
+    }
     g->labels.classes = (uint32_t)json_array_size(labels);
     for (uint32_t i = 0; i < g->labels.classes && ok; i++) {
         const json_t *v = json_array_get(labels, i);
@@ -326,9 +337,16 @@ static json_t *grouped_json(const struct kedge_groupeds *g)
         for (uint32_t k = 0; k < row->labels.classes; k++) {
             json_array_append_new(labels, json_integer((json_int_t)row->labels.counts[k]));
         }
-        json_array_append_new(list,
-                              json_pack("{s:s,s:i,s:I,s:o}", "job", row->job.s, "round", (int)row->round,
-                                        "samples", (json_int_t)row->samples, "labels", labels));
+        json_t *o = json_pack("{s:s,s:i,s:I,s:o}", "job", row->job.s, "round", (int)row->round, "samples",
+                              (json_int_t)row->samples, "labels", labels);
+        if (o && row->has_loss) {
+            char loss[KEDGE_REAL_MAX], square[KEDGE_REAL_MAX];
+            kedge_real_encode(row->loss, loss);
+            kedge_real_encode(row->loss_square, square);
+            json_object_set_new(o, "loss", json_string(loss));
+            json_object_set_new(o, "loss_square", json_string(square));
+        }
+        json_array_append_new(list, o);
     }
     return list;
 }

@@ -19,8 +19,9 @@ static uint64_t idle_ns(const struct kedge_site_host *h)
 
 static void trim_run(struct kedge_client_work *w, struct kedge_site_item *item)
 {
-    static const char *const kinds[] = {"spec", "model", "control"}, *const names[] = {"trained", "drift",
-                                                                                       "update.part"};
+    static const char *const kinds[] = {"spec", "model", "control", "trial"}, *const names[] = {
+                                                                                  "trained", "drift",
+                                                                                  "update.part"};
     char path[KEDGE_PATH_MAX];
     (void)item;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
@@ -33,6 +34,7 @@ static void trim_run(struct kedge_client_work *w, struct kedge_site_item *item)
     }
     memset(&w->model_digest, 0, sizeof w->model_digest); /* nothing of it is here to begin with */
     memset(&w->control_digest, 0, sizeof w->control_digest);
+    memset(&w->trial_digest, 0, sizeof w->trial_digest);
 }
 
 static void trim_handle(struct kedge_site_host *h, struct kedge_site_item *item)

@@ -214,6 +214,7 @@ static int evaluate(struct trainer *t, struct kedge_task_result *r, struct kedge
     r->test_samples = e.samples;
     r->test_correct = e.correct;
     r->test_loss = e.loss;
+    r->test_deviation = e.deviation;
     return KEDGE_OK;
 }
 

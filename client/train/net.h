@@ -88,6 +88,7 @@ KEDGE_NODISCARD int kedge_net_train(struct kedge_net *net, const struct kedge_da
 struct kedge_evaluation {
     uint64_t samples, correct; /* a tie goes to the lowest class */
     double loss;               /* mean, 0 without samples */
+    double deviation;          /* of the losses on single samples; 0 with fewer than two */
 };
 KEDGE_NODISCARD int kedge_net_evaluate(struct kedge_net *net, const struct kedge_dataset *data,
                                        struct kedge_evaluation *ret, struct kedge_diag *reterr);

@@ -331,6 +331,13 @@ static double row_loss(const struct kedge_net *net, float *z, int32_t label)
     return loss / (double)net->outputs;
 }
 
+/* `deviation` is the sum of squares until all are there. */
+static void add_loss(struct kedge_evaluation *e, double loss)
+{
+    e->loss += loss;
+    e->deviation += loss * loss;
+}
+
 /* Rows from `at` on. Of reals there are none that are right, only losses. */
 static void judge(const struct kedge_net *net, float *z, const struct kedge_dataset *data, uint32_t at,
                   uint32_t n, struct kedge_evaluation *e)
@@ -338,7 +345,7 @@ static void judge(const struct kedge_net *net, float *z, const struct kedge_data
     const int32_t *labels = data->labels + at;
     for (uint32_t i = 0; i < n; i++, z += net->outputs) {
         if (data->is_real) {
-            e->loss += number_loss(z[0], (double)kedge_dataset_target(data, at + i));
+            add_loss(e, number_loss(z[0], (double)kedge_dataset_target(data, at + i)));
             continue;
         }
         uint32_t best = 0;
@@ -351,7 +358,7 @@ static void judge(const struct kedge_net *net, float *z, const struct kedge_data
         } else {
             e->correct += best == (uint32_t)labels[i];
         }
-        e->loss += row_loss(net, z, labels[i]);
+        add_loss(e, row_loss(net, z, labels[i]));
     }
 }
 
@@ -400,6 +407,8 @@ int kedge_net_evaluate(struct kedge_net *net, const struct kedge_dataset *data, 
     kedge_mem_free(rows);
     kedge_mem_free(host);
     e.loss = e.samples ? e.loss / (double)e.samples : 0.0;
+    const double spread = e.samples > 1 ? e.deviation / (double)e.samples - e.loss * e.loss : 0.0;
+    e.deviation = spread > 0.0 ? sqrt(spread * (double)e.samples / (double)(e.samples - 1)) : 0.0;
     if (!err && !isfinite(e.loss)) {
         err = kedge_diag_set(reterr, KEDGE_E_NOT_FINITE, "evaluation: loss is %g", e.loss);
     }

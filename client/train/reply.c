@@ -40,6 +40,7 @@ void kedge_task_put_ok(struct kedge_buf *out, const struct kedge_task *task,
         kedge_buf_printf(out, ",\"test_samples\":%llu,\"test_correct\":%llu",
                          (unsigned long long)r->test_samples, (unsigned long long)r->test_correct);
         put_real(out, "test_loss", r->test_loss);
+        put_real(out, "test_deviation", r->test_deviation);
     }
     if (r->has_personal) {
         kedge_buf_printf(out, ",\"personal_correct\":%llu", (unsigned long long)r->personal_correct);

@@ -64,7 +64,7 @@ struct kedge_task_result {
     double base_loss; /* mean over the training set, before training */
     bool has_test;
     uint64_t test_samples, test_correct;
-    double test_loss;
+    double test_loss, test_deviation;
     const uint64_t *labels;                /* training samples of each class */
     uint32_t classes;                      /* 0, or more than are told: nothing is said of them */
     const struct kedge_data_labels *names; /* the classes of data whose classes are found; else NULL */

@@ -276,6 +276,7 @@ struct kedge_coord_event {
     bool anew;                  /* POLL: what it said by TASK_ENDED so far holds no more */
     enum kedge_trouble trouble; /* TASK_ENDED */
     enum kedge_charge charge;   /* POLL */
+    bool tries;   /* likewise: sites judge trials; the next round awaits the evaluations of all */
     bool regroup; /* ROUND_COMPUTED, LOAD_ROUND closed: the groups have drifted, the next round is to make new
                      ones (after a TRAIN round, and unless it would be the last) */
     enum kedge_job_state state; /* LOAD_JOB */

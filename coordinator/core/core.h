@@ -164,6 +164,7 @@ struct row {
     /* flags counted in the job */
     bool unresolved; /* selected, active, neither accepted nor refused nor ended */
     bool ended;      /* selected, neither accepted nor refused, and it has told that it will not */
+    bool testing;    /* the round awaits its evaluation, of a trial */
     bool awaited;    /* the job waits for it now: unresolved or still to evaluate, and not gone */
     bool accepted, refused;
     bool busy;         /* an input or assignment of the round is in flight: the round cannot close */
@@ -205,7 +206,8 @@ struct job {
     uint32_t draw;                      /* how often its sites were drawn again */
     enum kedge_task_kind kind;          /* of `round` */
     enum kedge_task_kind closed_kind;   /* of closed_round */
-    bool regroup, next_regroup;         /* the last close, the computed one, asks for new groups */
+    bool regroup, next_regroup;         /* the last close, the computed one, asks for new groups … */
+    bool tries, next_tries;             /* … has trials, of which all sites are to say what they find */
     bool keeps;                         /* the computed one leaves groups and models as they are */
     uint32_t closed_round, prior_round; /* the last two closed ones, KEDGE_COORD_NONE: none */
     uint32_t quorum;                    /* of the open round */
@@ -215,6 +217,7 @@ struct job {
     struct kedge_digest bases[BASES_KEPT]; /* asynchronous: the model before round r, at r modulo … */
     uint32_t joined_count, selected_count;
     uint32_t unresolved_count, awaited_count, accepted_count, refused_count, busy_count, in_flight_count;
+    uint32_t testing_count;
     uint32_t ended_count;
     bool stalled;            /* the open round needs more, and nobody is left of whom it could come */
     bool short_of_sites;     /* the next round cannot open: enough are online, too few are able */

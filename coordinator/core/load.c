@@ -42,6 +42,7 @@ static void load_round(struct kedge_coord *c, const struct kedge_coord_event *ev
     j->closed_round = ev->round;
     j->closed_kind = kind_of(ev);
     j->regroup = ev->regroup && !MUTANT(MUTANT_FORGET_REGROUP);
+    j->tries = ev->tries;
     j->model_count = ev->model_count;
     memcpy(j->models, ev->models, ev->model_count * sizeof j->models[0]);
     kedgei_base_keep(j);

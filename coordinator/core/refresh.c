@@ -21,6 +21,7 @@ static void count_flags(struct job *j, const struct row *row, uint32_t by)
 {
     j->unresolved_count += row->unresolved ? by : 0; /* by is 1 or, modulo 2^32, -1 */
     j->awaited_count += row->awaited ? by : 0;
+    j->testing_count += row->testing ? by : 0;
     j->accepted_count += row->accepted ? by : 0;
     j->refused_count += row->refused ? by : 0;
     j->ended_count += row->ended ? by : 0;
@@ -42,6 +43,9 @@ static void set_flags(const struct kedge_coord *c, const struct job *j, uint32_t
         present
         && ((j->stage == STAGE_COLLECT && row->unresolved)
             || (j->stage == STAGE_EVALUATE && kedgei_evaluation_due(j, row) && !kedgei_is_unable(row)));
+    const bool on_way = kedgei_in_flight(&row->evaluation) && row->evaluation_round == j->closed_round;
+    row->testing = present && j->stage == STAGE_COLLECT && j->tries && !kedgei_is_unable(row)
+                   && (kedgei_evaluation_due(j, row) || on_way);
     row->busy = kedgei_in_flight(&p->pretrain) || kedgei_in_flight(&p->train) || row->assign != ASSIGN_NONE;
     if (MUTANT(MUTANT_CLOSE_WHILE_APPENDING)) {
         row->busy = p->pretrain.progress == KEDGE_INPUT_VERIFYING
@@ -76,7 +80,8 @@ void kedgei_rows_refresh(struct kedge_coord *c, uint32_t job)
 {
     const struct job *j = &c->jobs[job];
     bool evaluates = j->stage == STAGE_EVALUATE || j->stage == STAGE_JOB_CLOSING;
-    if (evaluates && j->params.evaluate_every > 0) { /* all sites are awaited, or not any more */
+    const bool tests = j->testing_count > 0 || (j->stage == STAGE_COLLECT && j->tries);
+    if (tests || (evaluates && j->params.evaluate_every > 0)) { /* all sites are awaited, or not any more */
         kedgei_rows_refresh_all(c, job);
         return;
     }

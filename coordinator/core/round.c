@@ -182,7 +182,8 @@ static bool has_quorum(const struct job *j)
 bool kedgei_is_due(const struct kedge_coord *c, const struct job *j)
 {
     bool late = j->late && !MUTANT(MUTANT_NO_DEADLINE);
-    bool done = late || j->unresolved_count == 0 || j->awaited_count == 0 || kedgei_is_full(j);
+    const bool tested = j->testing_count == 0;
+    bool done = late || (tested && (j->unresolved_count == 0 || j->awaited_count == 0 || kedgei_is_full(j)));
     return j->stage == STAGE_COLLECT && has_quorum(j) && kedgei_root_is_in(c, j) && done;
 }
 
@@ -387,6 +388,7 @@ static void round_closed(struct kedge_coord *c, uint32_t job)
     j->closed_round = j->round;
     j->closed_kind = j->kind;
     j->regroup = j->next_regroup;
+    j->tries = j->next_tries;
     j->selected_count = 0;
     kedgei_base_keep(j);
     bool moves = j->round == 0;
@@ -470,6 +472,7 @@ static void take_close(struct kedge_coord *c, const struct kedge_coord_event *ev
     KEDGE_ASSERT(!j->keeps || (ev->model_count == j->model_count && ev->assigned_count == 0 && !ev->regroup));
     j->next_count = ev->model_count;
     j->next_regroup = ev->regroup;
+    j->next_tries = ev->tries;
     memcpy(j->next, ev->models, ev->model_count * sizeof j->next[0]);
     for (uint32_t i = 0; i < ev->assigned_count; i++) {
         struct row *row = kedgei_row(c, ev->job, ev->assigned_sites[i]);

@@ -100,7 +100,8 @@ bool kedgei_in_flight(const struct kedge_coord_input *in)
 bool kedgei_evaluates(const struct job *j)
 {
     uint32_t r = j->closed_round, every = j->params.evaluate_every;
-    return every > 0 && r != KEDGE_COORD_NONE && r > 0 && (r % every == 0 || r == j->params.rounds);
+    return every > 0 && r != KEDGE_COORD_NONE && r > 0
+           && (r % every == 0 || r == j->params.rounds || j->tries);
 }
 
 bool kedgei_evaluation_due(const struct job *j, const struct row *row)

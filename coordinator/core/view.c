@@ -121,7 +121,7 @@ int kedge_coord_may_upload(const struct kedge_coord *c, uint32_t job, uint32_t s
 }
 
 struct counts {
-    uint32_t selected, unresolved, awaited, accepted, refused, ended, busy, in_flight, failed;
+    uint32_t selected, unresolved, awaited, testing, accepted, refused, ended, busy, in_flight, failed;
 };
 
 /* A group that is not in force is being stated; what is asked of a site fits the kind of the round. */
@@ -168,6 +168,7 @@ static bool row_is_valid(const struct job *j, const struct row *row, struct coun
     n->selected += row->pub.selected;
     n->unresolved += row->unresolved;
     n->awaited += row->awaited;
+    n->testing += row->testing;
     n->accepted += row->accepted;
     n->refused += row->refused;
     n->ended += row->ended;
@@ -196,9 +197,10 @@ static bool job_is_valid(const struct kedge_coord *c, const struct job *j)
     bool order =
         j->closed_round == KEDGE_COORD_NONE || j->round == j->closed_round || j->round == j->closed_round + 1;
     return n.selected == j->selected_count && n.unresolved == j->unresolved_count
-           && n.awaited == j->awaited_count && n.accepted == j->accepted_count
-           && n.refused == j->refused_count && n.ended == j->ended_count && n.busy == j->busy_count
-           && n.in_flight == j->in_flight_count && n.failed + j->main.failed == j->failed_count && order
+           && n.awaited == j->awaited_count && n.testing == j->testing_count
+           && n.accepted == j->accepted_count && n.refused == j->refused_count && n.ended == j->ended_count
+           && n.busy == j->busy_count && n.in_flight == j->in_flight_count
+           && n.failed + j->main.failed == j->failed_count && order
            && (!closing || (j->busy_count == 0 && enough)) && eligible
            && (j->stage != STAGE_ENDED || j->in_flight_count == 0) && j->model_count <= j->params.groups
            && (j->kind == KEDGE_TASK_TRAIN || j->params.groups > 1);

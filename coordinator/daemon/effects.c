@@ -54,6 +54,8 @@ static void send_task(struct kedge_host *h, const struct kedge_coord_effect *fx)
         t->control = kedge_view_of(job->at.group[0].server_state.b, KEDGE_HASH_LEN);
         t->control_len = job->control_len;
     }
+    const struct kedge_hash *trial = kedge_host_trial(job, fx->group, fx->evaluate_round);
+    t->trial = trial ? kedge_view_of(trial->b, KEDGE_HASH_LEN) : (struct kedge_view){NULL, 0};
     t->classes = kedge_view_of(job->classes, kedge_class_names_len(job->classes));
     t->remaining_ms = fx->remaining_ns / NS_PER_MS;
     t->evaluate_base = fx->evaluate_base;

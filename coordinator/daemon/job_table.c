@@ -87,11 +87,12 @@ int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struc
     if (!err) {
         job->joined = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *job->joined);
         job->sites = kedge_mem_new(KEDGE_SITES_MAX, sizeof *job->sites);
+        job->evaluations = kedge_mem_new(KEDGE_SITES_MAX, sizeof *job->evaluations);
         job->at.round = KEDGE_ROUND_NONE;
         uint64_t rounds = (uint64_t)job->spec.rounds + 1;
         job->history = kedge_mem_new(rounds < KEDGE_HISTORY_MAX ? (size_t)rounds : KEDGE_HISTORY_MAX,
                                      sizeof *job->history);
-        err = job->joined && job->sites && job->history ? KEDGE_OK : KEDGE_E_NOMEM;
+        err = job->joined && job->sites && job->evaluations && job->history ? KEDGE_OK : KEDGE_E_NOMEM;
         err = err ? kedge_diag_set(d, err, "out of memory for a job") : KEDGE_OK;
     }
     job->used = true;
@@ -113,6 +114,7 @@ void kedge_host_job_free(struct kedge_job *job)
     kedge_layout_deinit(&job->update_layout);
     kedge_mem_free(job->joined);
     kedge_mem_free(job->sites);
+    kedge_mem_free(job->evaluations);
     kedge_mem_free(job->history);
     kedge_round_result_free(job->result);
     kedge_main_batch_free(job->batch);

@@ -48,8 +48,9 @@ struct kedge_job {
     bool *joined;                            /* by tenant handle, KEDGE_TENANTS_MAX */
     struct kedge_round_state at;    /* after the last closed round; of an ended job the released models */
     struct kedge_round_site *sites; /* by handle: by, last_update, last_base; the rest is the core's */
-    uint32_t round;                 /* of the open or last round */
-    bool has_refusals;              /* stored by this process, of refused_round */
+    struct kedge_close_evaluation *evaluations; /* by handle: of the trial of `at.round`; samples 0: none */
+    uint32_t round;                             /* of the open or last round */
+    bool has_refusals;                          /* stored by this process, of refused_round */
     uint32_t refused_round;
     struct kedge_round_history *history; /* ring of KEDGE_HISTORY_MAX by round; open rounds, too */
     struct kedge_round_result *result;   /* between ROUND_COMPUTED and the durable close */
@@ -71,6 +72,14 @@ bool kedge_host_job_view(const struct kedge_host *h, const struct kedge_job *job
  * takes part. */
 bool kedge_host_may_read_control(const struct kedge_host *h, const struct kedge_job *job, uint32_t site,
                                  const struct kedge_hash *digest);
+/* trials.c: what the site evaluates beside the model that this round gave its group, NULL: nothing; … */
+const struct kedge_hash *kedge_host_trial(const struct kedge_job *job, uint32_t group, uint32_t round);
+/* … it may read it; … */
+bool kedge_host_may_read_trial(const struct kedge_host *h, const struct kedge_job *job, uint32_t site,
+                               const struct kedge_hash *digest);
+/* … its evaluation is durable, at this entry of its tenant's ledger. */
+void kedge_job_evaluated(struct kedge_job *job, uint32_t site, const struct kedge_st_evaluation *e,
+                         uint64_t leaf);
 /* NULL without `create` when it is not there, and when a later round has its place. */
 struct kedge_round_history *kedge_job_history(struct kedge_job *job, uint32_t round, bool create);
 /* A close is durable: if it is that of the last round, its row is whole now. */

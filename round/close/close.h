@@ -39,6 +39,9 @@ struct kedge_round_result {
     bool regroup; /* directions have drifted: the next round makes new groups, unless it is the last */
     bool kept;    /* too few came to make groups anew: `after` and all else is what it was */
     bool met;     /* edges: `after` is that of all */
+    /* trials (round/trial.h): what the step before has, and what this one has; groups from 1 */
+    struct kedge_hash trial_before[KEDGE_GROUPS_MAX], trial[KEDGE_GROUPS_MAX];
+    uint32_t tried_before[KEDGE_GROUPS_MAX], tried_with[KEDGE_GROUPS_MAX];
     uint64_t since[KEDGE_GROUPS_MAX]; /* edges: what each has added up since the last meeting, behind it */
     uint32_t aggregate_count;
     struct kedge_st_aggregate *aggregates; /* the host's: aggregate_count, owned */
@@ -65,11 +68,21 @@ struct kedge_close_input {
     uint32_t to; /* where its group is cut: the number of its part, if that is the one that was cut off */
 };
 /* A site with a group: in a round in which groups are made anew one that sent nothing to it, where directions
- * are estimated again any. In site order. */
+ * are estimated again or groups are tried any. In site order. */
 struct kedge_close_other {
     uint32_t site, former;
     uint32_t place;           /* of its tenant in the spec */
     struct kedge_hash update; /* by which it was given its group */
+};
+
+/* What a site has found of a trial of the step before, in time for this close. In site order. */
+struct kedge_close_evaluation {
+    uint32_t site, tenant; /* handles */
+    uint32_t place;        /* of the tenant in the spec */
+    uint32_t group;        /* that it was in */
+    uint64_t leaf;         /* of its statement in the tenant's ledger */
+    uint64_t samples;
+    double loss, trial_loss;
 };
 
 /* A file, or a vector, on its way. */
@@ -109,6 +122,9 @@ struct kedge_close {
     size_t input_count;
     struct kedge_close_other *others;
     size_t other_count;
+    struct kedge_close_evaluation *evaluations;
+    size_t evaluation_count;
+    bool lacks_evaluations;                          /* an auditor's: not all of them are here */
     const struct kedge_rule *rule[KEDGE_GROUPS_MAX]; /* that runs for the group, once it is weighed */
     uint64_t divisor[KEDGE_GROUPS_MAX];
     struct kedge_diag *d;

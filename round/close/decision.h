@@ -28,6 +28,8 @@ enum kedge_decision_kind {
     KEDGE_DECISION_NEAREST,   /* the group of `site`: group */
     KEDGE_DECISION_DRIFT,     /* of all directions: drift */
     KEDGE_DECISION_MERGES,    /* what each group becomes part of: index */
+    KEDGE_DECISION_PAIRS,     /* which group each is tried with: index */
+    KEDGE_DECISION_TRIAL,     /* the model by which the sites of `group` and another judge: vector */
     KEDGE_DECISION_CUT,       /* whether the group is cut in two: is_cut; index: the part of each */
 };
 
@@ -40,7 +42,7 @@ struct kedge_decision {
     uint32_t count;
     const uint32_t *input; /* WEIGHTS: places of the group's inputs among those of the close */
     uint32_t *index;       /* CLUSTER: KEDGE_GROUP_NONE where an input is left out */
-    uint64_t *weight;      /* WEIGHTS; MEET, JOIN, BLEND: of the models, as they were */
+    uint64_t *weight;      /* WEIGHTS; MEET, JOIN, BLEND, TRIAL: of the models, as they were */
     uint64_t divisor;
     const struct kedge_rule *rule;
     uint32_t groups;

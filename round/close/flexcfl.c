@@ -50,13 +50,12 @@ static int make_first(struct kedge_close *c)
     return err;
 }
 
-static int make(struct kedge_close *c)
+int kedgei_make_flexcfl(struct kedge_close *c)
 {
     return c->result->round == 0 ? make_first(c) : kedgei_regroup(c);
 }
 
-/* A group that is part of another one goes with it, so that a site which still asks for it is served. */
-static void follow_merged(struct kedge_round_result *r)
+void kedgei_follow_merged(struct kedge_round_result *r)
 {
     for (uint32_t g = 0; g < r->groups; g++) {
         if (r->merged_into[g] && !r->joined[g]) {
@@ -73,9 +72,9 @@ static int close_flexcfl(struct kedge_close *c)
     bool due = kedge_job_spec_refreshes(c->spec, c->result->round) && c->other_count > 0;
     int err = due ? kedgei_refresh(c) : KEDGE_OK;
     if (!err) {
-        follow_merged(c->result);
+        kedgei_follow_merged(c->result);
     }
     return err;
 }
 
-const struct kedgei_grouping kedgei_flexcfl = {.make = make, .close = close_flexcfl};
+const struct kedgei_grouping kedgei_flexcfl = {.make = kedgei_make_flexcfl, .close = close_flexcfl};

@@ -9,6 +9,10 @@ KEDGE_NODISCARD int kedgei_direct_inputs(struct kedge_close *c, uint32_t group);
 /* … a PRETRAIN round after the first: groups, models, directions, and the groups of all sites that
  * have one. */
 KEDGE_NODISCARD int kedgei_regroup(struct kedge_close *c);
+/* flexcfl.c: the whole of a PRETRAIN round; … */
+KEDGE_NODISCARD int kedgei_make_flexcfl(struct kedge_close *c);
+/* … a group that is part of another one goes with it, so that a site which still asks for it is served. */
+void kedgei_follow_merged(struct kedge_round_result *r);
 /* refresh.c: directions estimated again, and what follows. */
 KEDGE_NODISCARD int kedgei_refresh(struct kedge_close *c);
 
@@ -22,7 +26,9 @@ struct kedgei_signs {
 KEDGE_NODISCARD int kedgei_choose_signs(const struct kedge_close *c, bool *chosen);
 /* … those of the group that are still here. */
 KEDGE_NODISCARD int kedgei_signs_of(const struct kedge_close *c, struct kedgei_signs *s, uint32_t group);
-/* reshape.c: groups that are cut or become one, once directions are estimated. */
+/* reshape.c: groups become one as `into` says, an item for each: models, and who moves; … */
+KEDGE_NODISCARD int kedgei_join(struct kedge_close *c, const uint32_t *into);
+/* … groups that are cut or become one, once directions are estimated. */
 KEDGE_NODISCARD int kedgei_reshape(struct kedge_close *c, struct kedgei_signs *s);
 
 #endif

@@ -14,5 +14,8 @@ const struct kedgei_grouping *kedgei_grouping_of(const struct kedge_job_spec *sp
     };
     const enum kedge_grouping_kind kind =
         spec->grouping == KEDGE_GROUPING_FLEXCFL ? KEDGE_GROUPING_KIND_FLEXCFL : spec->strategy->grouping;
+    if (kedge_job_spec_tries(spec)) {
+        return &kedgei_evidence;
+    }
     return by_kind[kind] ? by_kind[kind] : &nothing;
 }

@@ -16,8 +16,10 @@ struct kedgei_grouping {
 };
 
 extern const struct kedgei_grouping kedgei_flexcfl, /* flexcfl.c: by directions of pre-trainings */
-    kedgei_edges,   /* edges.c: an edge for each tenant; now and then they meet */
-    kedgei_parting; /* parting.c: groups whose updates pull apart are cut (CFL) */
+    kedgei_evidence, /* evidence.c: the same to begin with; groups become one where their sites' tests say so
+                      */
+    kedgei_edges,    /* edges.c: an edge for each tenant; now and then they meet */
+    kedgei_parting;  /* parting.c: groups whose updates pull apart are cut (CFL) */
 
 /* That of the job; of one whose groups ask nothing of a close all members are NULL. */
 const struct kedgei_grouping *kedgei_grouping_of(const struct kedge_job_spec *spec);

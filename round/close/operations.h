@@ -27,7 +27,7 @@ KEDGE_NODISCARD int kedgei_weigh_group(struct kedge_close *c, uint32_t group, bo
 KEDGE_NODISCARD int kedgei_aggregate_group(struct kedge_close *c, uint32_t group, bool cold);
 /* What mixing makes of the models of those that trained. */
 KEDGE_NODISCARD int kedgei_mix(struct kedge_close *c);
-/* The mean of count models by these weights; kind: MEET, JOIN or BLEND, of this group. */
+/* The mean of count models by these weights; kind: MEET, JOIN, BLEND or TRIAL, of this group. */
 KEDGE_NODISCARD int kedgei_blend(struct kedge_close *c, enum kedge_decision_kind kind, uint32_t group,
                                  const struct kedge_hash *models, const uint64_t *weight, uint32_t count,
                                  struct kedge_hash *ret);
@@ -52,6 +52,10 @@ KEDGE_NODISCARD int kedgei_side(struct kedge_close *c, const struct kedge_close_
 KEDGE_NODISCARD int kedgei_measure_drift(struct kedge_close *c, double *ret);
 /* What each group becomes part of: itself where it stays. */
 KEDGE_NODISCARD int kedgei_find_merges(struct kedge_close *c, uint32_t *ret_into, bool *ret_any);
+/* The same by what sites have found of the trials of the step before. */
+KEDGE_NODISCARD int kedgei_judge_trials(struct kedge_close *c, uint32_t *ret_into, bool *ret_any);
+/* Which group each is to be tried with: itself where with none. */
+KEDGE_NODISCARD int kedgei_find_pairs(struct kedge_close *c, uint32_t *ret_with);
 /* Whether a group is cut by the angles of these updates of its sites, and how. */
 KEDGE_NODISCARD int kedgei_cut_by_angles(struct kedge_close *c, uint32_t group,
                                          const struct kedgei_members *of, uint32_t *ret_part, bool *ret_cut);

@@ -8,6 +8,7 @@
 #include "round/regroup.h"
 #include "round/reshape.h"
 #include "round/split.h"
+#include "round/trial.h"
 
 int kedgei_members_init(struct kedgei_members *m, size_t most)
 {
@@ -241,6 +242,101 @@ int kedgei_find_merges(struct kedge_close *c, uint32_t *ret_into, bool *ret_any)
         *ret_any = *ret_any || ret_into[g] != g;
     }
     return err;
+}
+
+/* ---- trials ---- */
+
+/* How many sites and tenants the two groups have. */
+static struct kedge_trial_crowd crowd_of(const struct kedge_close *c, uint32_t a, uint32_t b)
+{
+    struct kedge_trial_crowd crowd = {.tenants = 0};
+    bool has_site[KEDGE_SPEC_TENANTS_MAX] = {false};
+    for (size_t i = 0; i < c->other_count; i++) {
+        const struct kedge_close_other *o = &c->others[i];
+        if (o->former == a || o->former == b) {
+            crowd.sites[o->former == b]++;
+            crowd.tenants += !has_site[o->place];
+            has_site[o->place] = true;
+        }
+    }
+    return crowd;
+}
+
+static int judge_pair(const struct kedge_close *c, uint32_t a, uint32_t b, struct kedge_trial_input *inputs,
+                      bool *ret_joins)
+{
+    const struct kedge_trial_crowd crowd = crowd_of(c, a, b);
+    size_t n = 0;
+    for (size_t i = 0; i < c->evaluation_count; i++) {
+        const struct kedge_close_evaluation *e = &c->evaluations[i];
+        if (e->group == a || e->group == b) {
+            inputs[n++] = (struct kedge_trial_input){.tenant = e->place,
+                                                     .side = e->group == b,
+                                                     .samples = e->samples,
+                                                     .loss = e->loss,
+                                                     .trial_loss = e->trial_loss};
+        }
+    }
+    return kedge_compute_trial(c->spec, inputs, n, &crowd, ret_joins);
+}
+
+static int judge_trials(const struct kedge_close *c, uint32_t *ret_into)
+{
+    const struct kedge_round_result *r = c->result;
+    struct kedge_trial_input *inputs = kedge_mem_new(c->evaluation_count + 1, sizeof *inputs);
+    int err = inputs ? KEDGE_OK : KEDGE_E_NOMEM;
+    for (uint32_t g = 0; g < r->groups && !err; g++) {
+        const uint32_t with = r->tried_before[g];
+        bool joins = false;
+        if (with > g + 1 && with <= r->groups) {
+            err = judge_pair(c, g, with - 1, inputs, &joins);
+            ret_into[with - 1] = joins ? g : with - 1;
+        }
+    }
+    kedge_mem_free(inputs);
+    return err;
+}
+
+int kedgei_judge_trials(struct kedge_close *c, uint32_t *ret_into, bool *ret_any)
+{
+    const uint32_t groups = c->result->groups;
+    struct kedge_decision d = {.kind = KEDGE_DECISION_MERGES, .count = groups, .index = ret_into};
+    for (uint32_t g = 0; g < groups; g++) {
+        ret_into[g] = g;
+    }
+    int err = c->lacks_evaluations ? KEDGE_E_NOT_FOUND : judge_trials(c, ret_into);
+    err = kedgei_decided(c, &d, err);
+    *ret_any = false;
+    for (uint32_t g = 0; g < groups && !err; g++) {
+        *ret_any = *ret_any || ret_into[g] != g;
+    }
+    return err;
+}
+
+static int find_pairs(struct kedge_close *c, uint32_t *ret_with)
+{
+    const struct kedge_round_result *r = c->result;
+    char paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
+    struct kedge_blob_at directions[KEDGE_GROUPS_MAX];
+    bool is_part[KEDGE_GROUPS_MAX] = {false};
+    for (uint32_t g = 0; g < r->groups; g++) {
+        is_part[g] = r->merged_into[g] > 0;
+        int err =
+            is_part[g] ? KEDGE_OK : c->host.vector(c->host.arg, &r->directions[g], paths[g], &directions[g]);
+        if (err) {
+            return err;
+        }
+    }
+    return kedge_compute_pairs(c->layout, directions, is_part, r->groups, ret_with, c->d);
+}
+
+int kedgei_find_pairs(struct kedge_close *c, uint32_t *ret_with)
+{
+    struct kedge_decision d = {.kind = KEDGE_DECISION_PAIRS, .count = c->result->groups, .index = ret_with};
+    for (uint32_t g = 0; g < c->result->groups; g++) {
+        ret_with[g] = g;
+    }
+    return kedgei_decided(c, &d, find_pairs(c, ret_with));
 }
 
 typedef int cut_fn(const struct kedge_layout *layout, const struct kedge_job_spec *spec,

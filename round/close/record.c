@@ -31,6 +31,8 @@ void kedge_close_state_step(const struct kedge_round_result *r, const struct ked
                                                       .whole = r->whole[g],
                                                       .split_of = r->split_of[g],
                                                       .merged_into = r->merged_into[g],
+                                                      .trial = r->trial[g],
+                                                      .tried_with = r->tried_with[g],
                                                       .state_before = r->state_before[g],
                                                       .state_after = r->state_after[g]};
         if (is_changed && r->trained[g] && kedge_server_states(spec->server) > 0) {

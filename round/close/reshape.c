@@ -59,7 +59,7 @@ static int join_all(struct kedge_close *c, const uint32_t *into)
     return err;
 }
 
-static int join(struct kedge_close *c, const uint32_t *into)
+int kedgei_join(struct kedge_close *c, const uint32_t *into)
 {
     struct kedge_round_result *r = c->result;
     int err = kedgei_assignments(c, c->other_count);
@@ -165,7 +165,7 @@ int kedgei_reshape(struct kedge_close *c, struct kedgei_signs *s)
     bool any = false;
     int err = kedgei_find_merges(c, into, &any);
     if (err || any) {
-        return err ? err : join(c, into);
+        return err ? err : kedgei_join(c, into);
     }
     if (c->spec->options.silhouette >= 1) {
         return KEDGE_OK;

@@ -16,6 +16,8 @@ void kedge_close_begin(const struct kedge_round_state *state, struct kedge_round
         if (!makes_groups) {
             ret->made[g] = group->direction_made;
             ret->merged_into[g] = group->merged_into;
+            ret->trial_before[g] = group->trial;
+            ret->tried_before[g] = group->tried_with;
         }
     }
 }
@@ -38,7 +40,9 @@ void kedge_close_end(const struct kedge_round_result *r, struct kedge_round_stat
                                                       .server_state = r->state_after[g],
                                                       .weight_since_meeting = r->since[g],
                                                       .split_of = r->split_of[g],
-                                                      .merged_into = r->merged_into[g]};
+                                                      .merged_into = r->merged_into[g],
+                                                      .trial = r->trial[g],
+                                                      .tried_with = r->tried_with[g]};
         }
     }
     io->round = r->round;

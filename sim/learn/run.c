@@ -175,6 +175,10 @@ int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_lear
         return kedge_diag_set(reterr, KEDGE_E_ARG, "through: kedge sim alone goes through \"%s\"",
                               as_jobs ? "job-rounds" : "protocol");
     }
+    if (kedge_job_spec_tries(&spec->job)) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG,
+                              "\"trial_every\": kedge sim alone tries groups, through the protocol");
+    }
     struct kedgei_learn *l = NULL;
     int err = kedgei_learn_new(spec, host, reterr, &l);
     if (err) {

@@ -126,6 +126,24 @@ static void put_inputs(const struct kedgei_protocol *p, const struct sim_close *
     }
 }
 
+static void put_evaluations(const struct kedgei_protocol *p, const struct sim_close *c,
+                            struct kedge_close *ret)
+{
+    for (uint32_t i = 0; i < c->evaluated_count && p->found; i++) {
+        const uint32_t site = c->evaluated[i];
+        const struct kedgei_found *f = &p->found[site];
+        if (site < p->l->n && f->has && f->round == p->at.round) {
+            ret->evaluations[ret->evaluation_count++] =
+                (struct kedge_close_evaluation){.site = site,
+                                                .place = p->w->devices[site].tenant,
+                                                .group = f->group,
+                                                .samples = f->samples,
+                                                .loss = f->loss,
+                                                .trial_loss = f->trial_loss};
+        }
+    }
+}
+
 static int close_round(struct kedgei_protocol *p, const struct sim_close *c)
 {
     struct kedge_close k = {.host = files_of(p),
@@ -136,13 +154,16 @@ static int close_round(struct kedgei_protocol *p, const struct sim_close *c)
                             .result = &p->next.r,
                             .inputs = kedge_mem_new((size_t)c->input_count + 1, sizeof *k.inputs),
                             .others = kedge_mem_new((size_t)c->other_count + 1, sizeof *k.others),
+                            .evaluations =
+                                kedge_mem_new((size_t)c->evaluated_count + 1, sizeof *k.evaluations),
                             .d = p->d};
-    int err = k.inputs && k.others ? KEDGE_OK : KEDGE_E_NOMEM;
+    int err = k.inputs && k.others && k.evaluations ? KEDGE_OK : KEDGE_E_NOMEM;
     p->file_count = 0;
     *k.result = (struct kedge_round_result){.round = c->round, .kind = c->kind, .kept = c->keeps};
     kedge_close_begin(&p->at, k.result);
     if (!err) {
         put_inputs(p, c, &k);
+        put_evaluations(p, c, &k);
     }
     if (c->keeps && !err) {
         kedge_close_keep(&k);
@@ -157,6 +178,7 @@ static int close_round(struct kedgei_protocol *p, const struct sim_close *c)
     }
     kedge_mem_free(k.inputs);
     kedge_mem_free(k.others);
+    kedge_mem_free(k.evaluations);
     return err;
 }
 
@@ -167,6 +189,9 @@ static void take_result(struct kedgei_protocol *p, struct sim_close *c)
     c->aggregates = c->kind == KEDGE_TASK_PRETRAIN ? n->r.groups : c->model_count;
     c->model_count = n->r.groups;
     c->regroup = n->r.regroup;
+    for (uint32_t g = 0; g < n->r.groups; g++) {
+        c->tries = c->tries || n->r.tried_with[g] > 0;
+    }
     for (uint32_t g = 0; g < n->r.groups; g++) {
         c->models[g] = kedgei_protocol_digest(&n->r.after[g]);
     }

@@ -18,12 +18,12 @@ static int put_set(const struct kedgei_protocol *p, uint32_t site, bool test, co
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_dataset ds;
-    if (test && p->l->sites[site].test_count == 0) {
-        return KEDGE_OK;
-    }
     int err = kedge_path_join(path, dir, test ? "test.npz" : "train.npz");
     err = err ? err : kedgei_protocol_data(p->l, site, test, &ds);
-    if (err) {
+    if (err || (test && ds.n == 0)) {
+        if (!err) {
+            kedge_dataset_deinit(&ds);
+        }
         return err;
     }
     err = kedge_partition_write_npz(path, &ds, p->d);

@@ -101,6 +101,13 @@ struct kedgei_left {
     struct kedge_digest by;
     uint64_t sends; /* bytes of the update that it made last; 0: it comes whole */
 };
+/* What a site has found of its group's model and of the trial of round `round`, when it evaluated. */
+struct kedgei_found {
+    bool has;
+    uint32_t round, group;
+    uint64_t samples;
+    double loss, trial_loss;
+};
 /* What a site trained last, of what is in a closed round; zero: nothing. */
 struct kedgei_trained {
     struct kedge_hash update, base;
@@ -142,6 +149,7 @@ struct kedgei_protocol {
     float *first;              /* … values of the whole model that they begin with */
     struct kedgei_left *lefts; /* NULL: updates come whole */
     struct kedgei_trained *trained;
+    struct kedgei_found *found;     /* of each site; NULL: groups are not tried */
     struct kedge_groupeds *grouped; /* a site's labels when it was grouped */
     uint32_t *queue, queued;        /* works that are begun and not done */
     struct kedgei_update *updates;
@@ -161,7 +169,7 @@ struct kedgei_protocol {
 KEDGE_NODISCARD int kedgei_protocol_refuse(const struct kedge_learn_spec *spec, struct kedge_diag *d);
 KEDGE_NODISCARD int kedgei_protocol_job(struct kedgei_protocol *p);
 
-/* data.c: what the site trains on now, or is tested with, as kedge-train would load it. Deinit by
+/* data.c: what the site trains on now, or tests models with itself, as kedge-train would load it. Deinit by
  * kedge_dataset_deinit. */
 KEDGE_NODISCARD int kedgei_protocol_data(const struct kedgei_learn *l, uint32_t site, bool test,
                                          struct kedge_dataset *ret);
@@ -170,6 +178,7 @@ KEDGE_NODISCARD int kedgei_protocol_data(const struct kedgei_learn *l, uint32_t 
 void kedgei_protocol_begin(void *arg, uint32_t site, const struct kedge_site_task *task);
 int kedgei_protocol_end(void *arg, uint32_t site, const struct kedge_site_task *task,
                         struct kedge_digest *ret_update, uint32_t *ret_choice);
+bool kedgei_protocol_trial(void *arg, uint32_t group, uint32_t round, struct kedge_digest *ret);
 bool kedgei_protocol_has_shifted(void *arg, uint32_t site, const struct kedge_site_task *task);
 void kedgei_protocol_train(struct kedgei_protocol *p); /* all that is begun */
 struct kedgei_update *kedgei_protocol_update(const struct kedgei_protocol *p,

@@ -197,6 +197,12 @@ static void drop_models(struct kedgei_protocol *p, const struct kedge_round_resu
         p->former = sim_grow(p->former, p->former_count + 1, &p->former_max, sizeof *p->former);
         p->former[p->former_count++] = (struct kedgei_former){before->round, before->after[g]};
     }
+    for (uint32_t g = 0; g < before->groups; g++) {
+        if (before->tried_with[g] > g + 1) {
+            p->former = sim_grow(p->former, p->former_count + 1, &p->former_max, sizeof *p->former);
+            p->former[p->former_count++] = (struct kedgei_former){before->round, before->trial[g]};
+        }
+    }
     for (uint32_t i = 0; i < p->former_count; i++) { /* in the order of rounds */
         const struct kedgei_former old = p->former[i];
         bool again = false; /* some later round has it, too */

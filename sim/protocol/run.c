@@ -200,6 +200,7 @@ static int run_world(struct kedgei_protocol *p)
                                         .begin = kedgei_protocol_begin,
                                         .end = kedgei_protocol_end,
                                         .has_shifted = kedgei_protocol_has_shifted,
+                                        .trial = kedgei_protocol_trial,
                                         .weight = weigh,
                                         .verify = verify,
                                         .nearest = kedgei_protocol_nearest,
@@ -269,11 +270,13 @@ static int make_tables(struct kedgei_protocol *p)
     bool is_compact = kedge_job_spec_compact(&p->job, false) != NULL;
     p->lefts = is_compact ? kedge_mem_new(n, sizeof *p->lefts) : NULL;
     p->trained = goes_near ? kedge_mem_new(n, sizeof *p->trained) : NULL;
+    const bool tries = kedge_job_spec_tries(&p->job);
+    p->found = tries ? kedge_mem_new(n, sizeof *p->found) : NULL;
     bool moves = p->job.groups > 1 && p->job.shift != KEDGE_SHIFT_TEST_NONE;
     p->grouped = moves ? kedge_mem_new(n, sizeof *p->grouped) : NULL;
     bool ok = p->works && p->queue && p->last.assigned && p->next.assigned && p->last.inputs && p->next.inputs
               && p->last.weights && p->next.weights && (!moves || p->grouped) && (!has_control || p->variates)
-              && (!goes_near || p->trained) && (!is_compact || p->lefts);
+              && (!goes_near || p->trained) && (!tries || p->found) && (!is_compact || p->lefts);
     return ok ? kedgei_protocol_owns_init(p)
               : kedge_diag_set(p->d, KEDGE_E_NOMEM, "no memory for %u sites", n);
 }
@@ -291,6 +294,7 @@ static void deinit(struct kedgei_protocol *p)
     kedgei_protocol_owns_deinit(p);
     kedgei_protocol_lefts_free(p);
     kedge_mem_free(p->trained);
+    kedge_mem_free(p->found);
     kedge_buf_deinit(&p->job_text);
     kedge_mem_free(p->works);
     kedge_mem_free(p->queue);
@@ -365,12 +369,13 @@ static int run_as_jobs(const struct kedge_learn_spec *spec, const struct kedge_l
     struct drawer drawer = {.seed = spec->job.seed};
     struct kedge_learn_draws draws = {.task_seed = draw_seed, .arg = &drawer};
     struct kedgei_learn *l;
-    if (spec->job.strategy->asynchronous || spec->job.strategy->comparison_only) {
-        return kedge_diag_set(
-            reterr, KEDGE_E_FORMAT,
-            "through: \"job-rounds\" is for rounds of jobs that wait for their sites, not for "
-            "\"%s\"",
-            spec->job.strategy->name);
+    if (spec->job.strategy->asynchronous || spec->job.strategy->comparison_only
+        || kedge_job_spec_tries(&spec->job)) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "through: \"job-rounds\" is for rounds of jobs that wait for their sites and "
+                              "try no groups, not for "
+                              "\"%s\"",
+                              spec->job.strategy->name);
     }
     with.draws = &draws;
     int err = kedgei_learn_new(spec, &with, reterr, &l);
@@ -427,6 +432,9 @@ int kedge_protocol_run(const struct kedge_learn_spec *spec, const struct kedge_l
 {
     switch (spec->through) {
     case KEDGE_LEARN_THROUGH_ROUNDS:
+        if (kedge_job_spec_tries(&spec->job)) { /* sites judge trials, which only the close of jobs makes */
+            return run_or_export(spec, host, NULL, NULL, NULL, reterr);
+        }
         break;
     case KEDGE_LEARN_THROUGH_JOB_ROUNDS:
         return run_as_jobs(spec, host, reterr);

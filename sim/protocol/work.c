@@ -453,12 +453,91 @@ int kedgei_protocol_end(void *arg, uint32_t site, const struct kedge_site_task *
     return KEDGE_OK;
 }
 
+bool kedgei_protocol_trial(void *arg, uint32_t group, uint32_t round, struct kedge_digest *ret)
+{
+    const struct kedgei_protocol *p = arg;
+    if (round != p->at.round || group >= p->at.groups || p->at.group[group].tried_with == 0) {
+        return false;
+    }
+    *ret = kedgei_protocol_digest(&p->at.group[group].trial);
+    return true;
+}
+
+/* What a site finds of one model: of a planted federation how far it is from the site's goal, by exact
+ * arithmetic. */
+static int test_model(const struct kedgei_protocol *p, uint32_t site, struct kedge_net *net,
+                      const struct kedge_dataset *data, const struct kedge_hash *model,
+                      struct kedge_evaluation *ret)
+{
+    char path[KEDGE_PATH_MAX];
+    const struct kedge_digest digest = kedgei_protocol_digest(model);
+    kedgei_files_path(&p->files, &digest, path);
+    int err = kedge_weights_read(path, &p->layout, kedge_net_weights(net), NULL);
+    if (!err && p->spec->planted > 0) {
+        *ret =
+            (struct kedge_evaluation){.samples = p->l->sites[site].train_count,
+                                      .loss = 1 - kedgei_learn_closeness(p->l, site, kedge_net_weights(net)),
+                                      .deviation = -1}; /* nothing that could shift */
+        return KEDGE_OK;
+    }
+    return err ? err : kedge_net_evaluate(net, data, ret, NULL);
+}
+
+/* The site tests the model of its group and the trial, as kedge-client does for its evaluation. */
+static int test_models(const struct kedgei_protocol *p, uint32_t site, uint32_t group,
+                       struct kedgei_found *ret, double *ret_deviation)
+{
+    const struct kedge_round_group *g = &p->at.group[group];
+    struct kedge_evaluation own = {.samples = 0}, trial = {.samples = 0};
+    struct kedge_dataset data = {.n = 0};
+    struct kedge_net *net = NULL;
+    int err = p->spec->planted > 0 ? KEDGE_OK : kedgei_protocol_data(p->l, site, true, &data);
+    if (err) {
+        return err;
+    }
+    err = kedge_net_new(&p->job.model, EVALUATE_BATCH, &net, NULL);
+    err = err ? err : test_model(p, site, net, &data, &g->model, &own);
+    err = err || g->tried_with == 0 ? err : test_model(p, site, net, &data, &g->trial, &trial);
+    if (!err) {
+        ret->has = g->tried_with > 0;
+        ret->samples = own.samples;
+        ret->loss = own.loss;
+        ret->trial_loss = trial.loss;
+        *ret_deviation = own.deviation;
+    }
+    kedge_net_free(net);
+    kedge_dataset_deinit(&data);
+    return err;
+}
+
+/* What its evaluation says, if the site has just made one. False: its data are no others. */
+static bool has_lost(struct kedgei_protocol *p, uint32_t site, const struct kedge_site_task *task)
+{
+    const bool evaluates = task->kind == KEDGE_SITE_EVALUATE || task->evaluate_base;
+    const uint32_t round = task->kind == KEDGE_SITE_EVALUATE ? task->round : task->round - 1;
+    struct kedgei_found found = {.round = round, .group = task->group};
+    double deviation = -1;
+    if (!p->found || !evaluates || round != p->at.round || task->group >= p->at.groups || site >= p->l->n) {
+        return false;
+    }
+    int err = test_models(p, site, task->group, &found, &deviation);
+    if (err) { /* it diverges: there is nothing to tell */
+        p->err = err == KEDGE_E_NOMEM ? err : p->err;
+        return false;
+    }
+    p->found[site] = found;
+    return p->job.shift == KEDGE_SHIFT_TEST_LOSS
+           && kedge_grouped_lost(&p->grouped[site], &task->job, p->job.migration_pause, task->round,
+                                 found.samples, found.loss, deviation);
+}
+
 /* After a pre-training the site's data are those that it is grouped by; behind anything else they are
  * compared with those, as kedge-client does. */
 bool kedgei_protocol_has_shifted(void *arg, uint32_t site, const struct kedge_site_task *task)
 {
     struct kedgei_protocol *p = arg;
     struct kedge_labels labels;
+    const bool lost = has_lost(p, site, task);
     if (p->job.shift == KEDGE_SHIFT_TEST_NONE || !p->grouped) {
         return false;
     }
@@ -467,8 +546,9 @@ bool kedgei_protocol_has_shifted(void *arg, uint32_t site, const struct kedge_si
         kedge_grouped_note(&p->grouped[site], &task->job, task->round, &labels);
         return false;
     }
-    bool shifted = kedge_grouped_shifted(&p->grouped[site], &task->job, p->job.shift, p->job.migration_pause,
-                                         task->round, &labels);
+    bool shifted = lost
+                   || kedge_grouped_shifted(&p->grouped[site], &task->job, p->job.shift,
+                                            p->job.migration_pause, task->round, &labels);
     p->l->line.detections += shifted;
     return shifted;
 }

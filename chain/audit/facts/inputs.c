@@ -8,6 +8,11 @@
 #include "chain/audit/rounds/replay_inputs.h"
 #include "common/base/mem.h"
 
+/* Rows of what sites found of trials. */
+struct evaluated {
+    uint64_t count, last; /* last: the highest entry */
+};
+
 /* One round under examination. */
 struct round_check {
     struct kedgei_audit *a;
@@ -18,6 +23,7 @@ struct round_check {
     struct kedge_input_list opened[KEDGE_SPEC_TENANTS_MAX]; /* by place in the spec; rows NULL: none */
     bool missing[KEDGE_SPEC_TENANTS_MAX];                   /* … for its list is not here */
     struct kedgei_crew crews[KEDGE_SPEC_TENANTS_MAX];       /* asynchronous: who is at work, by place */
+    struct evaluated evaluated[KEDGE_SPEC_TENANTS_MAX];     /* by place */
     struct kedgei_inputs inputs;                            /* whose weights follow from each other … */
     bool unlisted[KEDGE_GROUPS_MAX];                        /* … where a list of the group cannot be read */
 };
@@ -129,9 +135,11 @@ static void check_place(const struct round_check *c, const struct kedgei_fact *a
     const struct kedge_st_aggregate *g = aggregate->body;
     bool used = row->use == KEDGE_USE_AGGREGATED || row->use == KEDGE_USE_GROUPED;
     bool grouped = c->job->spec.grouping != KEDGE_GROUPING_NONE;
-    bool use_fits = row->use == KEDGE_USE_REFUSED || (row->use == KEDGE_USE_AGGREGATED && !c->round->pretrain)
+    const bool tried = row->use == KEDGE_USE_EVALUATED && kedgei_tries(c->job, c->round);
+    bool use_fits = row->use == KEDGE_USE_REFUSED || tried
+                    || (row->use == KEDGE_USE_AGGREGATED && !c->round->pretrain)
                     || (row->use == KEDGE_USE_GROUPED && grouped && !c->round->kept);
-    bool reason_fits = used ? row->reason[0] == '\0' : is_known_reason(row->reason);
+    bool reason_fits = used || tried ? row->reason[0] == '\0' : is_known_reason(row->reason);
     uint32_t list = 0; /* whose list the row belongs into: its group's, else the round's first */
     if (row->group < KEDGE_GROUPS_MAX && c->round->aggregates[row->group]) {
         list = row->group;
@@ -170,6 +178,26 @@ static bool is_derived(const struct round_check *c, const struct kedge_input_row
     return row->use == counted_use(c) && kedgei_weighs_together(c->job, c->round);
 }
 
+/* What a site found of a trial, in time for this close. */
+static void check_evaluated(const struct round_check *c, const struct kedgei_fact *aggregate,
+                            const struct kedgei_log *log, const struct kedge_input_row *row,
+                            struct kedgei_fact *fact)
+{
+    const char *fault = kedgei_trial_row_fault(c->job, c->round, log, row);
+    if (fault) {
+        row_error(c, aggregate, log, row, fault);
+        return;
+    }
+    if (row->leaf >= kedgei_anchored_before(log, aggregate->index)) {
+        row_error(c, aggregate, log, row, "no checkpoint before the aggregate covers it");
+    }
+    if (fact->listed++ > 0) {
+        kedgei_error(c->f, KEDGE_AUDIT_ROW_DOUBLED, &c->a->main, aggregate->index,
+                     "the evaluation in %s[%llu] stands in a second row", log->name,
+                     (unsigned long long)row->leaf);
+    }
+}
+
 /* A row that names a statement. */
 static void check_named(const struct round_check *c, const struct kedgei_fact *aggregate,
                         const struct kedgei_log *log, const struct kedge_input_row *row)
@@ -180,6 +208,10 @@ static void check_named(const struct round_check *c, const struct kedgei_fact *a
     }
     struct kedgei_fact *fact = kedgei_fact_at(log, row->leaf);
     const struct kedge_st_update *u = fact->body;
+    if (row->use == KEDGE_USE_EVALUATED) {
+        check_evaluated(c, aggregate, log, row, fact);
+        return;
+    }
     if (fact->kind != KEDGE_ST_UPDATE || !kedge_id_eq(&u->job, &c->job->id)
         || u->round != kedgei_row_round(c->round, row) || !kedge_id_eq(&u->site, &row->site)) {
         row_error(c, aggregate, log, row, "that entry is no update of this site for this round");
@@ -240,6 +272,30 @@ static void add_input(struct round_check *c, const struct kedgei_log *log, const
     }
 }
 
+static void note_evaluated(struct evaluated *io, const struct kedge_input_row *row)
+{
+    if (row->use == KEDGE_USE_EVALUATED) {
+        io->count++;
+        io->last = row->leaf > io->last ? row->leaf : io->last;
+    }
+}
+
+/* Of no tenant an evaluation is left out that came before one that counts. */
+static void check_evaluated_all(const struct round_check *c)
+{
+    for (uint32_t t = 0; t < c->job->spec.tenant_count && c->round->step; t++) {
+        const struct kedgei_log *log = &c->a->tenants[c->job->tenants[t]];
+        const struct evaluated *e = &c->evaluated[t];
+        if (e->count > 0 && !c->incomplete
+            && !kedgei_trial_rows_whole(c->job, c->round, log, e->count, e->last)) {
+            kedgei_error(
+                c->f, KEDGE_AUDIT_UNLISTED, &c->a->main, c->round->step->index,
+                "round %u does not count all that sites of \"%s\" had found of its trials by entry %llu",
+                c->round->number, log->name, (unsigned long long)e->last);
+        }
+    }
+}
+
 static void check_aggregate(struct round_check *c, const struct kedgei_fact *aggregate)
 {
     const struct kedge_st_aggregate *g = aggregate->body;
@@ -263,6 +319,7 @@ static void check_aggregate(struct round_check *c, const struct kedgei_fact *agg
             weight += row->use == counted ? row->weight : 0;
             refused += row->use == KEDGE_USE_REFUSED;
             check_row(c, aggregate, log, row);
+            note_evaluated(&c->evaluated[place_of(c, log)], row);
             kedgei_crew_settle(&c->crews[place_of(c, log)], &row->site);
             if (is_derived(c, row)) {
                 add_input(c, log, row);
@@ -419,6 +476,7 @@ static void check_round(struct round_check *c)
 {
     memset(c->missing, 0, sizeof c->missing);
     memset(c->unlisted, 0, sizeof c->unlisted);
+    memset(c->evaluated, 0, sizeof c->evaluated);
     c->inputs = (struct kedgei_inputs){.items = NULL};
     check_opened(c);
     check_root(c);
@@ -432,6 +490,7 @@ static void check_round(struct round_check *c)
         }
     }
     kedgei_check_weights(c->a, c->job, c->round, &c->inputs, c->unlisted, c->f);
+    check_evaluated_all(c);
     kedgei_check_buffer(c->a, c->job, c->round, c->f);
     kedgei_check_enough(c->a, c->job, c->round, c->f);
     kedgei_check_classes(c->a, c->job, c->round, c->incomplete || !kedgei_job_whole(c->job), c->f);

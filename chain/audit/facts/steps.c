@@ -19,6 +19,11 @@ bool kedgei_refreshes(const struct kedgei_job *job, const struct kedgei_round *r
     return !round->pretrain && kedge_job_spec_refreshes(&job->spec, round->number);
 }
 
+bool kedgei_tries(const struct kedgei_job *job, const struct kedgei_round *round)
+{
+    return !round->pretrain && kedge_job_spec_tries(&job->spec);
+}
+
 bool kedgei_drifted(const struct kedgei_round *round)
 {
     return round->step && kedge_job_spec_drifted(((const struct kedge_st_step *)round->step->body)->drift);

@@ -140,6 +140,9 @@ static void ref_round(struct sweep *s, uint32_t j, const struct kedgei_round *ro
         if (!kedge_hash_is_zero(&step->groups[g].stepped)) {
             add_ref(s, m, &step->groups[g].stepped, ROLE_MODEL, j, main_log, round->step->index);
         }
+        if (!kedge_hash_is_zero(&step->groups[g].trial)) {
+            add_ref(s, m, &step->groups[g].trial, ROLE_MODEL, j, main_log, round->step->index);
+        }
         if (!kedge_hash_is_zero(&step->groups[g].state_after)) {
             add_ref(s, m, &step->groups[g].state_after, ROLE_STATE, j, main_log, round->step->index);
         }

@@ -155,7 +155,8 @@ static int put_inputs(struct kedgei_closing *c)
 static int put_others(struct kedgei_closing *c)
 {
     struct kedge_close *close = &c->close;
-    if (!c->step || !kedgei_refreshes(c->job, c->round) || !kedgei_job_whole(c->job)) {
+    const bool any = kedgei_refreshes(c->job, c->round) || kedgei_tries(c->job, c->round);
+    if (!c->step || !any || !kedgei_job_whole(c->job)) {
         return KEDGE_OK;
     }
     int err = kedgei_members_of_close(c->r->a, c->job, c->round, KEDGE_GROUP_NONE, false, &c->members);
@@ -170,6 +171,36 @@ static int put_others(struct kedgei_closing *c)
                                        .place = item->place,
                                        .update = item->row.update};
     }
+    return err;
+}
+
+/* What sites had found of the trials of the step before. */
+static int put_evaluations(struct kedgei_closing *c)
+{
+    struct kedge_close *close = &c->close;
+    struct kedgei_inputs in = {.items = NULL};
+    int err = kedgei_evaluations_of_close(c->r->a, c->job, c->round, &in);
+    close->lacks_evaluations = err == KEDGE_E_NOT_FOUND || !kedgei_job_whole(c->job);
+    close->evaluations = kedge_mem_new(in.count + 1, sizeof *close->evaluations);
+    err = close->evaluations && err != KEDGE_E_NOMEM ? KEDGE_OK : KEDGE_E_NOMEM;
+    for (size_t i = 0; i < in.count && !err; i++) {
+        const struct kedge_input_row *row = &in.items[i].row;
+        const struct kedgei_log *log = log_of(c, &in.items[i]);
+        const struct kedgei_fact *fact = row->leaf < log->count ? kedgei_fact_at(log, row->leaf) : NULL;
+        const struct kedge_st_evaluation *e = fact && fact->kind == KEDGE_ST_EVALUATION ? fact->body : NULL;
+        close->lacks_evaluations = close->lacks_evaluations || !e;
+        if (e) {
+            close->evaluations[close->evaluation_count++] =
+                (struct kedge_close_evaluation){.site = (uint32_t)i,
+                                                .place = in.items[i].place,
+                                                .group = e->group,
+                                                .leaf = row->leaf,
+                                                .samples = e->samples,
+                                                .loss = e->loss,
+                                                .trial_loss = e->trial_loss};
+        }
+    }
+    kedgei_inputs_deinit(&in);
     return err;
 }
 
@@ -225,6 +256,8 @@ static void put_before(struct kedgei_closing *c)
             r->state_before[g] = was->state_after;
             r->made[g] = c->last ? was->made : r->made[g];
             r->merged_into[g] = c->last && was->merged_into <= g ? was->merged_into : 0;
+            r->trial_before[g] = was->trial;
+            r->tried_before[g] = c->last && was->tried_with <= r->groups ? was->tried_with : 0;
         }
         if (now && !c->round->pretrain && !c->is_blind) {
             r->state_before[g] = now->state_before;
@@ -260,6 +293,7 @@ int kedgei_closing_init(struct kedgei_closing *c, const struct kedgei_replay *r,
     int err = kedgei_inputs_of_close(r->a, c->job, c->round, one ? of->group : KEDGE_GROUP_NONE, &c->inputs);
     err = err == KEDGE_E_NOMEM ? err : put_inputs(c);
     err = err ? err : put_others(c);
+    err = err || one || !kedgei_tries(c->job, c->round) ? err : put_evaluations(c);
     if (!err && kedge_job_spec_has_edges(c->close.spec) && kedgei_meets(c->job, c->round)) {
         c->since_err = put_since(c);
     }
@@ -274,6 +308,7 @@ int kedgei_closing_init_blind(struct kedgei_closing *c, const struct kedgei_repl
     *c = (struct kedgei_closing){.r = r, .job = job, .round = round, .is_blind = true};
     put_round(c);
     c->close.others = kedge_mem_new(KEDGE_GROUPS_MAX, sizeof *c->close.others);
+    c->close.lacks_evaluations = true;
     if (!c->close.others) {
         return KEDGE_E_NOMEM;
     }
@@ -305,6 +340,7 @@ void kedgei_closing_deinit(struct kedgei_closing *c)
     kedgei_inputs_deinit(&c->members);
     kedge_mem_free(c->close.inputs);
     kedge_mem_free(c->close.others);
+    kedge_mem_free(c->close.evaluations);
     kedge_mem_free(c->result.assigned_sites);
     kedge_mem_free(c->result.assigned_groups);
 }

@@ -41,6 +41,8 @@ static bool decides(const struct kedgei_job *job, const struct kedgei_round *rou
         return is_refreshed && group == 0;
     case KEDGEI_RESHAPE:
         return is_refreshed && !kedgei_drifted(round) && group == 0;
+    case KEDGEI_TRIALS:
+        return kedgei_tries(job, round) && group == 0;
     case KEDGEI_JOINED:
         return row && !round->pretrain && !row->merged_into && kedgei_is_joined(job, round, group);
     case KEDGEI_SPLIT:
@@ -59,11 +61,17 @@ static bool decides(const struct kedgei_job *job, const struct kedgei_round *rou
     return false; /* of no close */
 }
 
+/* Which groups become one, are cut or tried: no group's alone. */
+static bool is_of_all(enum kedgei_decision_kind kind)
+{
+    return kind == KEDGEI_RESHAPE || kind == KEDGEI_TRIALS;
+}
+
 static void add_round(struct kedgei_replay *r, const struct kedgei_job *job, const struct kedgei_round *round)
 {
     static const enum kedgei_decision_kind of_close[] = {
-        KEDGEI_AGGREGATE, KEDGEI_GROUPING, KEDGEI_SERVER, KEDGEI_DIRECTION, KEDGEI_DRIFT,
-        KEDGEI_RESHAPE,   KEDGEI_JOINED,   KEDGEI_SPLIT,  KEDGEI_MEETING,   KEDGEI_MIXING};
+        KEDGEI_AGGREGATE, KEDGEI_GROUPING, KEDGEI_SERVER, KEDGEI_DIRECTION, KEDGEI_DRIFT, KEDGEI_RESHAPE,
+        KEDGEI_TRIALS,    KEDGEI_JOINED,   KEDGEI_SPLIT,  KEDGEI_MEETING,   KEDGEI_MIXING};
     add(r, (struct kedgei_decision){.kind = KEDGEI_SELECTION, .job = job, .round = round});
     if (round->kept || round->replaced) {
         return; /* nothing was computed */
@@ -71,12 +79,12 @@ static void add_round(struct kedgei_replay *r, const struct kedgei_job *job, con
     for (size_t k = 0; k < (round->step ? sizeof of_close / sizeof of_close[0] : 1); k++) {
         for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
             if (decides(job, round, of_close[k], g)) {
-                add(r, (struct kedgei_decision){
-                           .kind = of_close[k],
-                           .job = job,
-                           .round = round,
-                           .fact = of_close[k] == KEDGEI_AGGREGATE ? round->aggregates[g] : NULL,
-                           .group = of_close[k] == KEDGEI_RESHAPE ? KEDGE_GROUP_NONE : g});
+                add(r, (struct kedgei_decision){.kind = of_close[k],
+                                                .job = job,
+                                                .round = round,
+                                                .fact = of_close[k] == KEDGEI_AGGREGATE ? round->aggregates[g]
+                                                                                        : NULL,
+                                                .group = is_of_all(of_close[k]) ? KEDGE_GROUP_NONE : g});
             }
         }
     }

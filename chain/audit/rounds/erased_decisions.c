@@ -77,6 +77,7 @@ static int mark(const struct kedgei_replay *r, struct kedgei_decision *d)
     case KEDGEI_MIXING:
     case KEDGEI_DRIFT:
     case KEDGEI_JOINED:
+    case KEDGEI_TRIALS:
     case KEDGEI_MEETING: /* of models, weighted by what statements say */
         break;
     }

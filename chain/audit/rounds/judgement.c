@@ -42,8 +42,15 @@ static struct kedgei_decision *item_of(const struct kedgei_closing *c, const str
             return find_item(c, KEDGEI_SPLIT, io->group);
         }
         break;
-    case KEDGE_DECISION_NEAREST:
     case KEDGE_DECISION_MERGES:
+        if (kedge_job_spec_tries(c->close.spec)) {
+            return find_item(c, KEDGEI_TRIALS, KEDGE_GROUP_NONE);
+        }
+        break;
+    case KEDGE_DECISION_PAIRS:
+    case KEDGE_DECISION_TRIAL:
+        return find_item(c, KEDGEI_TRIALS, KEDGE_GROUP_NONE);
+    case KEDGE_DECISION_NEAREST:
         break;
     }
     return find_item(c, KEDGEI_RESHAPE, KEDGE_GROUP_NONE);
@@ -56,7 +63,8 @@ static const char *name_of(const struct kedgei_closing *c, enum kedgei_decision_
         [KEDGEI_AGGREGATE] = "aggregate",    [KEDGEI_MIXING] = "mixing",
         [KEDGEI_SERVER] = "server's step",   [KEDGEI_MEETING] = "meeting of the edges",
         [KEDGEI_DRIFT] = "drift of groups",  [KEDGEI_RESHAPE] = "groups cut and joined",
-        [KEDGEI_SPLIT] = "a cut of a group", [KEDGEI_JOINED] = "model of joined groups"};
+        [KEDGEI_SPLIT] = "a cut of a group", [KEDGEI_JOINED] = "model of joined groups",
+        [KEDGEI_TRIALS] = "trials of groups"};
     return kind == KEDGEI_AGGREGATE && kedgei_regroups(c->round) ? "model of a new group" : names[kind];
 }
 
@@ -84,6 +92,8 @@ static void answer(struct kedgei_closing *c, struct kedgei_decision *item, struc
         [KEDGE_DECISION_DIRECTION] = kedgei_judge_direction,
         [KEDGE_DECISION_DRIFT] = kedgei_judge_drift,
         [KEDGE_DECISION_MERGES] = kedgei_judge_merges,
+        [KEDGE_DECISION_PAIRS] = kedgei_judge_pairs,
+        [KEDGE_DECISION_TRIAL] = kedgei_judge_trial,
         [KEDGE_DECISION_CUT] = kedgei_judge_cut,
         [KEDGE_DECISION_NEAREST] = NULL, /* where a site goes is for its statement to say right */
     };
@@ -141,9 +151,11 @@ void kedgei_closing_end(struct kedgei_closing *c, int err)
         }
         if (!item->is_answered && !err && item->kind == KEDGEI_SPLIT) { /* there is no number for a part */
             kedgei_judge_uncut(c, item);
+        } else if (!item->is_answered && !err && item->kind == KEDGEI_TRIALS) {
+            continue; /* there was nothing to judge, and no round for new ones */
         } else if (!item->is_answered) {
             fail(c, item, err ? err : KEDGE_E_NOT_FOUND);
-        } else if (item->kind == KEDGEI_RESHAPE) {
+        } else if (item->kind == KEDGEI_RESHAPE || item->kind == KEDGEI_TRIALS) {
             kedgei_judge_reshaped(c, item);
         }
     }

@@ -109,7 +109,9 @@ static uint32_t target_of(const struct kedgei_closing *c, uint32_t group)
     }
     const uint32_t into = row->merged_into - 1;
     const bool is_part = kedgei_judged_row(c, into)->merged_into > 0;
-    const bool may = !is_part && c->close.spec->options.merge < 1;
+    const bool was_tried = c->result.tried_before[group] == into + 1;
+    const bool may =
+        !is_part && (kedge_job_spec_tries(c->close.spec) ? was_tried : c->close.spec->options.merge < 1);
     return c->is_blind && !may ? group : into;
 }
 
@@ -125,7 +127,10 @@ void kedgei_judge_merges(struct kedgei_closing *c, struct kedgei_decision *item,
         }
         if (row && kedgei_is_judged(item) && kedgei_estimate_of(c->job, c->round, g)
             && (into != g ? into + 1 : 0) != row->merged_into) {
-            other(c, g, "it is recorded as part of other groups than the directions give");
+            other(c, g,
+                  kedge_job_spec_tries(c->close.spec)
+                      ? "it is recorded as part of other groups than its sites' evaluations give"
+                      : "it is recorded as part of other groups than the directions give");
         }
         io->index[g] = target_of(c, g);
     }
@@ -134,6 +139,48 @@ void kedgei_judge_merges(struct kedgei_closing *c, struct kedgei_decision *item,
     }
     c->asks_cuts = !any && c->last && c->close.spec->options.silhouette < 1;
 }
+
+/* ---- trials ---- */
+
+/* The group with which this one is tried, itself where with none; without files only what can be. */
+static uint32_t tried_with(const struct kedgei_closing *c, uint32_t group)
+{
+    const struct kedge_st_step_group *row = kedgei_judged_row(c, group);
+    if (!row || row->tried_with == 0 || row->tried_with > c->result.groups) {
+        return group;
+    }
+    const uint32_t with = row->tried_with - 1;
+    const struct kedge_st_step_group *its = kedgei_judged_row(c, with);
+    const bool is_pair = with != group && its && its->tried_with == group + 1 && !c->result.merged_into[group]
+                         && !c->result.merged_into[with];
+    return is_pair ? with : group;
+}
+
+void kedgei_judge_pairs(struct kedgei_closing *c, struct kedgei_decision *item, struct kedge_decision *io)
+{
+    for (uint32_t g = 0; g < io->count; g++) {
+        const struct kedge_st_step_group *row = kedgei_judged_row(c, g);
+        const uint32_t with = io->index[g];
+        if (kedgei_is_judged(item)) {
+            kedgei_replay_add_number(item, with);
+        }
+        if (row && kedgei_is_judged(item) && (with != g ? with + 1 : 0) != row->tried_with) {
+            other(c, g, "it is recorded as tried with another group than the directions give");
+        }
+        io->index[g] = tried_with(c, g);
+    }
+}
+
+void kedgei_judge_trial(struct kedgei_closing *c, struct kedgei_decision *item, struct kedge_decision *io)
+{
+    const struct kedge_st_step_group *row = kedgei_judged_row(c, io->group);
+    if (row && kedgei_is_judged(item)) {
+        kedgei_judge_compare(c, item, KEDGE_AUDIT_REPLAY_GROUPING, io->group, &io->vector, &row->trial);
+    }
+    io->vector = row ? row->trial : io->vector;
+}
+
+/* ---- cuts ---- */
 
 /* Groups before this one that there was no number for, or no update of. */
 static void skip_cuts(struct kedgei_closing *c, struct kedgei_decision *item, uint32_t group)

@@ -35,7 +35,7 @@ static decision_fn *const by_itself[] = {[KEDGEI_INITIAL] = replay_initial,
                                          [KEDGEI_SELECTION] = kedgei_replay_selection,
                                          [KEDGEI_ASSIGNED] = kedgei_replay_place,
                                          [KEDGEI_NEAREST] = kedgei_replay_place,
-                                         [KEDGEI_SPLIT] = NULL};
+                                         [KEDGEI_TRIALS] = NULL};
 
 static bool is_of_close(const struct kedgei_decision *d)
 {

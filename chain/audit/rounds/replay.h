@@ -18,7 +18,9 @@ enum kedgei_decision_kind {
     KEDGEI_DRIFT,
     KEDGEI_RESHAPE, /* group: KEDGE_GROUP_NONE */
     KEDGEI_JOINED,
-    KEDGEI_SPLIT, /* by the round's updates */
+    KEDGEI_SPLIT,  /* by the round's updates */
+    KEDGEI_TRIALS, /* which groups join by what their sites found, and which are tried; group:
+                      KEDGE_GROUP_NONE */
 };
 
 struct kedgei_decision {

@@ -43,6 +43,9 @@ void kedgei_inputs_sort(struct kedgei_inputs *in)
     }
 }
 
+/* Which rows of a list. */
+enum wanted { ALL_ROWS, THAT_COUNT, OF_TRIALS };
+
 /* A row of an update that counts in the close, of one group or (KEDGE_GROUP_NONE) of any. Groups are made of
  * all pre-trainings, also of those that point nowhere. */
 static bool is_wanted(const struct kedgei_round *round, uint32_t group, const struct kedge_input_row *row)
@@ -54,10 +57,10 @@ static bool is_wanted(const struct kedgei_round *round, uint32_t group, const st
                                      : counts && row->group == group;
 }
 
-/* Adds the rows that are wanted, or all, of the list that entry `at` of the main chain names. */
+/* Adds the rows that are wanted of the list that entry `at` of the main chain names. */
 static int read_list(const struct kedgei_audit *a, const struct kedgei_job *job,
                      const struct kedgei_round *round, const struct kedge_hash *tenant,
-                     const struct kedge_hash *digest, uint64_t at, bool all, uint32_t group,
+                     const struct kedge_hash *digest, uint64_t at, enum wanted wanted, uint32_t group,
                      struct kedgei_inputs *ret)
 {
     const struct kedgei_log *log = kedgei_job_tenant(a, job, tenant);
@@ -74,7 +77,9 @@ static int read_list(const struct kedgei_audit *a, const struct kedgei_job *job,
         place++;
     }
     for (uint32_t i = 0; i < list.count && !err; i++) {
-        if (all || is_wanted(round, group, &list.rows[i])) {
+        const struct kedge_input_row *row = &list.rows[i];
+        if (wanted == ALL_ROWS || (wanted == OF_TRIALS && row->use == KEDGE_USE_EVALUATED)
+            || (wanted == THAT_COUNT && is_wanted(round, group, row))) {
             err = kedgei_inputs_add(ret, place, &list.rows[i]);
         }
     }
@@ -88,8 +93,25 @@ int kedgei_candidates_of(const struct kedgei_audit *a, const struct kedgei_job *
     const struct kedge_st_round_opened *o = round->opened->body;
     int err = KEDGE_OK;
     for (uint32_t t = 0; t < o->tenant_count && !err; t++) {
-        err = read_list(a, job, round, &o->tenants[t].id, &o->tenants[t].list, round->opened->index, true,
+        err = read_list(a, job, round, &o->tenants[t].id, &o->tenants[t].list, round->opened->index, ALL_ROWS,
                         KEDGE_GROUP_NONE, ret);
+    }
+    kedgei_inputs_sort(ret);
+    return err;
+}
+
+static int read_close(const struct kedgei_audit *a, const struct kedgei_job *job,
+                      const struct kedgei_round *round, enum wanted wanted, uint32_t group,
+                      struct kedgei_inputs *ret)
+{
+    int err = KEDGE_OK;
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+        const struct kedgei_fact *fact = round->aggregates[g];
+        const struct kedge_st_aggregate *agg = fact ? fact->body : NULL;
+        for (uint32_t t = 0; agg && t < agg->tenant_count && !err; t++) {
+            err = read_list(a, job, round, &agg->tenants[t].id, &agg->tenants[t].list, fact->index, wanted,
+                            group, ret);
+        }
     }
     kedgei_inputs_sort(ret);
     return err;
@@ -98,17 +120,14 @@ int kedgei_candidates_of(const struct kedgei_audit *a, const struct kedgei_job *
 int kedgei_inputs_of_close(const struct kedgei_audit *a, const struct kedgei_job *job,
                            const struct kedgei_round *round, uint32_t group, struct kedgei_inputs *ret)
 {
-    int err = KEDGE_OK;
-    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
-        const struct kedgei_fact *fact = round->aggregates[g];
-        const struct kedge_st_aggregate *agg = fact ? fact->body : NULL;
-        for (uint32_t t = 0; agg && t < agg->tenant_count && !err; t++) {
-            err = read_list(a, job, round, &agg->tenants[t].id, &agg->tenants[t].list, fact->index, false,
-                            group, ret);
-        }
-    }
-    kedgei_inputs_sort(ret);
+    int err = read_close(a, job, round, THAT_COUNT, group, ret);
     return !err && ret->count == 0 ? KEDGE_E_NOT_FOUND : err;
+}
+
+int kedgei_evaluations_of_close(const struct kedgei_audit *a, const struct kedgei_job *job,
+                                const struct kedgei_round *round, struct kedgei_inputs *ret)
+{
+    return read_close(a, job, round, OF_TRIALS, KEDGE_GROUP_NONE, ret);
 }
 
 /* ---- whose updates ---- */

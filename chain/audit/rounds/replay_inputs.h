@@ -27,6 +27,9 @@ void kedgei_inputs_deinit(struct kedgei_inputs *in);
 /* All candidates of this opening; likewise, but that there may be none. */
 KEDGE_NODISCARD int kedgei_candidates_of(const struct kedgei_audit *a, const struct kedgei_job *job,
                                          const struct kedgei_round *round, struct kedgei_inputs *ret);
+/* Rows of what sites found of trials; there may be none. KEDGE_E_NOT_FOUND: a list cannot be read. */
+KEDGE_NODISCARD int kedgei_evaluations_of_close(const struct kedgei_audit *a, const struct kedgei_job *job,
+                                                const struct kedgei_round *round, struct kedgei_inputs *ret);
 /* Sites that had this group (likewise) when the round closed, with the update that gave it, leaf: the entry
  * that says so. speaking: only those who speak for their groups; else of all groups. KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedgei_members_of_close(const struct kedgei_audit *a, const struct kedgei_job *job,

@@ -32,6 +32,8 @@ static const struct field {
      "its direction is missing, not that of the round before, or stated in a job without groups"},
     {offsetof(struct kedge_st_step_group, made), KEDGE_AUDIT_STEP,
      "\"made\" is not the direction with which it was made"},
+    {offsetof(struct kedge_st_step_group, trial), KEDGE_AUDIT_STEP,
+     "a model by which its sites judge is missing, or stated where no rule gives one"},
     {offsetof(struct kedge_st_step_group, whole), KEDGE_AUDIT_STEP,
      "the direction that it had before a cut is missing, or stated without one"},
 };
@@ -51,11 +53,13 @@ static void check_group(struct kedgei_audit *a, const struct kedgei_round *round
                      expected->group);
         return;
     }
-    if (is->split_of != expected->split_of || is->merged_into != expected->merged_into) {
-        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, at,
-                     "group %u: it is cut off another one or part of one in a way that no rule of this job "
-                     "gives",
-                     is->group);
+    if (is->split_of != expected->split_of || is->merged_into != expected->merged_into
+        || is->tried_with != expected->tried_with) {
+        kedgei_error(
+            f, KEDGE_AUDIT_STEP, &a->main, at,
+            "group %u: it is cut off another one or part of one, or tried with one, in a way that no "
+            "rule of this job gives",
+            is->group);
     }
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         if (!kedge_hash_eq(hash_at(is, &fields[i]), hash_at(expected, &fields[i]))) {

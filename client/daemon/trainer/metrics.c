@@ -109,6 +109,11 @@ static const char *find_bad(const json_t *o, bool train, bool test, struct kedge
                "number "
                "in quotes";
     }
+    m->test_deviation = -1;
+    if (json_object_get(o, "test_deviation")
+        && (!get_real(o, "test_deviation", &m->test_deviation) || m->test_deviation < 0)) {
+        return "\"test_deviation\", a decimal number in quotes, 0 or more";
+    }
     if (!get_labels(o, &m->labels)) {
         return "\"labels\", a list of whole numbers, or none";
     }

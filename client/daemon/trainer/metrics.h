@@ -18,6 +18,10 @@ struct kedge_metrics {                 /* what the trainer tells of a task */
     bool has_personal; /* of the site's own model on the test set */
     uint64_t personal_correct;
     double personal_loss;
+    bool has_trial; /* of the trial of two groups on the test set, which is asked for by itself */
+    uint64_t trial_correct;
+    double trial_loss;
+    double test_deviation; /* of the losses on single test samples; below 0: the trainer does not tell */
     bool has_base_loss;
     double base_loss;                     /* of the base model on the site's training data, not below 0 */
     struct kedge_labels labels;           /* of the training data, where the trainer tells */

@@ -317,6 +317,28 @@ static int make_result(struct kedge_client_work *w, struct kedge_train_item *ite
     return err ? err : kedge_client_sign_update(w, t, &item->plan, m, r, &item->envelopes[i], d);
 }
 
+/* The trial of two groups on the same samples. An evaluation is worth having without it. */
+static void measure_trial(struct kedge_client_work *w, const struct kedge_train_item *item,
+                          struct kedge_metrics *m)
+{
+    const struct kedge_site_task *t = &item->fx.task;
+    struct kedge_metrics trial = {.samples = 0};
+    struct kedge_diag d = {.text = ""};
+    char path[KEDGE_PATH_MAX];
+    if (!t->has_trial) {
+        return;
+    }
+    int err = kedge_client_work_path(w, "trial", &t->trial, path);
+    err = err ? err : kedge_client_measure(w, item->fx.serial, t, item->classes, path, &trial, &d);
+    m->has_trial = !err && trial.test_samples == m->test_samples;
+    m->trial_correct = trial.test_correct;
+    m->trial_loss = trial.test_loss;
+    if (!m->has_trial) {
+        kedge_log(KEDGE_LOG_WARN, "trial of two groups", "job=%s round=%u: %s", t->job.s, t->round,
+                  d.text[0] ? d.text : "the trainer evaluates it on other samples");
+    }
+}
+
 static int run_task(struct kedge_client_work *w, struct kedge_train_item *item)
 {
     const struct kedge_site_task *t = &item->fx.task;
@@ -352,6 +374,9 @@ static int run_task(struct kedge_client_work *w, struct kedge_train_item *item)
         memcpy(item->engine, m.engine, sizeof item->engine);
         memcpy(item->fallback, m.fallback, sizeof item->fallback);
         item->labels = m.labels;
+        item->test_samples = m.test_samples;
+        item->test_loss = m.test_loss;
+        item->test_deviation = m.test_deviation;
         item->shift = w->spec->shift;
         item->pause = w->spec->migration_pause;
     }
@@ -363,6 +388,7 @@ static int run_task(struct kedge_client_work *w, struct kedge_train_item *item)
     }
     bool evaluated = t->kind == KEDGE_SITE_EVALUATE || (t->evaluate_base && t->round > 0);
     if (!err && evaluated && m.test_samples > 0) {
+        measure_trial(w, item, &m);
         uint32_t i = item->result_count++;
         item->results[i] = blank;
         item->results[i].kind = KEDGE_SITE_EVALUATE;
@@ -400,8 +426,15 @@ static void look_for_shift(struct kedge_site_host *h, const struct kedge_train_i
 {
     const struct kedge_site_task *task = &t->fx.task;
     struct kedge_site_event ev = {.type = KEDGE_SITE_EV_SHIFTED, .job = task->job};
-    if (t->shift != KEDGE_SHIFT_TEST_NONE && task->kind != KEDGE_SITE_PRETRAIN
-        && kedge_grouped_shifted(&h->groupeds, &task->job, t->shift, t->pause, task->round, &t->labels)) {
+    if (t->shift == KEDGE_SHIFT_TEST_NONE || task->kind == KEDGE_SITE_PRETRAIN) {
+        return;
+    }
+    const bool has_shifted =
+        t->shift == KEDGE_SHIFT_TEST_LOSS
+            ? kedge_grouped_lost(&h->groupeds, &task->job, t->pause, task->round, t->test_samples,
+                                 t->test_loss, t->test_deviation)
+            : kedge_grouped_shifted(&h->groupeds, &task->job, t->shift, t->pause, task->round, &t->labels);
+    if (has_shifted) {
         kedge_log(KEDGE_LOG_INFO, "data have shifted", "job=%s round=%u", task->job.s, task->round);
         kedge_client_step(h, &ev);
     }

@@ -16,7 +16,9 @@ struct kedge_train_item {
     uint32_t result_count;
     char classes[KEDGE_CLASS_NAMES_ROOM]; /* that the task brought; none: the job has not learnt any yet */
     double chosen_loss;                   /* of the model that was chosen, where there was a choice */
-    struct kedge_labels labels;           /* of the data that it was done with; `shift`, `pause`: the job's */
+    uint64_t test_samples; /* that its group's model was evaluated on, 0: it was not; loss and deviation … */
+    double test_loss, test_deviation;
+    struct kedge_labels labels; /* of the data that it was done with; `shift`, `pause`: the job's */
     enum kedge_shift_test shift;
     uint32_t pause;
     struct kedge_site_digest in_force;   /* the update that what the site has kept belongs to */

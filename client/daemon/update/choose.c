@@ -3,27 +3,43 @@
 #include "client/daemon/host.h"
 #include "client/daemon/trainer/trainer.h"
 
-static json_t *request_of(struct kedge_client_work *w, const struct kedge_site_task *t, const char *base)
+static json_t *request_of(struct kedge_client_work *w, const struct kedge_site_task *t, const char *op,
+                          const char *classes, const char *base)
 {
     json_t *data = NULL;
-    if (kedge_policy_binding(w->policy, w->spec, "", &data, NULL) != KEDGE_OK) {
+    if (kedge_policy_binding(w->policy, w->spec, classes, &data, NULL) != KEDGE_OK) {
         return NULL;
     }
-    return json_pack("{s:s,s:s,s:o,s:s,s:o,s:i}", "id", t->job.s, "op", "measure", "model",
+    return json_pack("{s:s,s:s,s:o,s:s,s:o,s:i}", "id", t->job.s, "op", op, "model",
                      kedge_client_model_json(w->spec), "base", base, "data", data, "threads",
                      (int)kedge_policy_threads(w->policy));
+}
+
+static int ask(struct kedge_client_work *w, uint64_t serial, const struct kedge_site_task *t, bool tests,
+               const char *classes, const char *base, struct kedge_metrics *ret, struct kedge_diag *d)
+{
+    struct kedge_trainer_given given;
+    bool foreign = w->spec->is_external; /* then it reads copies in its own folder */
+    int err = foreign ? kedge_client_trainer_give(w, base, NULL, false, &given, d) : KEDGE_OK;
+    if (err) {
+        return err;
+    }
+    json_t *request = request_of(w, t, tests ? "evaluate" : "measure", classes, foreign ? given.base : base);
+    return kedge_client_ask(w, serial, request, false, tests, ret, d);
+}
+
+int kedge_client_measure(struct kedge_client_work *w, uint64_t serial, const struct kedge_site_task *task,
+                         const char *classes, const char *path, struct kedge_metrics *ret,
+                         struct kedge_diag *d)
+{
+    return ask(w, serial, task, true, classes, path, ret, d);
 }
 
 static int measure(struct kedge_client_work *w, uint64_t serial, const struct kedge_site_task *t,
                    const char *base, double *ret_loss, struct kedge_diag *d)
 {
     struct kedge_metrics m = {.samples = 0};
-    struct kedge_trainer_given given;
-    bool foreign = w->spec->is_external; /* then it reads copies in its own folder */
-    int err = foreign ? kedge_client_trainer_give(w, base, NULL, false, &given, d) : KEDGE_OK;
-    err =
-        err ? err
-            : kedge_client_ask(w, serial, request_of(w, t, foreign ? given.base : base), false, false, &m, d);
+    int err = ask(w, serial, t, false, "", base, &m, d);
     if (!err && !m.has_base_loss) {
         err =
             kedge_diag_set(d, KEDGE_E_TRAINER,

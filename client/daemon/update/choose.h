@@ -15,4 +15,9 @@ struct kedge_site_task;
 KEDGE_NODISCARD int kedge_client_choose(struct kedge_client_work *w, uint64_t serial,
                                         struct kedge_site_task *task, double *ret_loss, struct kedge_diag *d);
 
+/* Has the trainer evaluate the model at `path`: the test's part of *ret. */
+KEDGE_NODISCARD int kedge_client_measure(struct kedge_client_work *w, uint64_t serial,
+                                         const struct kedge_site_task *task, const char *classes,
+                                         const char *path, struct kedge_metrics *ret, struct kedge_diag *d);
+
 #endif

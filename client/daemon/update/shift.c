@@ -60,8 +60,29 @@ bool kedge_grouped_shifted(const struct kedge_groupeds *g, const struct kedge_id
                && kedge_shift_counts(then->labels.counts, now->counts, classes, then->samples, &shifted)
                       == KEDGE_OK
                && shifted;
+    case KEDGE_SHIFT_TEST_LOSS:
+        return false;
     case KEDGE_SHIFT_TEST_UPDATE:
         break;
     }
     return round >= then->round && round - then->round >= pause;
+}
+
+bool kedge_grouped_lost(struct kedge_groupeds *g, const struct kedge_id *job, uint32_t pause, uint32_t round,
+                        uint64_t samples, double loss, double deviation)
+{
+    uint32_t at = find(g, job);
+    if (at == g->count || samples < 2 || !(deviation >= 0)) {
+        return false;
+    }
+    struct kedge_grouped *then = &g->items[at];
+    const double square = deviation * deviation / (double)samples;
+    const bool is_time = round >= then->round && round - then->round >= pause;
+    if (is_time && then->has_loss && kedge_shift_loss(then->loss, then->loss_square, loss, square)) {
+        return true; /* what is remembered stays until the site has pre-trained */
+    }
+    then->has_loss = true;
+    then->loss = loss;
+    then->loss_square = square;
+    return false;
 }

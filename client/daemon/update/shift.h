@@ -19,6 +19,8 @@ struct kedge_grouped {
     uint32_t round;
     uint64_t samples; /* of the first pre-training */
     struct kedge_labels labels;
+    bool has_loss; /* of its group's model on the site's test samples, when that was evaluated last … */
+    double loss, loss_square; /* … and the square of its standard error */
 };
 /* Of the jobs that the site pre-trained for last; oldest first. */
 struct kedge_groupeds {
@@ -35,5 +37,9 @@ void kedge_grouped_note(struct kedge_groupeds *g, const struct kedge_id *job, ui
 bool kedge_grouped_shifted(const struct kedge_groupeds *g, const struct kedge_id *job,
                            enum kedge_shift_test test, uint32_t pause, uint32_t round,
                            const struct kedge_labels *now);
+/* KEDGE_SHIFT_TEST_LOSS: the same by what the model's loss on `samples` test samples is now, and by what it
+ * was when this was asked last; deviation: of the losses on single samples, below 0: not known. */
+bool kedge_grouped_lost(struct kedge_groupeds *g, const struct kedge_id *job, uint32_t pause, uint32_t round,
+                        uint64_t samples, double loss, double deviation);
 
 #endif

@@ -210,6 +210,9 @@ static const char *kind_of(struct kedge_client_work *w, enum kedge_site_blob blo
     case KEDGE_SITE_BLOB_CONTROL:
         *ret_last = &w->control_digest;
         return "control";
+    case KEDGE_SITE_BLOB_TRIAL:
+        *ret_last = &w->trial_digest;
+        return "trial";
     case KEDGE_SITE_BLOB_SPEC:
         break;
     }

@@ -300,6 +300,11 @@ int kedge_client_sign_evaluation(struct kedge_client_work *w, const struct kedge
         e->personal_correct = m->personal_correct;
         e->personal_loss = m->personal_loss;
     }
+    if (m->has_trial) {
+        memcpy(e->trial.b, t->trial.b, sizeof e->trial.b);
+        e->trial_correct = m->trial_correct;
+        e->trial_loss = m->trial_loss;
+    }
     int err = put_envelope(w, st, r, ret_envelope, d);
     kedge_mem_free(st);
     return err;

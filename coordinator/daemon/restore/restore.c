@@ -121,6 +121,7 @@ static int load_evaluation(struct kedge_walk *w, uint64_t index)
                                        .site = site,
                                        .round = e->round,
                                        .leaf = index};
+        kedge_job_evaluated(w->job, site, e, index);
         int err = kedge_restore_envelope(w, index, &ev.envelope);
         if (err) {
             return err;

@@ -41,6 +41,9 @@ static void tell_closed(struct kedge_host *h, const struct kedge_job *job, const
                                    .regroup = at->regroup,
                                    .model_count = at->groups,
                                    .models = models};
+    for (uint32_t g = 0; g < at->groups; g++) {
+        ev.tries = ev.tries || at->group[g].tried_with > 0;
+    }
     kedge_host_step(h, &ev);
 }
 

@@ -103,6 +103,9 @@ static void finish(struct kedge_host *h, struct close_work *w)
         note_inputs(job, &w->close);
         ev.regroup = r->regroup;
         for (uint32_t g = 0; g < r->groups; g++) {
+            ev.tries = ev.tries || r->tried_with[g] > 0;
+        }
+        for (uint32_t g = 0; g < r->groups; g++) {
             memcpy(w->digests[g].b, r->after[g].b, KEDGE_HASH_LEN);
         }
         ev.model_count = r->groups;
@@ -114,6 +117,7 @@ static void finish(struct kedge_host *h, struct close_work *w)
     kedge_host_step(h, &ev);
     kedge_mem_free(w->close.inputs);
     kedge_mem_free(w->close.others);
+    kedge_mem_free(w->close.evaluations);
     kedge_mem_free(w->rows);
     kedge_mem_free(w);
 }
@@ -203,7 +207,14 @@ static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t si
     } else if (main_in->progress == KEDGE_INPUT_REFUSED) {
         snapshot_row(h, w, site, row->group, main_in);
     }
-    bool any = !cold && kedge_job_spec_refreshes(&w->job->spec, w->close.result->round);
+    const bool tries = !cold && kedge_job_spec_tries(&w->job->spec);
+    const bool any = tries || (!cold && kedge_job_spec_refreshes(&w->job->spec, w->close.result->round));
+    if (tries && w->job->evaluations[site].samples > 0) {
+        struct kedge_close_evaluation *e = &w->close.evaluations[w->close.evaluation_count++];
+        *e = w->job->evaluations[site];
+        e->tenant = h->sites[site].tenant;
+        e->place = place_of(w->job, e->tenant);
+    }
     if (row->group != KEDGE_COORD_NONE && (any || (cold && main_in->progress != KEDGE_INPUT_ACCEPTED))) {
         w->close.others[w->close.other_count++] = (struct kedge_close_other){
             site, row->group, place_of(w->job, h->sites[site].tenant), w->job->sites[site].by};
@@ -235,8 +246,9 @@ void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, const s
     w->close.result = kedge_mem_new(1, sizeof *w->close.result);
     w->close.inputs = kedge_mem_new(n, sizeof *w->close.inputs);
     w->close.others = kedge_mem_new(n, sizeof *w->close.others);
-    w->rows = kedge_mem_new((size_t)n * 2, sizeof *w->rows);
-    KEDGE_ASSERT(w->close.result && w->close.inputs && w->close.others && w->rows);
+    w->close.evaluations = kedge_mem_new(n, sizeof *w->close.evaluations);
+    w->rows = kedge_mem_new((size_t)n * 3, sizeof *w->rows);
+    KEDGE_ASSERT(w->close.result && w->close.inputs && w->close.others && w->close.evaluations && w->rows);
     w->close.result->round = fx->round;
     w->close.result->kind = fx->kind;
     w->close.result->kept = fx->keeps;

@@ -42,6 +42,16 @@ static void set_used_rows(struct kedge_host *h, struct close_work *w)
                      kedge_err_code(w->close.result->kept ? KEDGE_E_TIMEOUT : KEDGE_E_ARG));
         }
     }
+    for (size_t i = 0; i < w->close.evaluation_count; i++) {
+        const struct kedge_close_evaluation *e = &w->close.evaluations[i];
+        struct close_row *c = &w->rows[w->row_count++];
+        c->tenant = e->tenant;
+        c->row = (struct kedge_input_row){.site = h->sites[e->site].id,
+                                          .use = KEDGE_USE_EVALUATED,
+                                          .group = e->group,
+                                          .leaf = e->leaf,
+                                          .weight = e->samples};
+    }
     if (w->close.result->kept) { /* one list for all, of the first group, where there is anything to list */
         w->close.result->trained[0] = w->row_count > 0;
     }

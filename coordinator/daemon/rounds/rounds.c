@@ -278,7 +278,7 @@ static int add_step(struct kedge_job *job, uint64_t time_ms, struct kedge_statem
 {
     const struct kedge_round_result *r = job->result;
     struct kedge_st_step *step = &st->u.step;
-    struct kedge_hash refs[6 * KEDGE_GROUPS_MAX];
+    struct kedge_hash refs[7 * KEDGE_GROUPS_MAX];
     size_t ref_count = 0;
     memset(st, 0, sizeof *st);
     st->kind = KEDGE_ST_STEP;
@@ -301,6 +301,9 @@ static int add_step(struct kedge_job *job, uint64_t time_ms, struct kedge_statem
         }
         if (!kedge_hash_is_zero(&r->whole[g])) {
             refs[ref_count++] = r->whole[g];
+        }
+        if (!kedge_hash_is_zero(&r->trial[g])) {
+            refs[ref_count++] = r->trial[g];
         }
     }
     return kedge_main_batch_statement(job->batch, st, refs, ref_count, d, "step/%s/%08u", job->spec.name.s,
@@ -371,6 +374,7 @@ void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32
     }
     if (job->at.round != round) { /* once, however often the statements are tried */
         kedge_close_end(job->result, &job->at);
+        memset(job->evaluations, 0, KEDGE_SITES_MAX * sizeof *job->evaluations);
     }
     kedge_main_batch_submit(h, job);
 }

@@ -195,7 +195,8 @@ void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, ui
     bool spec = job && job->joined[tenant] && kedge_hash_eq(&job->spec_digest, &digest);
     if (!job
         || (!spec && !kedge_coord_may_read(h->coord, job->slot, site, &model)
-            && !kedge_host_may_read_control(h, job, site, &digest))) {
+            && !kedge_host_may_read_control(h, job, site, &digest)
+            && !kedge_host_may_read_trial(h, job, site, &digest))) {
         kedge_host_reply_error(req, KEDGE_E_NOT_FOUND, 0, "no such blob"); /* nor is it said that it exists */
         return;
     }

@@ -369,6 +369,7 @@ static void append_handle(struct kedge_host *h, struct kedge_item *item)
         kedge_host_fail(h, a->err, "a tenant's ledger");
     } else if (!a->err && t->st->kind == KEDGE_ST_EVALUATION) {
         kedge_job_metric_add(&h->jobs[t->job], &t->st->u.evaluation);
+        kedge_job_evaluated(&h->jobs[t->job], t->site, &t->st->u.evaluation, a->leaf);
     } else if (!a->err && t->st->u.update.update_kind == KEDGE_TRAIN_TRAIN) {
         struct kedge_job *job = &h->jobs[t->job];
         const struct kedge_st_update *u = &t->st->u.update;

@@ -9,7 +9,7 @@ from .store import Blobs, need, read_json
 
 ROW = ("site", "use", "group", "leaf", "leaf_hash", "update", "weight", "reason")
 LINE = "{" + ",".join('"%s":%s' % (k, "%d" if k in ("group", "leaf") else '"%s"') for k in ROW) + "}\n"
-USES = ["candidate", "selected", "aggregated", "grouped", "refused", "working", "away"]
+USES = ["candidate", "selected", "aggregated", "grouped", "refused", "working", "away", "evaluated"]
 TENANT_KEYS = {"key": "admin", "site-enrolled": "{site}", "site-revoked": "{site}", "witness-enrolled": "{witness}",
                "witness-revoked": "{witness}", "job-joined": "{job}", "erased": "{update}", "contact": "{commitment}",
                "update": "{job}/{round:08}/{update_kind}/{site}", "evaluation": "{job}/{round:08}/{site}", "group-assigned": "{job}/{site}{tail}"}

@@ -15,7 +15,7 @@ update spec=update tenant:id site:id job:id round:int group:int update_kind:=pre
 steps:int batch:int learning_rate:real energy_joules:real? energy_quality:=measured|modelled|unknown seconds:real \
 engine:text loss:real? energy_how:text? choice:text? classes:[text]?
 evaluation spec=model tenant:id site:id job:id round:int group:int samples:int correct:int loss:real \
-personal_correct:int? personal_loss:real?
+personal_correct:int? personal_loss:real? trial:hex? trial_correct:int? trial_loss:real?
 group-assigned spec=update tenant:id site:id job:id round:int group:int \
 how:=cold-start|newcomer|migration|recluster|split|merge|choice|nearest similarity:real update:hex
 erased spec=update @ tenant:id update:hex entry:int reason:text authority:text
@@ -27,7 +27,7 @@ tenants:[id:hex,candidates:int,selected:int,list:hex] draw:int? time_ms:int?
 aggregate spec=model job:id round:int group:int rule:text scale:int weight_sum:u64 count:int base:hex \
 tenants:[id:hex,accepted:int,weight_sum:u64,refused:int,list:hex]
 step spec=model job:id round:int rule:text eta:real groups:[group:int,before:hex,aggregate:hex,after:hex,direction:hex,\
-stepped:hex?,state_before:hex?,state_after:hex?,made:hex?,whole:hex?,split_of:int?,merged_into:int?] drift:real? time_ms:int? classes:[text]?
+stepped:hex?,state_before:hex?,state_after:hex?,made:hex?,whole:hex?,split_of:int?,merged_into:int?,tried_with:int?,trial:hex?] drift:real? time_ms:int? classes:[text]?
 release spec=model job:id round:int group:int file:text
 job-closed spec=spec job:id rounds:int outcome:=completed|cancelled|failed reason:text time_ms:int?
 """

@@ -15,14 +15,14 @@ from . import compact
 
 ZERO = "0" * 64
 # "Options": what a strategy, or a server that the spec chose, has where the spec says nothing.
-SERVER_OF = {"fedavgm": "momentum", "fedadagrad": "adagrad", "fedyogi": "yogi", "fedadam": "adam", "flexcfl-adaptive": "momentum"}
+SERVER_OF = {"fedavgm": "momentum", "fedadagrad": "adagrad", "fedyogi": "yogi", "fedadam": "adam"}
 RULE_OF = {"momentum": "fedavgm", "adagrad": "fedadagrad", "yogi": "fedyogi", "adam": "fedadam"}
 SERVERS = {"none": {}, "momentum": {"server_lr": 0.1, "momentum": 0.9}, "adagrad": {"server_lr": 0.1, "momentum": 0.0, "adaptivity": 0.001},
            "yogi": {"server_lr": 0.01, "momentum": 0.9, "second_moment": 0.99, "adaptivity": 0.001},
            "adam": {"server_lr": 0.1, "momentum": 0.9, "second_moment": 0.99, "adaptivity": 0.001}}
 OPTIONS = {"qffl": {"fairness": 1.0}, "fedbuff": {"buffer": 10}, "hierarchical": {"edge_rounds": 5}, "scaffold": {"server_lr": 1.0},
            "cfl": {"split_mean": 0.4, "split_max": 1.6, "split_after": 20}, "fedclust": {"link": 0.5},
-           "flexcfl-adaptive": {"server_lr": 0.4, "settle": 25, "refresh": 10, "merge": 0.98}}
+           "flexcfl-adaptive": {"trial_every": 5}}
 
 def sha256(data):
     return hashlib.sha256(data).hexdigest()
@@ -80,13 +80,14 @@ class Job:
         self.grouped = spec.get("grouping") == "flexcfl" or self.strategy in ("fedclust", "flexcfl", "flexcfl-plain", "flexcfl-madc", "flexcfl-adaptive")
         self.living = self.grouped and self.strategy != "fedclust"
         self.server, self.rule = spec.get("server", SERVER_OF.get(self.strategy, "none")), spec.get("rule", "mean")
-        self.options = {**SERVERS[self.server], "settle": 0, "refresh": 0, "merge": 1, "silhouette": 1, "most": 16, **OPTIONS.get(self.strategy, {}),
+        self.options = {**SERVERS[self.server], "settle": 0, "refresh": 0, "merge": 1, "silhouette": 1, "most": 16, "trial_every": 0, **OPTIONS.get(self.strategy, {}),
                         **{name: float(value) for name, value in spec.get("options", {}).items()}}
+        self.choice = "most" if self.strategy == "flexcfl-adaptive" else "fixed"
         self.tenants = sorted(spec["tenants"])
         self.scale, self.seed = int(spec.get("scale", 20)), int(spec.get("seed", "1"))
         self.share = self.millionths("tenant_share_max", "1")
         self.fraction = self.millionths("rule_fraction", "0.2")
-        self.regroup_every = int(spec.get("regroup_every", 50 if self.strategy == "flexcfl-adaptive" else 0))
+        self.regroup_every = int(spec.get("regroup_every", 0))
         self.layout = layout_of(record.blobs.read(opened.body["initial_model"]))
         self.count = sum(math.prod(dims) for _, dims in self.layout)
         self.last_layer = sum(math.prod(dims) for name, dims in self.layout if name.split(".")[0] == self.layout[-1][0].split(".")[0])

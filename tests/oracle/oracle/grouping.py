@@ -22,15 +22,18 @@ class Grouping:
 
     def clusters(self, job, round_, inputs):
         """Group of each update as *Groups by FlexCFL* and *Joining* have it, or None where that takes what is not told here."""
-        updates, fixed = [self.last_layer(job, i.values) for i in inputs], job.spec.get("choose", "fixed") == "fixed"
+        updates, fixed = [self.last_layer(job, i.values) for i in inputs], job.spec.get("choose", job.choice) == "fixed"
         if not all(any(u) for u in updates):
             return None
         if job.strategy == "fedclust":
             return groups.joining(groups.distances(updates), "average", 1, int(job.number("groups", 16)), job.options["link"])
         if job.strategy == "flexcfl-madc" and fixed:
             return groups.joining(groups.madc(updates), "complete", min(int(job.number("groups")), len(updates)))
-        if job.strategy not in ("flexcfl-plain", "flexcfl-madc", "flexcfl-adaptive") and fixed:
-            return arithmetic.groups_of([(i.tenant, u) for i, u in zip(inputs, updates)], int(job.number("groups")), job.seed, round_.number)
+        most = job.spec.get("choose", job.choice) == "most"
+        if job.strategy not in ("flexcfl-plain", "flexcfl-madc") and (fixed or most):
+            count = int(job.number("groups"))
+            count = min(max(count, int(job.options["most"])), max(min(count, int(job.options["most"])), len(inputs) // 3)) if most else count
+            return arithmetic.groups_of([(i.tenant, u) for i, u in zip(inputs, updates)], count, job.seed, round_.number)
         return None
 
     def made_direction(self, job, members):

@@ -9,10 +9,11 @@ from verifier.store import tensors_read, tensors_write
 from . import draws, rules, steps, weights
 from .facts import RULE_OF, ZERO, Input, sha256
 from .grouping import Grouping
+from .trials import Trials
 
 GOLDEN = 0x9E3779B97F4A7C15
 
-class Telling(Grouping):
+class Telling(Grouping, Trials):
     def __init__(self, record, names=()):
         self.record, self.findings, self.told, self.jobs = record, [], collections.Counter(), 0
         for job in record.jobs.values():
@@ -93,7 +94,7 @@ class Telling(Grouping):
             counted = [r for _, r in lists if r["use"] == use]
             self.same("totals", where, (entry.body["count"], int(entry.body["weight_sum"])), (len(counted), sum(int(r["weight"]) for r in counted)))
             for tenant, row in lists:
-                if row["leaf_hash"] != ZERO:
+                if row["leaf_hash"] != ZERO and row["use"] != "evaluated":
                     statement = tenant.entries[row["leaf"]]
                     listed.append((tenant.name, row["leaf"]))
                     said = (row["leaf_hash"], row["update"], row["site"], row["group"] if row["use"] == "aggregated" else 0)
@@ -198,7 +199,9 @@ class Telling(Grouping):
                  "flexcfl-mixing" if mixed else "", "edge-meeting" if meets else ""]
         self.same("rule", where, body["rule"], ("+".join(p for p in parts if p) or "identity") + "/v1")
         self.same("eta", where, float(body["eta"]), job.number("mixing") if mixed else 0.0)
-        if job.living and self.due(job, round_):
+        if job.options["trial_every"]:
+            self.tried(job, round_, where, rows, before, after)
+        elif job.living and self.due(job, round_):
             self.directions_again(job, round_, where, rows, before, after)
         else:
             self.without_directions_again(job, round_, where, rows, before, after)

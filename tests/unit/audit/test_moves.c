@@ -124,6 +124,16 @@ static const struct {
     {"a site in the wrong part of a group that is cut", fx_cutting, FX_CUT_PART, true,
      KEDGE_AUDIT_REPLAY_DIRECTION},
     {"a site that is not told of its part", fx_cutting, FX_CUT_STAYS, true, KEDGE_AUDIT_REPLAY_GROUPING},
+    {"groups joined against what their sites found", fx_trying, FX_TRY_FORGED, true,
+     KEDGE_AUDIT_REPLAY_GROUPING},
+    {"groups kept apart against what their sites found", fx_trying, FX_TRY_APART, true,
+     KEDGE_AUDIT_REPLAY_GROUPING},
+    {"an evaluation that came before others, and is not counted", fx_trying, FX_TRY_LEFT_OUT, false,
+     KEDGE_AUDIT_UNLISTED},
+    {"an evaluation that weighs more than it says", fx_trying, FX_TRY_WEIGHT, false, KEDGE_AUDIT_ROW},
+    {"an evaluation in another site's name", fx_trying, FX_TRY_OTHER, false, KEDGE_AUDIT_ROW},
+    {"a trial that is one of the two models", fx_trying, FX_TRY_MODEL, true, KEDGE_AUDIT_REPLAY_GROUPING},
+    {"groups that are not tried when it is time", fx_trying, FX_TRY_NOT, true, KEDGE_AUDIT_REPLAY_GROUPING},
     {"groups made anew when it is not time", fx_regrouping, FX_REGROUP_NOT_DUE, false, KEDGE_AUDIT_ROUND},
 };
 

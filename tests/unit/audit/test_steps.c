@@ -31,6 +31,12 @@ static void keeping(const char *dir, const char *keys, enum fx_twist twist)
     fx_keeping(dir, twist);
 }
 
+static void trying(const char *dir, const char *keys, enum fx_twist twist)
+{
+    ck_assert_ptr_null(keys);
+    fx_trying(dir, twist);
+}
+
 #define ADAM "\"server\":\"adam\""
 #define MIXED "\"mixing\":\"0.1\",\"server\":\"adam\""
 #define AT(field) offsetof(struct kedge_st_step_group, field)
@@ -67,6 +73,11 @@ static const struct twisted {
     {cutting, NULL, 2, 2, AT(split_of), TWO, KEDGE_AUDIT_STEP},
     {cutting, NULL, 2, 2, AT(after), FLIP, KEDGE_AUDIT_STEP},
     {keeping, NULL, 2, 0, AT(made), FLIP, KEDGE_AUDIT_STEP},
+    {trying, NULL, 1, 0, AT(tried_with), ZERO, KEDGE_AUDIT_STEP},
+    {trying, NULL, 1, 1, AT(trial), FLIP, KEDGE_AUDIT_STEP},
+    {trying, NULL, 2, 0, AT(tried_with), TWO, KEDGE_AUDIT_STEP},
+    {trying, NULL, 2, 1, AT(merged_into), ZERO, KEDGE_AUDIT_STEP},
+    {trying, NULL, 3, 1, AT(trial), FLIP, KEDGE_AUDIT_STEP},
 };
 
 /* What is to be changed, and how many steps there were; NULL: nothing. */
@@ -88,7 +99,7 @@ static void chain(struct kedge_st_step *step)
 static void change_field(struct kedge_st_step_group *row, const struct twisted *t)
 {
     uint8_t *at = (uint8_t *)row + t->field;
-    bool is_number = t->field == AT(split_of) || t->field == AT(merged_into);
+    bool is_number = t->field == AT(split_of) || t->field == AT(merged_into) || t->field == AT(tried_with);
     const size_t len = is_number ? sizeof row->split_of : sizeof row->after;
     uint8_t was[sizeof row->after];
     memcpy(was, at, len);

@@ -64,6 +64,43 @@ START_TEST(test_unknown)
 }
 END_TEST
 
+/* By losses: 100 samples, a deviation of 1: a standard error of 0.1, of a difference 0.1414. */
+static const struct {
+    const char *what;
+    double then, now, deviation;
+    uint64_t samples;
+    uint32_t round;
+    bool shifted;
+} losses[] = {
+    {"three standard errors, not more", 0.5, 0.92, 1, 100, 4, false},
+    {"more than three", 0.5, 0.93, 1, 100, 4, true},
+    {"better than before", 0.5, 0.01, 1, 100, 4, false},
+    {"fewer samples say less", 0.5, 0.93, 1, 50, 4, false},
+    {"one sample says nothing", 0.5, 9, 0, 1, 4, false},
+    {"a trainer that does not tell", 0.5, 9, -1, 100, 4, false},
+    {"not yet: it has just pre-trained", 0.5, 9, 1, 100, 3, false},
+};
+
+START_TEST(test_losses)
+{
+    struct kedge_groupeds g = {.count = 0};
+    struct kedge_labels labels = labels_of(50, 50, 0);
+    ck_assert(!kedge_grouped_lost(&g, &job, 1, 9, 100, 9, 1)); /* a job that is not remembered */
+    kedge_grouped_note(&g, &job, 3, &labels);
+    ck_assert(!kedge_grouped_lost(&g, &job, 1, 3, 100, losses[_i].then, 1));
+    ck_assert_msg(kedge_grouped_lost(&g, &job, 1, losses[_i].round, losses[_i].samples, losses[_i].now,
+                                     losses[_i].deviation)
+                      == losses[_i].shifted,
+                  "%s", losses[_i].what);
+    if (losses[_i].shifted) { /* until it has pre-trained, and then there is nothing to compare with */
+        ck_assert(kedge_grouped_lost(&g, &job, 1, 5, 100, losses[_i].now, 1));
+        kedge_grouped_note(&g, &job, 5, &labels);
+        ck_assert(!kedge_grouped_lost(&g, &job, 1, 6, 100, losses[_i].now, 1));
+    }
+    ck_assert(!kedge_grouped_shifted(&g, &job, KEDGE_SHIFT_TEST_LOSS, 1, 9, &labels));
+}
+END_TEST
+
 /* The oldest makes room; the first number of samples stays. */
 START_TEST(test_room)
 {
@@ -140,6 +177,7 @@ START_TEST(test_memory)
         }
         kedge_grouped_note(&s.groupeds, &id, (uint32_t)i, &all);
     }
+    ck_assert(!kedge_grouped_lost(&s.groupeds, &(struct kedge_id){"d"}, 1, 9, 4, 0.25, 1));
     put_back(&s, &back);
     ck_assert_uint_eq(back.memory.shift_count, 2);
     ck_assert_str_eq(back.memory.shifts[1].job.s, "k");
@@ -148,6 +186,8 @@ START_TEST(test_memory)
     ck_assert_mem_eq(&back.groupeds.items[2].labels, &s.groupeds.items[2].labels,
                      sizeof back.groupeds.items[2].labels);
     ck_assert_uint_eq(back.groupeds.items[3].samples, s.groupeds.items[3].samples);
+    ck_assert(back.groupeds.items[3].has_loss && !back.groupeds.items[2].has_loss);
+    ck_assert(back.groupeds.items[3].loss == 0.25 && back.groupeds.items[3].loss_square == 0.25);
 }
 END_TEST
 
@@ -160,6 +200,8 @@ static const char *const damaged[] = {
     "]}",
     "{\"enrolled\":true,\"results\":[],\"grouped\":[{\"job\":\"j\",\"round\":1,\"samples\":1,\"labels\":[-1]}"
     "]}",
+    "{\"enrolled\":true,\"results\":[],\"grouped\":[{\"job\":\"j\",\"round\":1,\"samples\":1,\"labels\":[1],"
+    "\"loss\":\"1\"}]}",
 };
 
 START_TEST(test_damaged)
@@ -178,6 +220,7 @@ int main(void)
     TCase *t = tcase_create("shift");
     tcase_add_loop_test(t, test_shifted, 0, sizeof rows / sizeof rows[0]);
     tcase_add_test(t, test_unknown);
+    tcase_add_loop_test(t, test_losses, 0, sizeof losses / sizeof losses[0]);
     tcase_add_test(t, test_room);
     tcase_add_test(t, test_answer);
     tcase_add_test(t, test_memory);

@@ -3,6 +3,7 @@
 #include "round/fold.h"
 
 #include <check.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -346,7 +347,12 @@ START_TEST(digest_is_of_all)
 {
     cold_start(GROUPED);
     const struct kedge_hash before = digest();
+    const size_t end =
+        offsetof(struct kedge_round_group, merged_into) + sizeof fold.state.group[0].merged_into;
     for (size_t i = 0; i < 2 * sizeof fold.state.group[0]; i++) {
+        if (i % sizeof fold.state.group[0] >= end) {
+            continue; /* padding */
+        }
         uint8_t *byte = (uint8_t *)fold.state.group + i;
         *byte ^= 1;
         const struct kedge_hash now = digest();

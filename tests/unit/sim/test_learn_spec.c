@@ -32,7 +32,7 @@ static void put(const struct kedge_learn_spec *s, struct kedge_buf *out)
 static const char whole[] =
     "{\"name\":\"all.keys\",\"seed\":\"18446744073709551615\"," JOB
     ",\"sites_per_round\":6,\"local_epochs\":5,\"batch\":4,\"learning_rate\":\"0.25\",\"l2\":0.001,"
-    "\"strategy\":\"flexcfl-adaptive\",\"options\":{\"proximal\":0.5,\"most\":7},\"groups\":4,"
+    "\"strategy\":\"flexcfl\",\"options\":{\"server_lr\":0.5,\"most\":7},\"groups\":4,"
     "\"choose\":\"fixed\",\"pretrain_steps\":9,\"pretrain_sites\":32,\"regroup_every\":2,\"shift\":"
     "\"update\","
     "\"rule\":\"krum\",\"rule_fraction\":0.25,\"round_timeout_s\":30,\"quorum\":3,\"evaluate_every\":2,"
@@ -51,8 +51,8 @@ START_TEST(test_every_key)
     ck_assert_str_eq(job->name.s, "all.keys");
     ck_assert(job->in_world && job->seed == UINT64_MAX && job->rounds == 30 && job->sites_per_round == 6);
     ck_assert(job->local_epochs == 5 && job->batch == 4 && job->learning_rate == 0.25 && job->l2 == 0.001);
-    ck_assert_str_eq(job->strategy->name, "flexcfl-adaptive");
-    ck_assert(job->options.proximal == 0.5 && job->options.most == 7 && job->options.settle == 25);
+    ck_assert_str_eq(job->strategy->name, "flexcfl");
+    ck_assert(job->options.server_lr == 0.5 && job->options.most == 7);
     ck_assert(job->groups == 4 && job->choose == KEDGE_CHOOSE_FIXED && job->pretrain_steps == 9
               && job->pretrain_sites == 32 && job->regroup_every == 2
               && job->shift == KEDGE_SHIFT_TEST_UPDATE);

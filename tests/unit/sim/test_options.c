@@ -40,6 +40,7 @@ static const struct {
     {"merge", 0.1, 0.99},
     {"silhouette", 0.01, 0.99},
     {"most", 4, 2},
+    {"trial_every", 2, 5},
 };
 enum { VALUES = sizeof values / sizeof values[0] };
 
@@ -79,7 +80,8 @@ static void set(struct kedge_learn_spec *s, size_t i, double value)
 /* All sites have the same mixture then, so that groups are alike. */
 static bool is_about_likeness(size_t option)
 {
-    return strcmp(values[option].option, "merge") == 0 || strcmp(values[option].option, "refresh") == 0;
+    return strcmp(values[option].option, "merge") == 0 || strcmp(values[option].option, "refresh") == 0
+           || strcmp(values[option].option, "trial_every") == 0;
 }
 
 /* Without the other one at its base the option has nothing to do. */
@@ -109,7 +111,7 @@ static void make_spec(const struct kedge_strategy *strategy, size_t option, stru
     s->job.local_epochs = 1;
     s->job.learning_rate = 0.05;
     s->job.groups = 2;
-    s->job.pretrain_sites = 8;
+    s->job.pretrain_sites = strategy->choose == KEDGE_CHOOSE_MOST ? 12 : 8; /* a third: the most groups */
     s->job.pretrain_steps = 5;
     kedge_learn_spec_set_tenants(s, 2);
     s->shift = KEDGE_LEARN_SHIFT_SWAP_ALL;

@@ -110,8 +110,7 @@ static const struct {
     {"flexcfl", "mean", 1, 0},
     {"flexcfl-plain", "median", 1, 0},
     {"flexcfl-madc", "mean", 0.6, 0},
-    {"flexcfl-adaptive", "mean", 1, 0},
-    {"flexcfl-adaptive", "mean", 0.6, 4},
+    {"flexcfl", "mean", 0.6, 4},
     {"flexcfl", "mean", 1, 3},
 };
 
@@ -174,9 +173,9 @@ static void set_scaffold(struct kedge_learn_spec *s)
 }
 static void set_adaptive(struct kedge_learn_spec *s)
 {
-    s->job.options.refresh = 3;
-    s->job.regroup_every = 5;
+    s->job.options.trial_every = 2;
     s->job.options.most = 4;
+    s->job.evaluate_every = 1;
     s->job.rounds = 8;
 }
 static void set_choose(struct kedge_learn_spec *s)
@@ -220,7 +219,7 @@ static const struct {
     uint32_t least, most;
 } ways[] = {{"fedavg", set_root, 1, 1},
             {"scaffold", set_scaffold, 1, 1},
-            {"flexcfl-adaptive", set_adaptive, 2, 4},
+            {"flexcfl-adaptive", set_adaptive, 1, 4},
             {"flexcfl", set_choose, 2, 4},
             {"flexcfl", set_cut, 3, 16},
             {"flexcfl", set_joined, 1, 3},

@@ -318,8 +318,7 @@ static const struct {
     {"flexcfl-madc", 1.5, 2},
     {"rac", 1.5, 2},
     {"rcc", 1.5, 2},
-    /* 0.4 · 25/26 · 0.5, 0.4 · 25/27 · (0.9 · 0.5 + 0.5) */
-    {"flexcfl-adaptive", 1.1923077, 1.5441595},
+    {"flexcfl-adaptive", 1.5, 2},
 };
 enum { BY_HAND = sizeof by_hand / sizeof by_hand[0] };
 

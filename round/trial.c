@@ -1,0 +1,172 @@
+/* A mean of losses would be the natural measure, but each site states its own: a loss that one site makes up
+ * could outweigh all others. So weights have the cap that aggregates have, and differences the bound of what
+ * is usual. */
+#include "round/trial.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "aggregation/gram.h"
+#include "aggregation/share_cap.h"
+#include "common/base/mem.h"
+#include "round/compute_impl.h"
+
+/* ---- the evidence ---- */
+
+static bool counts(const struct kedge_trial_input *in)
+{
+    return in->samples > 0 && isfinite(in->loss) && isfinite(in->trial_loss) && in->loss >= 0
+           && in->trial_loss >= 0;
+}
+
+/* Those that count, each with its weight. */
+struct heard {
+    struct kedge_trial_input *inputs;
+    struct kedge_share_input *shares;
+    size_t count, sides[2], tenants;
+};
+
+static void heard_deinit(struct heard *h)
+{
+    kedge_mem_free(h->inputs);
+    kedge_mem_free(h->shares);
+}
+
+/* Deinit also after an error. */
+static int hear(const struct kedge_job_spec *spec, const struct kedge_trial_input *inputs, size_t count,
+                struct heard *h)
+{
+    bool has_spoken[KEDGE_SPEC_TENANTS_MAX] = {false};
+    *h = (struct heard){.inputs = kedge_mem_new(count + 1, sizeof *h->inputs),
+                        .shares = kedge_mem_new(count + 1, sizeof *h->shares)};
+    if (!h->inputs || !h->shares) {
+        return KEDGE_E_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct kedge_trial_input *in = &inputs[i];
+        if (in->tenant >= KEDGE_SPEC_TENANTS_MAX || in->side > 1) {
+            return KEDGE_E_ARG;
+        }
+        if (!counts(in)) {
+            continue;
+        }
+        h->tenants += !has_spoken[in->tenant];
+        has_spoken[in->tenant] = true;
+        h->sides[in->side]++;
+        h->inputs[h->count] = *in;
+        h->shares[h->count++] = (struct kedge_share_input){
+            in->tenant, in->samples < spec->weight_max ? in->samples : spec->weight_max};
+    }
+    return h->count > 0 && spec->tenant_share_max < KEDGE_SHARE_ONE
+               ? kedge_share_cap(h->shares, h->count, spec->tenant_share_max)
+               : KEDGE_OK;
+}
+
+static bool is_enough(const struct heard *h, const struct kedge_trial_crowd *crowd)
+{
+    const uint64_t sites = (uint64_t)crowd->sites[0] + crowd->sites[1];
+    const bool sides = (h->sides[0] > 0 || crowd->sites[0] == 0) && (h->sides[1] > 0 || crowd->sites[1] == 0);
+    const bool many = h->count >= KEDGE_TRIAL_SITES_LEAST || h->count >= sites;
+    return sides && many && (h->tenants >= KEDGE_TRIAL_TENANTS_LEAST || h->tenants >= crowd->tenants);
+}
+
+struct weighed {
+    double loss;
+    uint64_t weight;
+};
+
+static int compare_losses(const void *pa, const void *pb)
+{
+    const struct weighed *a = pa, *b = pb;
+    return (a->loss > b->loss) - (a->loss < b->loss);
+}
+
+/* The least own loss up to which half of the weight is. */
+static int median_loss(const struct heard *h, double *ret)
+{
+    struct weighed *order = kedge_mem_new(h->count, sizeof *order);
+    uint64_t all = 0, so_far = 0;
+    size_t i = 0;
+    if (!order) {
+        return KEDGE_E_NOMEM;
+    }
+    for (size_t k = 0; k < h->count; k++) {
+        order[k] = (struct weighed){h->inputs[k].loss, h->shares[k].weight};
+        all += h->shares[k].weight;
+    }
+    qsort(order, h->count, sizeof *order, compare_losses);
+    while (i + 1 < h->count && 2 * (so_far + order[i].weight) < all) {
+        so_far += order[i++].weight;
+    }
+    *ret = order[i].loss;
+    kedge_mem_free(order);
+    return KEDGE_OK;
+}
+
+int kedge_compute_trial(const struct kedge_job_spec *spec, const struct kedge_trial_input *inputs,
+                        size_t count, const struct kedge_trial_crowd *crowd, bool *ret_joins)
+{
+    struct heard h;
+    double sum = 0, bound = 0;
+    int err = hear(spec, inputs, count, &h);
+    err = err || h.count == 0 ? err : median_loss(&h, &bound);
+    for (size_t i = 0; i < h.count && !err; i++) {
+        const double difference = h.inputs[i].trial_loss - h.inputs[i].loss;
+        const double bounded = difference > bound ? bound : difference < -bound ? -bound : difference;
+        sum += (double)h.shares[i].weight * bounded;
+    }
+    if (!err) {
+        *ret_joins = is_enough(&h, crowd) && sum <= 0;
+    }
+    heard_deinit(&h);
+    return err;
+}
+
+/* ---- who is tried with whom ---- */
+
+static void pair_nearest(const double *cosine, const uint32_t *number, size_t n, uint32_t *with)
+{
+    bool has_one[KEDGE_GROUPS_MAX] = {false};
+    for (size_t pairs = 0; pairs < n / 2; pairs++) {
+        size_t a = n, b = n;
+        for (size_t i = 0; i < n; i++) {
+            for (size_t k = i + 1; k < n && !has_one[i]; k++) {
+                if (!has_one[k] && (a == n || cosine[i * n + k] > cosine[a * n + b])) {
+                    a = i;
+                    b = k;
+                }
+            }
+        }
+        has_one[a] = has_one[b] = true;
+        with[number[a]] = number[b];
+        with[number[b]] = number[a];
+    }
+}
+
+int kedge_compute_pairs(const struct kedge_layout *layout, const struct kedge_blob_at *directions,
+                        const bool *is_part, size_t groups, uint32_t *with, struct kedge_diag *reterr)
+{
+    struct kedge_blob_at files[KEDGE_GROUPS_MAX];
+    double cosine[KEDGE_GROUPS_MAX * KEDGE_GROUPS_MAX];
+    uint32_t number[KEDGE_GROUPS_MAX], *maxima = NULL;
+    int64_t *gram = NULL;
+    size_t n = 0;
+    for (size_t g = 0; g < groups && g < KEDGE_GROUPS_MAX; g++) {
+        with[g] = (uint32_t)g;
+        if (!is_part[g]) {
+            files[n] = directions[g];
+            number[n++] = (uint32_t)g;
+        }
+    }
+    if (n < 2) {
+        return KEDGE_OK;
+    }
+    int err = kedgei_gram_of_files(layout, files, n, &gram, &maxima, reterr);
+    if (!err) {
+        kedge_gram_cosine(gram, n, cosine);
+        pair_nearest(cosine, number, n, with);
+    }
+    kedge_mem_free(gram);
+    kedge_mem_free(maxima);
+    return err;
+}

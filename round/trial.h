@@ -1,0 +1,40 @@
+/* Whether two groups become one, by what their sites' own test samples say: each site has measured its
+ * group's model and a trial model, the mean of both groups'. Nothing here reads a vector but the directions
+ * that say which groups are tried together. Coordinator, auditor and simulation share it. */
+#ifndef KEDGE_ROUND_TRIAL_H
+#define KEDGE_ROUND_TRIAL_H
+
+#include "round/compute.h"
+
+enum { KEDGE_TRIAL_SITES_LEAST = 2, KEDGE_TRIAL_TENANTS_LEAST = 2 }; /* where there are so many */
+
+/* What one site of the two groups has found. In the order of (tenant, site). */
+struct kedge_trial_input {
+    uint32_t tenant; /* its place in the spec */
+    uint32_t side;   /* 0, 1: in which of the two groups it was */
+    uint64_t samples;
+    double loss, trial_loss; /* means over the samples: of its group's model, of the trial */
+};
+/* How many sites and tenants the two groups have, whether they evaluated or not. */
+struct kedge_trial_crowd {
+    uint32_t sites[2], tenants;
+};
+
+/* A site's difference, trial less own, counts by its samples (weight_max at most), by the cap on a tenant's
+ * share where the job has one, and is itself no further from 0 than the median own loss, so that no single
+ * number decides for all. *ret_joins: the mean difference is not above 0, and enough have said so: each side
+ * that has sites, and KEDGE_TRIAL_SITES_LEAST sites and KEDGE_TRIAL_TENANTS_LEAST tenants, or all where there
+ * are fewer. Losses that are not finite or below 0, and evaluations of no samples, do not count. Groups
+ * without sites join. KEDGE_E_ARG, KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedge_compute_trial(const struct kedge_job_spec *spec,
+                                        const struct kedge_trial_input *inputs, size_t count,
+                                        const struct kedge_trial_crowd *crowd, bool *ret_joins);
+
+/* with[g]: the group that g is tried with, g itself where with none: always the two nearest of those that are
+ * left, by the cosine of their directions, ties to the lowest numbers. is_part: of groups that are part of
+ * others, whose directions are not read. */
+KEDGE_NODISCARD int kedge_compute_pairs(const struct kedge_layout *layout,
+                                        const struct kedge_blob_at *directions, const bool *is_part,
+                                        size_t groups, uint32_t *with, struct kedge_diag *reterr);
+
+#endif

@@ -1,0 +1,123 @@
+/* Whether two groups join by what their sites found: rows worked out by hand. */
+#include <check.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "job/job_spec.h"
+#include "round/trial.h"
+#include "tests/fixtures/run.h"
+
+enum { MOST = 6 };
+
+static const struct row {
+    const char *what;
+    uint32_t share_max; /* in millionths, 0: no cap */
+    uint32_t sites[2], tenants, count;
+    struct kedge_trial_input inputs[MOST];
+    bool joins;
+} rows[] = {
+    {"better for both", 0, {1, 1}, 2, 2, {{0, 0, 10, 0.5, 0.4}, {1, 1, 10, 0.5, 0.4}}, true},
+    {"worse for both", 0, {1, 1}, 2, 2, {{0, 0, 10, 0.5, 0.6}, {1, 1, 10, 0.5, 0.6}}, false},
+    {"a tie joins", 0, {1, 1}, 2, 2, {{0, 0, 10, 0.5, 0.625}, {1, 1, 10, 0.5, 0.375}}, true},
+    {"samples weigh", 0, {1, 1}, 2, 2, {{0, 0, 30, 0.5, 0.625}, {1, 1, 10, 0.5, 0.375}}, false},
+    {"… up to weight_max", 0, {1, 1}, 2, 2, {{0, 0, 5000, 0.5, 0.625}, {1, 1, 100, 0.5, 0.25}}, true},
+    {"one number counts no more than the usual loss",
+     0,
+     {2, 2},
+     2,
+     4,
+     {{0, 0, 10, 0.5, 1e9}, {0, 0, 10, 0.5, 0.25}, {1, 1, 10, 0.5, 0.25}, {1, 1, 10, 0.5, 0.25}},
+     true},
+    {"… in either direction",
+     0,
+     {2, 1},
+     2,
+     3,
+     {{0, 0, 10, 1e9, 0}, {0, 0, 10, 0.5, 0.75}, {1, 1, 10, 0.25, 1}},
+     false},
+    {"a tenant of many sites, without a cap",
+     0,
+     {3, 1},
+     2,
+     4,
+     {{0, 0, 10, 0.5, 0.25}, {0, 0, 10, 0.5, 0.25}, {0, 0, 10, 0.5, 0.25}, {1, 1, 10, 0.5, 1}},
+     true},
+    {"… with one",
+     500000,
+     {3, 1},
+     2,
+     4,
+     {{0, 0, 10, 0.5, 0.25}, {0, 0, 10, 0.5, 0.25}, {0, 0, 10, 0.5, 0.25}, {1, 1, 10, 0.5, 1}},
+     false},
+    {"… cannot keep groups apart either",
+     500000,
+     {3, 1},
+     2,
+     4,
+     {{0, 0, 10, 0.5, 0.75}, {0, 0, 10, 0.5, 0.75}, {0, 0, 10, 0.5, 0.75}, {1, 1, 10, 0.5, 0}},
+     true},
+    {"not finite, below 0, of nothing: as if it had not come",
+     0,
+     {3, 2},
+     2,
+     5,
+     {{0, 0, 10, 0.5, 0.25},
+      {0, 0, 10, (double)NAN, 0},
+      {0, 0, 10, 0, (double)INFINITY},
+      {1, 1, 0, 9, 1},
+      {1, 1, 10, 0.5, 0.25}},
+     true},
+    {"one side is silent", 0, {2, 1}, 2, 2, {{0, 0, 10, 0.5, 0.25}, {0, 0, 10, 0.5, 0.25}}, false},
+    {"one site of three", 0, {0, 3}, 1, 1, {{0, 1, 10, 0.5, 0.25}}, false},
+    {"one site where there is but one", 0, {0, 1}, 1, 1, {{0, 1, 10, 0.5, 0.25}}, true},
+    {"one tenant of two", 0, {2, 2}, 2, 2, {{0, 0, 10, 0.5, 0.25}, {0, 1, 10, 0.5, 0.25}}, false},
+    {"one tenant where there is but one",
+     0,
+     {2, 2},
+     1,
+     2,
+     {{0, 0, 10, 0.5, 0.25}, {0, 1, 10, 0.5, 0.25}},
+     true},
+    {"nobody is there", 0, {0, 0}, 0, 0, {{0}}, true},
+    {"nobody has said anything", 0, {1, 1}, 1, 0, {{0}}, false},
+};
+
+START_TEST(test_decides)
+{
+    const struct row *r = &rows[_i];
+    const struct kedge_trial_crowd crowd = {.sites = {r->sites[0], r->sites[1]}, .tenants = r->tenants};
+    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
+    bool joins = !r->joins;
+    ck_assert_ptr_nonnull(spec);
+    spec->weight_max = 100;
+    spec->tenant_share_max = r->share_max > 0 ? r->share_max : 1000000;
+    ck_assert_int_eq(kedge_compute_trial(spec, r->inputs, r->count, &crowd, &joins), KEDGE_OK);
+    ck_assert_msg(joins == r->joins, "%s", r->what);
+    kedge_mem_free(spec);
+}
+END_TEST
+
+START_TEST(test_out_of_range)
+{
+    const struct kedge_trial_crowd crowd = {.sites = {1, 1}, .tenants = 1};
+    struct kedge_trial_input in = {.tenant = KEDGE_SPEC_TENANTS_MAX, .samples = 1};
+    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
+    bool joins = false;
+    ck_assert_ptr_nonnull(spec);
+    ck_assert_int_eq(kedge_compute_trial(spec, &in, 1, &crowd, &joins), KEDGE_E_ARG);
+    in = (struct kedge_trial_input){.side = 2, .samples = 1};
+    ck_assert_int_eq(kedge_compute_trial(spec, &in, 1, &crowd, &joins), KEDGE_E_ARG);
+    kedge_mem_free(spec);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("trial");
+    TCase *tc = tcase_create("decision");
+    tcase_add_loop_test(tc, test_decides, 0, (int)(sizeof rows / sizeof rows[0]));
+    tcase_add_test(tc, test_out_of_range);
+    suite_add_tcase(suite, tc);
+    return run_suite(suite);
+}
