@@ -3,13 +3,19 @@
  *   --twice       each seed twice, digests must agree
  *   --real N      every N-th seed once more with the signatures and trees of chain/: the same digest
  *   --coverage    how often each fault and each rare branch came; one that never did is a failure
- *   --expect-violation   the core has a planted bug: exit 0 when some seed finds it */
+ *   --expect-violation   the core has a planted bug: exit 0 when some seed finds it
+ *   --mutant N    which bug is planted; of kedge-sim-mutants alone */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/planted.h"
 #include "common/base/text.h"
 #include "sim/world.h"
+
+#ifdef KEDGE_MUTANTS
+unsigned kedge_mutant;
+#endif
 
 struct options {
     uint64_t first, last, real;
@@ -50,6 +56,19 @@ static bool parse_flag(const char *arg, struct options *o)
     return false;
 }
 
+static bool plant(const char *number)
+{
+#ifdef KEDGE_MUTANTS
+    uint64_t n = 0;
+    bool fine = parse_number(number, strlen(number), &n) && n > 0 && n <= 1000;
+    kedge_mutant = (unsigned)n;
+    return fine;
+#else
+    (void)number;
+    return false;
+#endif
+}
+
 static bool parse(int argc, char **argv, struct options *o)
 {
     *o = (struct options){.first = 1, .last = 50};
@@ -66,6 +85,8 @@ static bool parse(int argc, char **argv, struct options *o)
             o->last = o->first;
         } else if (strcmp(argv[i], "--real") == 0 && value) {
             fine = parse_number(value, strlen(value), &o->real) && o->real > 0;
+        } else if (strcmp(argv[i], "--mutant") == 0 && value) {
+            fine = plant(value);
         } else {
             fine = false;
         }
@@ -145,7 +166,7 @@ int main(int argc, char **argv)
     static struct coverage coverage;
     if (!parse(argc, argv, &o)) {
         fprintf(stderr, "usage: kedge-sim-check [--seeds A-B | --seed N] [--twice] [--real N] [--coverage] "
-                        "[--verbose] [--expect-violation]\n");
+                        "[--verbose] [--expect-violation] [--mutant N]\n");
         return 2;
     }
     uint64_t digest = 0, steps = 0, failed = 0;

@@ -11,12 +11,9 @@
 #include <string.h>
 
 #include "chain/log/checkpoint.h"
+#include "common/base/planted.h"
 
 /* A planted bug that the simulator must find, as those of coordinator/core/core.h. */
-#ifndef KEDGE_MUTANT
-#define KEDGE_MUTANT 0
-#endif
-#define MUTANT(n) (KEDGE_MUTANT == (n))
 enum { MUTANT_ONE_KEY_A_ROUND = 101 }; /* a move of a site and the close of its round share a key */
 
 /* ---- idempotency keys ---- */

@@ -9,14 +9,10 @@
 
 #include "client/core/rare.h"
 #include "client/core/site.h"
+#include "common/base/planted.h"
 #include "common/base/rng.h"
 
-/* Mutants: numbered bugs that the simulator's checkers must find (sim/CMakeLists.txt builds one core for
- * each). */
-#ifndef KEDGE_MUTANT
-#define KEDGE_MUTANT 0
-#endif
-#define MUTANT(n) (KEDGE_MUTANT == (n))
+/* Mutants: numbered bugs that the simulator's checkers must find. */
 enum {
     MUTANT_SITE_SEND_UNPERSISTED = 41, /* a result is sent before it is persisted */
     MUTANT_SITE_NO_RETRY,              /* a failed call is not repeated */

@@ -17,15 +17,11 @@
 #ifndef KEDGE_COORDINATOR_CORE_CORE_H
 #define KEDGE_COORDINATOR_CORE_CORE_H
 
+#include "common/base/planted.h"
 #include "coordinator/core/coord.h"
 #include "coordinator/core/rare.h"
 
-/* Mutants: numbered bugs that the simulator's checkers must find (sim/CMakeLists.txt builds one core for
- * each). */
-#ifndef KEDGE_MUTANT
-#define KEDGE_MUTANT 0
-#endif
-#define MUTANT(n) (KEDGE_MUTANT == (n))
+/* Mutants: numbered bugs that the simulator's checkers must find. */
 enum {
     MUTANT_TASK_BEFORE_OPENED = 1, /* tasks go out before round-opened is durable */
     MUTANT_RECEIPT_BEFORE_APPEND,  /* receipt with the append still out */
