@@ -3,12 +3,6 @@
 
 #include "sim/world.h"
 
-uint32_t sim_job_of(const struct kedge_id *id)
-{
-    return id->s[0] == 'j' && id->s[1] >= '0' && id->s[1] <= '9' ? (uint32_t)(id->s[1] - '0')
-                                                                 : KEDGE_COORD_NONE;
-}
-
 static void set_timer(struct sim *w, uint32_t site)
 {
     struct sim_device *d = &w->devices[site];
@@ -23,19 +17,6 @@ static void set_timer(struct sim *w, uint32_t site)
         ev->site = site;
         ev->term = d->term;
     }
-}
-
-struct sim_event *sim_device_push(struct sim *w, enum sim_event_type type, uint64_t at_ns, uint32_t site,
-                                  uint64_t serial)
-{
-    struct sim_event *ev = sim_push(w, type, at_ns);
-    ev->site = site;
-    ev->term = w->devices[site].term;
-    ev->serial = serial;
-    if (type == SIM_DEVICE_DONE || type == SIM_DEVICE_DISK) {
-        ev->site_event.serial = serial;
-    }
-    return ev;
 }
 
 static uint32_t trainings(const struct sim_device *d)

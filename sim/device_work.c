@@ -5,6 +5,19 @@
 
 enum { MS = 1000000, CALL_SLACK_S = 5, SLOW_TRAINING = 20 };
 
+static struct sim_event *push(struct sim *w, enum sim_event_type type, uint64_t at_ns, uint32_t site,
+                              uint64_t serial)
+{
+    struct sim_event *ev = sim_push(w, type, at_ns);
+    ev->site = site;
+    ev->term = w->devices[site].term;
+    ev->serial = serial;
+    if (type == SIM_DEVICE_DONE || type == SIM_DEVICE_DISK) {
+        ev->site_event.serial = serial;
+    }
+    return ev;
+}
+
 static uint64_t weight_of(const struct sim *w, const struct kedge_site_result *result)
 {
     if (w->payload) {
@@ -17,7 +30,7 @@ static uint64_t weight_of(const struct sim *w, const struct kedge_site_result *r
 static struct sim_event *push_submit(struct sim *w, uint64_t at_ns, uint32_t site, uint64_t serial,
                                      const struct kedge_site_result *result)
 {
-    struct sim_event *ev = sim_device_push(w, SIM_TO_SERVER, at_ns, site, serial);
+    struct sim_event *ev = push(w, SIM_TO_SERVER, at_ns, site, serial);
     ev->call = KEDGE_SITE_CALL_SUBMIT;
     ev->result = *result;
     ev->weight = weight_of(w, result);
@@ -70,7 +83,7 @@ static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *f
     if (fx->call == KEDGE_SITE_CALL_POLL) {
         sim_check_shift_told(w, site, fx);
     }
-    sim_device_push(w, SIM_CALL_TIMEOUT, w->now_ns + wait + CALL_SLACK_S * SIM_SECOND, site, fx->serial);
+    push(w, SIM_CALL_TIMEOUT, w->now_ns + wait + CALL_SLACK_S * SIM_SECOND, site, fx->serial);
     if (fx->call == KEDGE_SITE_CALL_SUBMIT) {
         sim_check_sends(w, site, fx);
         sim_check_sent(w, site, &fx->result);
@@ -87,7 +100,7 @@ static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *f
         return;
     }
     for (int copies = sim_fault(w, SIM_FAULT_DOUBLED, w->config.duplicate) ? 2 : 1; copies > 0; copies--) {
-        struct sim_event *ev = sim_device_push(w, SIM_TO_SERVER, w->now_ns + sim_delay(w), site, fx->serial);
+        struct sim_event *ev = push(w, SIM_TO_SERVER, w->now_ns + sim_delay(w), site, fx->serial);
         ev->call = fx->call;
         ev->wait_ns = fx->wait_ns;
         ev->busy = fx->busy;
@@ -107,7 +120,7 @@ static void fetch(struct sim *w, uint32_t site, const struct kedge_site_effect *
     if (w->payload && (fx->blob == KEDGE_SITE_BLOB_MODEL || fx->blob == KEDGE_SITE_BLOB_TRIAL)) {
         at += w->payload->transfer_ns(w->payload->arg, site, false);
     }
-    struct sim_event *ev = sim_device_push(w, SIM_DEVICE_DONE, at, site, fx->serial);
+    struct sim_event *ev = push(w, SIM_DEVICE_DONE, at, site, fx->serial);
     struct sim_device *d = &w->devices[site];
     struct kedge_digest model = sim_of_site(&fx->digest);
     uint32_t job = sim_job_of(&fx->task.job);
@@ -218,7 +231,7 @@ static void train(struct sim *w, uint32_t site, const struct kedge_site_effect *
     uint64_t ns = (1 + sim_below(w, w->config.train_ms)) * MS;
     ns = w->payload ? w->payload->work_ns(w->payload->arg, site, &fx->task) : ns;
     ns = sim_fault(w, SIM_FAULT_TRAINING_SLOW, w->config.train_slow) ? SLOW_TRAINING * ns : ns;
-    struct sim_event *ev = sim_device_push(w, SIM_DEVICE_DONE, w->now_ns + ns, site, fx->serial);
+    struct sim_event *ev = push(w, SIM_DEVICE_DONE, w->now_ns + ns, site, fx->serial);
     struct kedge_site_event *done = &ev->site_event;
     if (sim_fault(w, SIM_FAULT_TRAINING_FAILED, w->config.train_fail)) {
         done->type = KEDGE_SITE_EV_TRAIN_FAILED;
@@ -272,12 +285,12 @@ void sim_device_execute(struct sim *w, uint32_t site, const struct kedge_site_ef
         d->open_upload[fx->work] = fx->serial;
         uint64_t at = w->now_ns + sim_delay(w);
         at += w->payload ? w->payload->transfer_ns(w->payload->arg, site, true) : 0;
-        sim_device_push(w, SIM_UPLOAD, at, site, fx->serial)->result = fx->result;
+        push(w, SIM_UPLOAD, at, site, fx->serial)->result = fx->result;
         return;
     }
     case KEDGE_SITE_FX_PERSIST: {
         uint64_t at = sim_disk(w, &d->disk_busy_ns, NULL);
-        sim_device_push(w, SIM_DEVICE_DISK, at, site, fx->serial)->site_event.memory = fx->memory;
+        push(w, SIM_DEVICE_DISK, at, site, fx->serial)->site_event.memory = fx->memory;
         return;
     }
     case KEDGE_SITE_FX_SEEN:

@@ -62,3 +62,21 @@ uint64_t sim_key_of(const struct sim *w, const struct sim_entry *e)
     kedge_buf_deinit(&key);
     return h;
 }
+
+static bool is_like(const struct sim_entry *a, const struct sim_entry *b)
+{
+    return a->type == b->type && a->site == b->site && (a->type == SIM_REVOKED || a->job == b->job);
+}
+
+const struct sim_entry *sim_ledger_find(const struct sim *w, uint32_t tenant, const struct sim_entry *like,
+                                        uint32_t *ret_leaf)
+{
+    const struct sim_ledger *l = &w->ledgers[tenant];
+    uint32_t at;
+    if (!sim_index_find(&l->index, sim_key_of(w, like), &at)) {
+        return NULL;
+    }
+    KEDGE_ASSERT(is_like(&l->entries[at], like)); /* two keys with one hash */
+    *ret_leaf = at;
+    return &l->entries[at];
+}

@@ -4,18 +4,6 @@
 
 #include "sim/world.h"
 
-struct sim_request *sim_request_find(struct sim *w, uint32_t id)
-{
-    struct sim_request *r = &w->server.requests[id % w->server.request_max];
-    return id != SIM_NONE && r->used && r->id == id ? r : NULL;
-}
-
-struct sim_ticket *sim_ticket_find(struct sim *w, uint32_t id)
-{
-    struct sim_ticket *t = &w->server.tickets[id % w->server.ticket_max];
-    return id != SIM_NONE && t->used && t->id == id ? t : NULL;
-}
-
 /* A number whose slot is free. */
 static uint32_t request_new(struct sim *w, const struct sim_event *ev)
 {

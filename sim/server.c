@@ -7,26 +7,6 @@
 
 enum { CHECK_SITES = 64, TURNS_MAX = 1000, PRETRAINED_FACTOR = 4 };
 
-void sim_site_id(const struct sim *w, uint32_t site, struct kedge_id *ret)
-{
-    memset(ret, 0, sizeof *ret);
-    if (w->payload) {
-        w->payload->site_id(w->payload->arg, site, ret);
-        return;
-    }
-    (void)snprintf(ret->s, sizeof ret->s, "s%04u", site * 397u % KEDGE_SITES_MAX);
-}
-
-void sim_tenant_id(const struct sim *w, uint32_t tenant, struct kedge_id *ret)
-{
-    memset(ret, 0, sizeof *ret);
-    if (w->payload) {
-        w->payload->tenant_id(w->payload->arg, tenant, ret);
-        return;
-    }
-    (void)snprintf(ret->s, sizeof ret->s, "t%03u", (tenant * 101u + 7) % KEDGE_TENANTS_MAX);
-}
-
 bool sim_slot_take(struct sim *w, uint32_t job)
 {
     for (uint32_t i = 0; i < w->config.slots; i++) {
@@ -42,21 +22,6 @@ bool sim_slot_take(struct sim *w, uint32_t job)
         }
     }
     return false;
-}
-
-bool sim_job_view(const struct sim *w, uint32_t job, struct kedge_coord_job_view *ret)
-{
-    return kedge_coord_job(w->server.core, w->jobs[job].slot, ret);
-}
-
-const struct kedge_coord_row *sim_job_row(const struct sim *w, uint32_t job, uint32_t site)
-{
-    return kedge_coord_row(w->server.core, w->jobs[job].slot, site);
-}
-
-bool sim_may_read(const struct sim *w, uint32_t job, uint32_t site, const struct kedge_digest *model)
-{
-    return kedge_coord_may_read(w->server.core, w->jobs[job].slot, site, model);
 }
 
 struct kedge_coord_event sim_server_blank(enum kedge_coord_event_type type)

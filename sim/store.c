@@ -4,24 +4,6 @@
 #include "common/base/mem.h"
 #include "sim/world.h"
 
-static bool is_like(const struct sim_entry *a, const struct sim_entry *b)
-{
-    return a->type == b->type && a->site == b->site && (a->type == SIM_REVOKED || a->job == b->job);
-}
-
-const struct sim_entry *sim_ledger_find(const struct sim *w, uint32_t tenant, const struct sim_entry *like,
-                                        uint32_t *ret_leaf)
-{
-    const struct sim_ledger *l = &w->ledgers[tenant];
-    uint32_t at;
-    if (!sim_index_find(&l->index, sim_key_of(w, like), &at)) {
-        return NULL;
-    }
-    KEDGE_ASSERT(is_like(&l->entries[at], like)); /* two keys with one hash */
-    *ret_leaf = at;
-    return &l->entries[at];
-}
-
 static bool is_same(const struct sim_entry *a, const struct sim_entry *b)
 {
     return a->round == b->round && a->group == b->group && a->weight == b->weight
@@ -103,48 +85,6 @@ int sim_ledger_append(struct sim *w, uint32_t tenant, const struct sim_entry *en
     sim_note(w, "ledger", tenant, e.type, e.site);
     *ret_leaf = leaf;
     return KEDGE_OK;
-}
-
-const struct sim_main *sim_main_find(const struct sim *w, enum sim_main_type type, uint32_t job,
-                                     uint32_t round)
-{
-    const struct sim_job *j = &w->jobs[job];
-    uint32_t at = type == SIM_JOB_OPENED                          ? j->opened
-                  : type == SIM_JOB_CLOSED                        ? j->closed
-                  : !j->rounds_opened || round > j->params.rounds ? SIM_NONE
-                  : type == SIM_ROUND_OPENED                      ? j->rounds_opened[round]
-                                                                  : j->rounds_closed[round];
-    return at == SIM_NONE ? NULL : &w->main[at];
-}
-
-const struct sim_main *sim_last_closed(const struct sim *w, uint32_t job)
-{
-    uint32_t last = w->jobs[job].last_closed;
-    return last == SIM_NONE ? NULL : sim_main_find(w, SIM_ROUND_CLOSED, job, last);
-}
-
-uint32_t sim_unstated(const struct sim *w, uint32_t job, uint32_t site)
-{
-    const struct sim_device *d = &w->devices[site];
-    const struct sim_main *last = sim_last_closed(w, job);
-    uint32_t at = d->assigned[job];
-    if (!last || !last->groups) {
-        return SIM_NONE;
-    }
-    const struct sim_entry *e = at == SIM_NONE ? NULL : &w->ledgers[d->tenant].entries[at];
-    bool stated = e && (e->round > last->round || (e->round == last->round && e->why == KEDGE_WHY_CLOSE));
-    return stated ? SIM_NONE : last->groups[site];
-}
-
-static uint64_t published_key(uint32_t job, const struct kedge_digest *model)
-{
-    return sim_hash(SIM_HASH_START + job, model->b, sizeof model->b);
-}
-
-bool sim_is_published(const struct sim *w, uint32_t job, const struct kedge_digest *model)
-{
-    uint32_t any;
-    return sim_index_find(&w->published, published_key(job, model), &any);
 }
 
 /* Idempotent; but it must be the same thing. */
@@ -264,7 +204,7 @@ static void write_closed(struct sim *w, struct sim_main *m)
     remember_groups(w, m->job);
     forget_inputs(w, m, p);
     for (uint32_t g = 0; g < p->model_count; g++) {
-        (void)sim_index_put(&w->published, published_key(m->job, &p->models[g]), 0);
+        (void)sim_index_put(&w->published, sim_published_key(m->job, &p->models[g]), 0);
     }
     for (uint32_t i = 0; i < j->fresh_count; i++) {
         w->ledgers[j->fresh[i].tenant].entries[j->fresh[i].leaf].listed = true;

@@ -391,6 +391,7 @@ const struct sim_entry *sim_ledger_find(const struct sim *w, uint32_t tenant, co
                                         uint32_t *ret_leaf);
 const struct sim_main *sim_main_find(const struct sim *w, enum sim_main_type type, uint32_t job,
                                      uint32_t round);
+uint64_t sim_published_key(uint32_t job, const struct kedge_digest *model);
 bool sim_is_published(const struct sim *w, uint32_t job, const struct kedge_digest *model);
 /* What the last close gave this site and no statement says yet, or SIM_NONE. */
 uint32_t sim_unstated(const struct sim *w, uint32_t job, uint32_t site);
@@ -409,6 +410,8 @@ uint32_t sim_group_of(const struct kedge_digest *update, uint32_t groups);
 /* moves.c: groups and models behind the round in pending, when its close changes them */
 void sim_move(struct sim *w, uint32_t job);
 
+uint32_t sim_job_of(const struct kedge_id *id); /* "j0" */
+
 /* device.c, device_work.c: the sites' host */
 void sim_device_event(struct sim *w, struct sim_event *ev);
 void sim_device_start(struct sim *w, uint32_t site);
@@ -416,9 +419,6 @@ void sim_device_crash(struct sim *w, uint32_t site, enum sim_fault why);
 void sim_device_execute(struct sim *w, uint32_t site, const struct kedge_site_effect *fx, uint64_t leaf);
 /* With a payload: what came of the work that is done now, into its completion. */
 void sim_device_worked(struct sim *w, uint32_t site, struct kedge_site_event *done);
-struct sim_event *sim_device_push(struct sim *w, enum sim_event_type type, uint64_t at_ns, uint32_t site,
-                                  uint64_t serial);
-uint32_t sim_job_of(const struct kedge_id *id); /* "j0" */
 
 /* sign.c: signed facts, and what proves them; real.c does it with chain/ */
 void sim_sign_result(struct sim *w, uint32_t site, struct kedge_site_result *result, uint64_t weight);
@@ -438,23 +438,23 @@ void sim_sign_check_end(struct sim *w); /* the whole record, opened and proved *
 void sim_real_new(struct sim *w);
 void sim_real_free(struct sim *w);
 
-/* checks.c, checks_round.c, checks_end.c */
+/* checks/checks.c, checks/round.c, checks/end.c */
 void sim_check_effect(struct sim *w, const struct kedge_coord_effect *fx);
 void sim_check_entry(struct sim *w, uint32_t tenant,
                      const struct sim_entry *entry); /* before it is appended */
-/* checks_groups.c: who is in which group, and by whose word */
+/* checks/groups.c: who is in which group, and by whose word */
 void sim_check_assigned(struct sim *w, const struct sim_entry *entry);
 void sim_check_group_task(struct sim *w, const struct kedge_coord_effect *fx);
 void sim_check_migrates(struct sim *w, const struct sim_entry *entry); /* a pretraining */
 void sim_check_groups_closed(struct sim *w, uint32_t job);             /* pending */
 void sim_check_groups_stated(struct sim *w, const struct sim_main *entry);
 void sim_check_selected(struct sim *w, const struct sim_main *entry);
-/* checks_charge.c: jobs that draw sites by what they say of their batteries */
+/* checks/charge.c: jobs that draw sites by what they say of their batteries */
 enum kedge_charge sim_charge_of(const struct sim *w, uint32_t site); /* now */
 void sim_charge_heard(struct sim *w, uint32_t site, enum kedge_charge charge);
 void sim_charge_forgotten(struct sim *w); /* the coordinator starts again */
 void sim_check_charged(struct sim *w, const struct sim_main *entry);
-/* checks_buffer.c: asynchronous jobs */
+/* checks/buffer.c: asynchronous jobs */
 /* Round of the task that the site is at work on, as the record says it, or SIM_NONE. */
 uint32_t sim_task_open(const struct sim *w, uint32_t job, uint32_t site);
 /* What an update for the task of `task_round` counts in `round`: less when it comes late. */
@@ -483,7 +483,7 @@ void sim_check_nosy(struct sim *w, uint32_t job);
 void sim_check_asks(struct sim *w, uint32_t site);
 void sim_check_sends(struct sim *w, uint32_t site, const struct kedge_site_effect *fx);
 void sim_check_unstored(struct sim *w, uint32_t job, uint32_t site, int err);
-/* checks_able.c: sites that end their part, or cannot serve a job */
+/* checks/able.c: sites that end their part, or cannot serve a job */
 void sim_able_forgotten(struct sim *w); /* the coordinator starts again */
 void sim_able_heard(struct sim *w, uint32_t site, uint32_t job, bool able, const struct sim_event *told);
 void sim_check_noted(struct sim *w, const struct kedge_coord_effect *fx);

@@ -236,7 +236,7 @@ static inline struct kedge_digest kedgei_protocol_digest(const struct kedge_hash
 /* export.c */
 KEDGE_NODISCARD int kedgei_protocol_put_files(struct kedgei_protocol *p, const char *dir);
 
-/* run.c: from now on things go wrong. */
+/* trouble.c: from now on things go wrong. */
 void kedgei_protocol_trouble(struct kedgei_protocol *p);
 
 /* lines.c: what a durable close has made, into a line and into record.jsonl. */

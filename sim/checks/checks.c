@@ -4,11 +4,6 @@
 
 #include "sim/world.h"
 
-bool sim_is_selected(const struct sim_main *opened, uint32_t site)
-{
-    return opened && (opened->selected[site / 8] & 1u << site % 8) != 0;
-}
-
 /* Is this group's model of the last durable close before `round` the one given? */
 static bool is_base(const struct sim *w, uint32_t job, uint32_t round, uint32_t group,
                     const struct kedge_digest *model)

@@ -12,12 +12,6 @@ static uint32_t stated_round(const struct sim *w, uint32_t site, uint32_t job)
     return at == SIM_NONE ? SIM_NONE : w->ledgers[d->tenant].entries[at].round;
 }
 
-bool sim_is_warm(const struct sim *w, uint32_t site, uint32_t job)
-{
-    const struct kedge_coord_job_params *p = &w->jobs[job].params;
-    return p->groups > 1 && p->entry != KEDGE_ENTRY_CHOICE && w->devices[site].group[job] != SIM_NONE;
-}
-
 /* Is the pause between two changes of its own making over? */
 static bool may_migrate(const struct sim *w, uint32_t site, uint32_t job, uint32_t round)
 {

@@ -6,20 +6,6 @@
 
 enum { FRESH_WEIGHT = 1 << 20 };
 
-uint32_t sim_task_open(const struct sim *w, uint32_t job, uint32_t site)
-{
-    const struct sim_job *j = &w->jobs[job];
-    uint32_t last = j->last_opened;
-    const struct sim_main *opened = last == SIM_NONE ? NULL : sim_main_find(w, SIM_ROUND_OPENED, job, last);
-    const struct sim_main *closed = opened ? sim_main_find(w, SIM_ROUND_CLOSED, job, last) : NULL;
-    uint32_t task = opened && opened->tasks ? opened->tasks[site] : SIM_NONE;
-    if (!closed || task == SIM_NONE) {
-        return task;
-    }
-    bool over = last >= j->params.rounds || last + 1 - task > j->params.staleness_max;
-    return over || closed->settled[site] ? SIM_NONE : task;
-}
-
 uint64_t sim_counts(const struct sim *w, uint32_t job, uint32_t round, uint32_t task_round, uint64_t weight)
 {
     bool fades = w->jobs[job].params.buffer > 0;
