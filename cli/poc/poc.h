@@ -91,8 +91,9 @@ KEDGE_NODISCARD bool kedge_poc_wait(struct kedge_poc *p, uint64_t begun_ns, uint
 /* As kedge_cli_admin, but waits out a coordinator that is being started again, as kedge_poc_wait does. */
 KEDGE_NODISCARD int kedge_poc_ask(struct kedge_poc *p, json_t *request, uint32_t timeout_ms, json_t **ret,
                                   struct kedge_diag *d);
-/* The keys of the job's spec that --strategy, --rule and --server choose, each with a comma in front. */
-void kedge_poc_put_choices(const struct kedge_poc *p, struct kedge_buf *out);
+/* The keys of the job's spec that --strategy, --rule and --server choose, each with a comma in front. A
+ * strategy that groups by pre-trainings is the grouped job's alone; the other has the default. */
+void kedge_poc_put_choices(const struct kedge_poc *p, bool grouped, struct kedge_buf *out);
 void kedge_poc_put_groups(const struct kedge_poc *p, struct kedge_buf *out); /* those of a grouped job */
 /* KEDGE_E_USAGE: --strategy, --rule, --server, --groups do not make a job. */
 KEDGE_NODISCARD int kedge_poc_check_choices(const struct kedge_poc *p, struct kedge_diag *d);

@@ -9,6 +9,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "job/job_spec.h"
+#include "strategy/grouping.h"
 
 enum {
     STOP_MS = 8000,
@@ -194,9 +195,10 @@ static bool has_root(const struct kedge_poc *p)
     return rule && rule->needs_root;
 }
 
-void kedge_poc_put_choices(const struct kedge_poc *p, struct kedge_buf *out)
+void kedge_poc_put_choices(const struct kedge_poc *p, bool grouped, struct kedge_buf *out)
 {
-    if (p->strategy[0]) {
+    const struct kedge_strategy *row = kedge_strategy_find(p->strategy);
+    if (p->strategy[0] && (grouped || !row || !kedge_grouping_pretrains(row->grouping))) {
         kedge_buf_printf(out, ",\n  \"strategy\": \"%s\"", p->strategy);
     }
     if (p->server[0]) {
@@ -206,7 +208,6 @@ void kedge_poc_put_choices(const struct kedge_poc *p, struct kedge_buf *out)
         kedge_buf_printf(out, ",\n  \"rule\": \"%s\",\n  \"sites_per_round\": %llu", p->rule,
                          (unsigned long long)p->tenants * p->sites);
     }
-    const struct kedge_strategy *row = kedge_strategy_find(p->strategy);
     if (row && row->local->variate) {
         unsigned long long all = (unsigned long long)p->tenants * p->sites;
         kedge_buf_printf(out, ",\n  \"control_sites\": %llu", all);
@@ -273,7 +274,7 @@ static void put_spec(const struct kedge_poc *p, const char *name, bool grouped, 
     if (grouped) {
         kedge_poc_put_groups(p, out);
     }
-    kedge_poc_put_choices(p, out);
+    kedge_poc_put_choices(p, grouped, out);
     kedge_buf_put_str(out, "\n}\n");
 }
 
@@ -400,7 +401,7 @@ int kedge_poc_check_choices(const struct kedge_poc *p, struct kedge_diag *d)
     if (p->own) {
         kedge_buf_printf(&text, ",\"standardize\":\"%s\"", kedge_cli_text(p->own, "standardize"));
     }
-    kedge_poc_put_choices(p, &text);
+    kedge_poc_put_choices(p, true, &text);
     if (p->groups > 1) {
         kedge_poc_put_groups(p, &text);
     }
