@@ -233,7 +233,7 @@ int kedge_bench_grouping(struct kedge_bench_grouping *ret)
     static double eigenvalues[COUNT], embedding[COUNT * GROUPS];
     static int64_t gram[COUNT * COUNT];
     int32_t *updates[COUNT];
-    const struct kedge_flexcfl_params params = {.groups = GROUPS, .size_min = 1, .seed = 1};
+    const struct kedge_flexcfl_params params = {.groups = GROUPS, .seed = 1};
     struct kedge_flexcfl_result result = {.group = group, .eigenvalues = eigenvalues, .embedding = embedding};
     int16_t *tiles = is_free(FREE_MB) ? new_tiles(GROUPING_DIMENSION) : NULL;
     int err = tiles ? make_updates(updates, GROUPING_DIMENSION) : KEDGE_E_NOMEM;

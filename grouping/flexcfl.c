@@ -150,9 +150,7 @@ static struct kedge_kmeans_params kmeans_params(const struct grouping *g)
         .round = g->params->round,
         .restarts = KEDGE_KMEANS_RESTARTS,
         .iterations_max = KEDGE_KMEANS_ITERATIONS,
-        .size_min = g->params->size_min,
         .weight = g->weight,
-        .distance = g->params->judge ? g->distance : NULL,
     };
 }
 
@@ -175,67 +173,27 @@ static int cluster_into(struct grouping *g, size_t k)
     return err;
 }
 
-static bool has_least_size(const struct grouping *g)
-{
-    size_t members[KEDGE_GROUPS_MAX] = {0};
-    for (size_t a = 0; a < g->n; a++) {
-        members[g->group[a]]++;
-    }
-    for (size_t k = 0; k < g->m; k++) {
-        if (members[k] < g->params->size_min) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* What a candidate came to; k 0: none yet. */
-struct candidate {
-    size_t k;
-    bool fits;         /* all its groups reach the least size */
-    double silhouette; /* in the space of all candidates … */
-    double apart;      /* … and of cosine distances */
-};
-
-/* Into k groups. distances: of cosines. */
-static int try_groups(struct grouping *g, size_t k, const double *distances, struct candidate *ret)
-{
-    KEDGE_TRY(cluster_into(g, k));
-    *ret = (struct candidate){k, has_least_size(g), g->silhouette,
-                              kedge_silhouette(distances, g->n, g->group, k, g->weight)};
-    return KEDGE_OK;
-}
-
-/* All candidates are judged in one space. Those whose groups all reach the least size win over those that do
- * not; the largest silhouette, then the fewest groups, but for near ties, which go to the most; where the
- * largest is faint, all are near ties. */
+/* All candidates are judged in one space: the largest silhouette, then the fewest groups. One group where the
+ * cosines of even the best do not tell its groups apart. */
 static int choose_by_silhouette(struct grouping *g, size_t least, size_t *ret_k)
 {
-    struct candidate best = {.k = 0}, tried[KEDGE_GROUPS_MAX + 1] = {{.k = 0}};
-    double *plain = kedge_mem_new(g->n * g->n, sizeof *plain);
-    int err = plain ? KEDGE_OK : KEDGE_E_NOMEM;
+    size_t best = 0;
+    double largest = 0.0, apart = 0.0;
+    double *cosines = kedge_mem_new(g->n * g->n, sizeof *cosines);
+    int err = cosines ? KEDGE_OK : KEDGE_E_NOMEM;
     if (!err) {
-        kedge_distance_cosine(g->cosine, g->n, plain);
+        kedge_distance_cosine(g->cosine, g->n, cosines);
     }
     for (size_t k = least > 2 ? least : 2; k <= g->most && !err; k++) {
-        struct candidate *c = &tried[k];
-        err = try_groups(g, k, plain, c);
-        if (!err
-            && (best.k == 0 || c->fits > best.fits
-                || (c->fits == best.fits && c->silhouette > best.silhouette))) {
-            best = *c;
+        err = cluster_into(g, k);
+        if (!err && (best == 0 || g->silhouette > largest)) {
+            best = k;
+            largest = g->silhouette;
+            apart = kedge_silhouette(cosines, g->n, g->group, k, g->weight);
         }
     }
-    const bool faint = best.silhouette < g->params->faint && best.apart >= KEDGE_SILHOUETTE_LEAST;
-    const double enough = best.silhouette - g->params->margin * best.silhouette;
-    for (size_t k = best.k + 1; k <= g->most && best.k > 0 && best.silhouette > 0.0; k++) {
-        if (tried[k].k > 0 && tried[k].fits == best.fits && (faint || tried[k].silhouette >= enough)) {
-            best.k = k;
-            best.apart = tried[k].apart;
-        }
-    }
-    kedge_mem_free(plain);
-    *ret_k = best.k == 0 || (least == 1 && (!best.fits || best.apart < KEDGE_SILHOUETTE_LEAST)) ? 1 : best.k;
+    kedge_mem_free(cosines);
+    *ret_k = best == 0 || (least == 1 && apart < KEDGE_SILHOUETTE_LEAST) ? 1 : best;
     return err;
 }
 
@@ -319,8 +277,7 @@ static bool params_ok(const struct kedge_flexcfl_params *p)
                   || ((p->choose == KEDGE_CHOOSE_SILHOUETTE
                        || (p->choose == KEDGE_CHOOSE_GAP && p->edc != KEDGE_EDC_MADC))
                       && p->groups_min >= 1 && p->groups_min <= p->groups);
-    return p->groups >= 1 && p->groups <= KEDGE_GROUPS_MAX && edc && choose && p->margin >= 0.0
-           && p->margin <= 1.0 && p->faint >= 0.0 && p->faint <= 1.0
+    return p->groups >= 1 && p->groups <= KEDGE_GROUPS_MAX && edc && choose
            && !(p->edc == KEDGE_EDC_MADC && p->weight);
 }
 

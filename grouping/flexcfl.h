@@ -36,21 +36,11 @@ enum kedge_choose {
 
 struct kedge_flexcfl_params {
     enum kedge_edc edc;
-    size_t groups;   /* m, 1 … KEDGE_GROUPS_MAX; fewer usable updates lower it */
-    size_t size_min; /* preferred least members of a group (kmeans.h) */
-    uint64_t seed;   /* the job's */
+    size_t groups; /* m, 1 … KEDGE_GROUPS_MAX; fewer usable updates lower it */
+    uint64_t seed; /* the job's */
     uint64_t round;
     enum kedge_choose choose; /* not FIXED: groups is the most */
     size_t groups_min;        /* … and this the least, 1 … groups */
-    /* SILHOUETTE: near ties go to more groups, the most whose silhouette is at least (1 − margin) of the
-     * largest; 0 … 1. Where kinds of sites shade into each other silhouettes hardly differ, and a model of
-     * fewer kinds has the simpler task. 0: the largest itself. */
-    double margin;
-    /* SILHOUETTE: where the largest is below this, nothing speaks for one number rather than another, and it
-     * is the most of those whose groups reach size_min; not where distances of cosines are below
-     * KEDGE_SILHOUETTE_LEAST, too, for then sites are alike. 0 … 1, 0: never. */
-    double faint;
-    bool judge; /* restarts of k-means by silhouette instead of inertia, after size_min */
     /* Weight of each update in the decomposition and in k-means, count finite reals above 0; NULL: 1 each.
      * quota.h makes them of tenants, so that many sites of one do not count for more than it may. Not for
      * MADC. */

@@ -7,7 +7,6 @@
 
 #include "common/base/mem.h"
 #include "common/base/rng.h"
-#include "grouping/quality.h"
 
 struct run {
     const double *points;
@@ -20,12 +19,6 @@ struct run {
     double *mass;         /* k: weights of the members */
     size_t *members;      /* k */
     uint32_t *cluster;    /* count */
-};
-
-struct quality {
-    size_t smallest; /* capped at size_min */
-    double inertia;
-    double cost; /* what restarts are judged by, the less the better */
 };
 
 static double distance_squared(const double *a, const double *b, size_t dims)
@@ -181,7 +174,8 @@ static void move_centres(struct run *r)
     }
 }
 
-static struct quality run_once(struct run *r, const struct kedge_kmeans_params *params, uint64_t restart)
+/* One restart; its inertia. */
+static double run_once(struct run *r, const struct kedge_kmeans_params *params, uint64_t restart)
 {
     struct kedge_rng rng;
     kedge_rng_init(&rng, params->seed, KEDGE_RNG_KMEANS, params->round, restart);
@@ -195,17 +189,12 @@ static struct quality run_once(struct run *r, const struct kedge_kmeans_params *
         fill_empty(r);
         move_centres(r);
     }
-    struct quality q = {.smallest = params->size_min, .inertia = 0.0};
-    for (size_t c = 0; c < r->k; c++) {
-        q.smallest = r->members[c] < q.smallest ? r->members[c] : q.smallest;
-    }
+    double inertia = 0.0;
     for (size_t i = 0; i < r->count; i++) {
-        q.inertia +=
+        inertia +=
             weight_of(r, i) * distance_squared(point(r, i), r->centres + r->cluster[i] * r->dims, r->dims);
     }
-    q.cost = params->distance ? -kedge_silhouette(params->distance, r->count, r->cluster, r->k, r->weight)
-                              : q.inertia;
-    return q;
+    return inertia;
 }
 
 /* Numbers clusters by their first member; label has k entries. */
@@ -226,17 +215,16 @@ static void number_clusters(const uint32_t *from, size_t count, size_t k, size_t
 static void run_all(struct run *r, const struct kedge_kmeans_params *params, uint32_t *cluster,
                     double *ret_inertia)
 {
-    struct quality best = {0};
+    double best = 0.0;
     for (unsigned restart = 0; restart < params->restarts; restart++) {
-        struct quality q = run_once(r, params, restart);
-        if (restart == 0 || q.smallest > best.smallest
-            || (q.smallest == best.smallest && q.cost < best.cost)) {
-            best = q;
+        const double inertia = run_once(r, params, restart);
+        if (restart == 0 || inertia < best) {
+            best = inertia;
             number_clusters(r->cluster, r->count, r->k, r->members, cluster);
         }
     }
     if (ret_inertia) {
-        *ret_inertia = best.inertia;
+        *ret_inertia = best;
     }
 }
 
@@ -245,9 +233,6 @@ int kedge_kmeans(const double *points, size_t count, size_t dims, size_t k,
 {
     if (k == 0 || k > count || count > UINT32_MAX / 2 || dims == 0 || dims > SIZE_MAX / count
         || params->restarts == 0 || params->iterations_max == 0) {
-        return KEDGE_E_ARG;
-    }
-    if (params->distance && k > KEDGE_CLUSTERS_MAX) {
         return KEDGE_E_ARG;
     }
     for (size_t i = 0; i < count * dims; i++) {

@@ -16,19 +16,14 @@ struct kedge_kmeans_params {
     uint64_t round;
     unsigned restarts;       /* >= 1 */
     unsigned iterations_max; /* >= 1 */
-    size_t size_min;         /* preferred least size of a cluster; 0 or 1 = no preference */
     const double *weight;    /* count finite reals above 0, NULL: 1 each; in seeding, centres and inertia */
-    const double
-        *distance; /* count * count (distance.h): restarts are judged by silhouette; NULL: by inertia */
 };
 
 /* Splits count points (rows of dims doubles, all finite) into k non-empty clusters, 1 <= k <= count.
  *  - Points go to the nearest centre; ties to the lowest index. An emptied cluster takes the point farthest
  *    from its own centre (ties: lowest index) out of a cluster that keeps others.
  *  - Stops when no assignment changes or after iterations_max rounds; centres are the means of their members.
- *  - The best restart: largest min(smallest cluster, size_min), then least inertia (sum of squared
- *    distances) or, with params->distance, largest silhouette, then lowest restart. So restarts that respect
- *    size_min always win over those that do not.
+ *  - The best restart: least inertia (sum of squared distances), then lowest restart.
  * cluster[count]: clusters are numbered by their first member. *ret_inertia may be NULL.
  * KEDGE_E_ARG, KEDGE_E_NOT_FINITE, KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_kmeans(const double *points, size_t count, size_t dims, size_t k,

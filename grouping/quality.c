@@ -61,19 +61,18 @@ static double log_inertia(double inertia)
 int kedge_gap(const double *points, size_t n, size_t dims, size_t k, const struct kedge_kmeans_params *params,
               double *ret_gap, double *ret_error)
 {
-    struct kedge_kmeans_params p = *params;
-    p.distance = NULL; /* inertia is what is compared */
     if (n == 0 || dims == 0 || dims > SIZE_MAX / n) {
         return KEDGE_E_ARG;
     }
     double *reference = kedge_mem_new(n * dims, sizeof *reference);
     uint32_t *cluster = kedge_mem_new(n, sizeof *cluster);
     double inertia = 0.0, logs[KEDGE_GAP_REFERENCES], mean = 0.0, spread = 0.0;
-    int err = reference && cluster ? kedge_kmeans(points, n, dims, k, &p, cluster, &inertia) : KEDGE_E_NOMEM;
+    int err =
+        reference && cluster ? kedge_kmeans(points, n, dims, k, params, cluster, &inertia) : KEDGE_E_NOMEM;
     const double own = err ? 0.0 : log_inertia(inertia);
     for (uint64_t b = 0; b < KEDGE_GAP_REFERENCES && !err; b++) {
         draw_reference(points, n, dims, params, b, reference);
-        err = kedge_kmeans(reference, n, dims, k, &p, cluster, &inertia);
+        err = kedge_kmeans(reference, n, dims, k, params, cluster, &inertia);
         logs[b] = err ? 0.0 : log_inertia(inertia);
         mean += logs[b];
     }

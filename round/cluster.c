@@ -9,8 +9,6 @@
 #include "round/compute_impl.h"
 #include "strategy/grouping.h"
 
-enum { SIZE_LEAST = 3 }; /* of a group, where restarts are judged by how well groups are apart */
-
 static int cluster_flexcfl(const struct kedge_job_spec *spec, uint32_t round, const int64_t *gram,
                            const uint32_t *maxima, const uint32_t *tenant, size_t count, uint32_t *ret_group,
                            uint32_t *ret_groups)
@@ -25,10 +23,6 @@ static int cluster_flexcfl(const struct kedge_job_spec *spec, uint32_t round, co
                                                                                          : most,
                                           .groups_min = least,
                                           .choose = is_most ? KEDGE_CHOOSE_FIXED : spec->choose,
-                                          .judge = spec->strategy->judge,
-                                          .margin = spec->strategy->margin,
-                                          .faint = spec->strategy->faint,
-                                          .size_min = spec->strategy->judge ? SIZE_LEAST : 1,
                                           .seed = spec->seed,
                                           .round = round};
     struct kedge_flexcfl_result result = {.group = ret_group,

@@ -73,10 +73,7 @@ struct kedge_strategy {
     /* FLEXCFL, RANDOM: what is passed to kedge_flexcfl_group */
     enum kedge_edc edc;
     enum kedge_choose
-        choose;    /* FIXED: the spec's number of groups; else that is the least, `most` the most */
-    bool judge;    /* restarts by silhouette */
-    double margin; /* SILHOUETTE: share of the largest silhouette below it that more groups may cost */
-    double faint;  /* SILHOUETTE: a largest one below this decides nothing, and there are the most groups */
+        choose; /* FIXED: the spec's number of groups; else that is the least, `most` the most */
     kedge_strategy_weigh_fn *weigh;
     struct kedge_strategy_options defaults;
 };

@@ -74,10 +74,8 @@ START_TEST(order_of_arrival_does_not_matter)
                                                     .groups_min = choose,
                                                     .choose =
                                                         choose ? KEDGE_CHOOSE_SILHOUETTE : KEDGE_CHOOSE_FIXED,
-                                                    .judge = choose,
                                                     .edc = seed % 4 == 3 ? KEDGE_EDC_MADC : KEDGE_EDC_UNIT,
-                                                    .seed = seed,
-                                                    .size_min = 2};
+                                                    .seed = seed};
         const struct site *order[N_MAX];
         uint32_t truth[N_MAX];
         for (size_t i = 0; i < n; i++) {

@@ -206,8 +206,7 @@ static uint64_t make_grouping(const struct digest_way *way, size_t edc)
     int64_t gram[SITES * SITES];
     uint32_t maxima[SITES], group[SITES];
     double eigenvalues[SITES], embedding[SITES * GROUPS];
-    const struct kedge_flexcfl_params params = {
-        .edc = (enum kedge_edc)edc, .groups = GROUPS, .size_min = 1, .seed = 7};
+    const struct kedge_flexcfl_params params = {.edc = (enum kedge_edc)edc, .groups = GROUPS, .seed = 7};
     struct kedge_flexcfl_result result = {.group = group, .eigenvalues = eigenvalues, .embedding = embedding};
     int err = make_matrix(way, gram, maxima);
     err = err ? err : kedge_flexcfl_group_gram(gram, maxima, SITES, &params, &result);

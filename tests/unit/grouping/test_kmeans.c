@@ -90,30 +90,6 @@ START_TEST(duplicates_and_k_equal_n)
 }
 END_TEST
 
-/* The outlier 19 takes a cluster for itself (inertia 5 + 8.75) unless two members are preferred (5 + 2 +
- * 12.5). */
-START_TEST(size_preference)
-{
-    static const double x[] = {0.0, 1.0, 2.0, 3.0, 10.0, 11.0, 12.0, 14.0, 19.0};
-    static const uint32_t alone[] = {0, 0, 0, 0, 1, 1, 1, 1, 2};
-    static const uint32_t paired[] = {0, 0, 0, 0, 1, 1, 1, 2, 2};
-    uint32_t cluster[9];
-    double inertia;
-    struct kedge_kmeans_params params = usual;
-    params.restarts = 100;
-    ck_assert_int_eq(kedge_kmeans(x, 9, 1, 3, &params, cluster, &inertia), KEDGE_OK);
-    ck_assert_mem_eq(cluster, alone, sizeof alone);
-    ck_assert(fabs(inertia - 13.75) < 1e-12);
-    params.size_min = 2;
-    ck_assert_int_eq(kedge_kmeans(x, 9, 1, 3, &params, cluster, &inertia), KEDGE_OK);
-    ck_assert_mem_eq(cluster, paired, sizeof paired);
-    ck_assert(fabs(inertia - 19.5) < 1e-12);
-    params.size_min = 100; /* cannot be met: the fullest smallest cluster there is */
-    ck_assert_int_eq(kedge_kmeans(x, 9, 1, 3, &params, cluster, &inertia), KEDGE_OK);
-    ck_assert(kedge_rand_adjusted(cluster, alone, 9) < 1.0);
-}
-END_TEST
-
 START_TEST(failures)
 {
     double x[4] = {0.0, 1.0, 2.0, (double)INFINITY};
@@ -160,7 +136,6 @@ int main(void)
     const TTest *const tests[] = {separate_blobs,
                                   finds_the_optimum_of_small_sets,
                                   duplicates_and_k_equal_n,
-                                  size_preference,
                                   failures,
                                   rand_index,
                                   NULL};

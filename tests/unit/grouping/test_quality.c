@@ -118,31 +118,6 @@ START_TEST(gap_finds_the_number)
 }
 END_TEST
 
-/* Restarts judged by silhouette: never a worse silhouette than the one of least inertia. */
-START_TEST(restarts_by_silhouette)
-{
-    enum { N = 30 };
-    bool differs = false;
-    for (uint64_t seed = 0; seed < 30; seed++) {
-        struct kedge_rng rng = new_stream(seed);
-        double points[N * 2], d[N * N];
-        uint32_t plain[N], judged[N];
-        for (size_t i = 0; i < N * 2; i++) {
-            points[i] = kedge_rng_unit(&rng);
-        }
-        kedge_distance_points(points, N, 2, d);
-        struct kedge_kmeans_params params = {.seed = seed, .restarts = 10, .iterations_max = 20};
-        ck_assert_int_eq(kedge_kmeans(points, N, 2, 4, &params, plain, NULL), KEDGE_OK);
-        params.distance = d;
-        ck_assert_int_eq(kedge_kmeans(points, N, 2, 4, &params, judged, NULL), KEDGE_OK);
-        double a = kedge_silhouette(d, N, plain, 4, NULL), b = kedge_silhouette(d, N, judged, 4, NULL);
-        ck_assert(b >= a);
-        differs = differs || b > a;
-    }
-    ck_assert(differs);
-}
-END_TEST
-
 /* Weights of k-means: equal ones change nothing that matters, a heavy point is its cluster's centre. */
 START_TEST(weights_of_kmeans)
 {
@@ -162,7 +137,7 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {silhouette_by_hand,     weights_are_copies, logarithm, gap_finds_the_number,
-                                  restarts_by_silhouette, weights_of_kmeans,  NULL};
+    const TTest *const tests[] = {silhouette_by_hand,   weights_are_copies, logarithm,
+                                  gap_finds_the_number, weights_of_kmeans,  NULL};
     return run_tests("grouping/quality", tests);
 }
