@@ -1,3 +1,6 @@
+/* Reads STATE/config.json. It is written by people, so every key is checked by name, type and
+ * range, and a key that nobody knows is an error: a misspelt limit that is silently ignored would
+ * be found only when the limit is needed. */
 #include "coordinator/daemon/config.h"
 
 #include <jansson.h>
@@ -25,6 +28,7 @@ static const struct {
 };
 enum { NUMBERS = sizeof numbers / sizeof numbers[0], CONFIG_MAX = 65536 };
 
+/* All messages have one form: file, key, what was expected. */
 static int bad(struct kedge_diag *d, const char *key, const char *expected)
 {
     return kedge_diag_set(d, KEDGE_E_FORMAT, "config.json: \"%s\": expected %s", key, expected);
@@ -47,6 +51,8 @@ static int read_listen(const json_t *v, struct kedge_config *c, struct kedge_dia
     return KEDGE_OK;
 }
 
+/* Operators are TLS keys and not names: the party that holds the key is the operator, and no table of
+ * users has to be kept right. */
 static int read_operators(const json_t *v, struct kedge_config *c, struct kedge_diag *d)
 {
     size_t n = json_array_size(v);
@@ -85,6 +91,9 @@ static int read_https(const char *key, const json_t *v, struct kedge_config *c, 
     return KEDGE_OK;
 }
 
+/* One key and its value. Keys that are plain numbers are rows of a table; the rest has rules of its
+ * own. "pack_blobs" is checked here although chain/state reads it: two readers of one file must
+ * agree on what is valid. */
 static int read_key(const char *key, const json_t *v, struct kedge_config *c, struct kedge_diag *d)
 {
     if (strcmp(key, "deployment") == 0) {
@@ -145,6 +154,9 @@ static int read_key(const char *key, const json_t *v, struct kedge_config *c, st
     return kedge_setting_unknown("config.json", kedge_settings_coordinator, key, d);
 }
 
+/* The defaults come from the same table as the ranges (common/base/settings.h), which the
+ * documentation is made from, too. The result is written only when the whole file is right: half of
+ * a configuration is none. */
 int kedge_config_parse(struct kedge_view text, struct kedge_config *ret, struct kedge_diag *reterr)
 {
     json_t *root = NULL;

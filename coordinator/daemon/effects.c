@@ -24,6 +24,10 @@
 
 enum { NS_PER_MS = 1000000 };
 
+/* A task names everything by digest: spec, base, trial, control variate. The site fetches what it
+ * lacks by separate requests, so a task stays small and what the site has is not sent again. With
+ * it comes the newest checkpoint of the main chain and the proof that it extends the one that the
+ * site has seen; a site that finds a contradiction refuses to train. */
 static void send_task(struct kedge_host *h, const struct kedge_coord_effect *fx)
 {
     uint64_t seen_size = kedge_host_request_seen(h, fx->request);
@@ -68,6 +72,8 @@ static void send_task(struct kedge_host *h, const struct kedge_coord_effect *fx)
     kedge_shown_chain_deinit(&shown);
 }
 
+/* WAIT carries the newest checkpoint, too: a site that is never selected must see the main chain
+ * grow like the others, or a fork could be shown to it unnoticed. */
 static void send_wait(struct kedge_host *h, const struct kedge_coord_effect *fx)
 {
     uint64_t seen_size = kedge_host_request_seen(h, fx->request);
@@ -87,7 +93,9 @@ static void send_noted(struct kedge_host *h, const struct kedge_coord_effect *fx
     }
 }
 
-/* A blob that was made durable for a statement that will not be appended is nobody's. */
+/* A blob that was made durable for a statement that will not be appended is nobody's. Two
+ * submissions may carry the same bytes, so it goes only with the last of them, and never if the
+ * ledger names it. */
 static void drop_orphan(struct kedge_host *h, uint32_t ticket)
 {
     const struct kedge_ticket *t = &h->tickets[ticket];
@@ -146,6 +154,11 @@ static bool refuse(struct kedge_host *h, const struct kedge_coord_effect *fx, st
     return req != NULL;
 }
 
+/* The order matters. What belongs into the record of the round is stored before anybody is told.
+ * Then the ledger is asked whether the statement is in it after all: an append that was given up
+ * may have become durable, and a site that is told "no job" in that case would believe that its
+ * update does not count. Only then a refusal is signed, and the orphaned blob goes last, after the
+ * refused file had its chance to be kept as evidence. */
 static void turn_away(struct kedge_host *h, const struct kedge_coord_effect *fx)
 {
     if (fx->recorded && fx->ticket != KEDGE_COORD_NONE) {
@@ -166,6 +179,9 @@ static void turn_away(struct kedge_host *h, const struct kedge_coord_effect *fx)
     }
 }
 
+/* A full disk does not end the process here: the state is also derivable from the main chain, and
+ * the job halts for want of room anyway. Any other failure does: a record that says something else
+ * than this process believes would be acted on at the next start. */
 static void store_state(struct kedge_host *h, const struct kedge_coord_effect *fx)
 {
     struct kedge_job *job = &h->jobs[fx->job];
@@ -186,6 +202,8 @@ static void store_state(struct kedge_host *h, const struct kedge_coord_effect *f
     }
 }
 
+/* Effects of a job as a whole. The cast to int lets the compiler accept a switch over a part of the
+ * values; an unknown one is a contract that core and host no longer share. */
 static void execute_job(struct kedge_host *h, const struct kedge_coord_effect *fx)
 {
     struct kedge_job *job = &h->jobs[fx->job];

@@ -26,6 +26,8 @@ bool kedge_ledger_has_erased(struct kedge_ledger *l, const struct kedge_hash *up
     return kedge_ledger_find_erased(l, update, &index);
 }
 
+/* An order that is being written counts already. Otherwise a site could send the bytes again
+ * between the order and its durability, and the file would outlive the order. */
 bool kedge_host_is_erased(const struct kedge_host *h, uint32_t tenant, const struct kedge_hash *update)
 {
     const struct kedge_tenant *t = &h->tenants[tenant];

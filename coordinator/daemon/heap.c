@@ -1,3 +1,5 @@
+/* Settings of glibc's allocator for a process in which one thread allocates and another frees. Why
+ * each of them is needed is in the header. */
 #include "coordinator/daemon/heap.h"
 
 #include <malloc.h>

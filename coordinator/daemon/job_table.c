@@ -18,6 +18,8 @@
 #include "coordinator/daemon/sites/refusals.h"
 #include "round/close/params.h"
 
+/* Sizes of files and the largest quantised value follow from the spec alone. They are computed
+ * once, because every piece of every upload is checked against them. */
 static int set_sizes(struct kedge_job *job, struct kedge_diag *d)
 {
     int err = kedge_job_spec_layout(&job->spec, &job->layout, d);
@@ -122,6 +124,8 @@ void kedge_host_job_free(struct kedge_job *job)
     *job = (struct kedge_job){.slot = job->slot};
 }
 
+/* -1 stands for "no record": the first write expects none, and a record that is there nevertheless
+ * belongs to another job of that name. */
 static int stored_state(struct kedge_kv_tx *tx, const struct kedge_job *job, int *ret_state,
                         struct kedge_diag *d)
 {
@@ -169,6 +173,9 @@ static int put_token(struct kedge_kv_tx *tx, const struct kedge_job *job)
     return err;
 }
 
+/* One transaction: the comparison with what was stored last, the new record, the token at the first
+ * time, and at the end of the job the removal of its refusals. A crash leaves all of it or nothing,
+ * so no refusal can come back for a job that has ended. */
 int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d)
 {
     struct kedge_kv_tx *tx;

@@ -15,6 +15,8 @@ bool kedge_host_job_has_ended(const struct kedge_job *job)
            || job->state == KEDGE_JOB_CANCELLED;
 }
 
+/* The slot of a job that is being submitted may still be that of the ended job before it in the
+ * core, so the core is not asked for a pending one: it would answer with the other job's numbers. */
 bool kedge_host_job_view(const struct kedge_host *h, const struct kedge_job *job,
                          struct kedge_coord_job_view *ret)
 {
@@ -41,6 +43,9 @@ void kedge_host_job_fault(struct kedge_job *job, const char *what, const char *f
     va_end(ap);
 }
 
+/* A ring by round number: the newest KEDGE_HISTORY_MAX rounds are at hand, and older ones are read
+ * from the record when somebody asks. Evaluations may come for a round whose place was given to a
+ * later one meanwhile; they are durable in the ledger and only not counted here. */
 struct kedge_round_history *kedge_job_history(struct kedge_job *job, uint32_t round, bool create)
 {
     uint64_t rounds = (uint64_t)job->spec.rounds + 1;
@@ -59,6 +64,9 @@ struct kedge_round_history *kedge_job_history(struct kedge_job *job, uint32_t ro
     return row;
 }
 
+/* A round is told only when its close is durable, with the numbers that the record has: the entry
+ * of the step gives the size of the main chain, and the anchored sizes those of the tenants'
+ * ledgers. So a restart computes the same row. */
 void kedge_job_history_closed(struct kedge_host *h, struct kedge_job *job)
 {
     struct kedge_round_history *row = kedge_job_history(job, job->round, false);

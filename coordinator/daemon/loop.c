@@ -16,6 +16,8 @@ void kedge_host_post(struct kedge_host *h, struct kedge_item *item)
     }
 }
 
+/* The loop may wait here until a worker takes something. Workers put nothing into this queue, so
+ * none of them can wait for the loop in turn. */
 void kedge_host_work(struct kedge_host *h, struct kedge_work *work)
 {
     int err = kedge_queue_put(h->work_queue, work);
@@ -39,6 +41,9 @@ void kedge_host_log_commit(const struct kedge_commit_result *result)
     }
 }
 
+/* After UNKNOWN the entries are stored, but there is no signed checkpoint over them. The question
+ * that operators can act on is why the ledger cannot sign: a full disk and a denied write pass,
+ * everything else stays unknown and is tried again. */
 int kedge_host_commit_err(struct kedge_ledger *l, const struct kedge_commit_result *result)
 {
     if (result->err != KEDGE_E_UNKNOWN) {
@@ -48,6 +53,9 @@ int kedge_host_commit_err(struct kedge_ledger *l, const struct kedge_commit_resu
     return kedge_err_class(err) == KEDGE_CLASS_FULL || err == KEDGE_E_DENIED ? err : KEDGE_E_UNKNOWN;
 }
 
+/* Effects are executed in the order of their array, and the core is asked for more only when all
+ * are done: an effect may depend on the one before it. Whatever an effect brings about comes back
+ * through the queue, so the core is never stepped inside its own step. */
 void kedge_host_step(struct kedge_host *h, struct kedge_coord_event *ev)
 {
     ev->now_ns = kedge_os_now_ns();
@@ -77,6 +85,8 @@ static void event_handle(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(e);
 }
 
+/* An outcome that is known at once takes the same way as one that a worker brings: as a later item
+ * of the queue. A direct call would step the core while its effects are being executed. */
 void kedge_host_post_event(struct kedge_host *h, const struct kedge_coord_event *ev)
 {
     struct event_item *e = kedge_mem_new(1, sizeof *e);

@@ -1,4 +1,9 @@
-/* kedge-coordinator: opens the state folder, restores, listens, runs until SIGTERM or SIGINT. */
+/* kedge-coordinator: opens the state folder, restores, listens, runs until SIGTERM or SIGINT.
+ *
+ * The order of the start is the order of trust. First the lock of the folder, then keys and the
+ * main chain, then what the ledgers say, and only then the network: no request is answered by a
+ * coordinator that does not yet know what its record says. The end goes the other way: no more
+ * requests, then no more work, then no more appends, and the files last. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -34,6 +39,8 @@
 
 enum { QUEUE_MAX = 65536, WORK_QUEUE_MAX = 65536, CONFIG_TEXT_MAX = 65536, PRUNED_MAX = 1 << 27 };
 
+/* A worker owns nothing. It runs what the loop handed over and posts the same item back, so that
+ * the loop alone changes tables and no table needs a lock. */
 static void *worker_main(void *arg)
 {
     struct kedge_host *h = arg;
@@ -73,6 +80,9 @@ static void *signal_main(void *arg)
     return NULL;
 }
 
+/* All tables have their largest size from the start. Handles are indices into them, and workers
+ * hold pointers to rows while the loop goes on: a table that grew would move its rows under them.
+ * The system gives pages only when they are touched, so empty rows cost no memory. */
 static int make_tables(struct kedge_host *h, struct kedge_diag *d)
 {
     struct kedge_coord_limits limits = {KEDGE_TENANTS_MAX, KEDGE_SITES_MAX, KEDGE_JOBS_MAX};
@@ -104,7 +114,8 @@ static int make_tables(struct kedge_host *h, struct kedge_diag *d)
     return err ? kedge_diag_set(d, err, "cannot start: %s", kedge_strerror(err)) : KEDGE_OK;
 }
 
-/* The policy is entry 0 of every main chain. */
+/* The policy is entry 0 of every main chain: it names the statement key by which an auditor judges
+ * all that follows. The idempotency key makes a repetition after a crash harmless. */
 static int write_policy(struct kedge_host *h, struct kedge_diag *d)
 {
     if (kedge_ledger_size(h->main.ledger) > 0) {
@@ -173,8 +184,9 @@ static int open_main(struct kedge_host *h, struct kedge_diag *d)
     return kedge_committer_start(h->main.ledger, NULL, &h->main_committer, d);
 }
 
-/* The lock of coordinator.lmdb comes first: nothing is written before it is certain that no other coordinator
- * serves this folder. */
+/* The lock of coordinator.lmdb comes first: nothing is written before it is certain that no other
+ * coordinator serves this folder. The look for a torn copy comes before even that, for opening a
+ * store may already change the files that the look has to judge. */
 static int open_state(struct kedge_host *h, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
@@ -260,7 +272,8 @@ static int write_address(struct kedge_host *h, struct kedge_diag *d)
     return err;
 }
 
-/* What was found to be damaged is evidence, in every store: closing leaves their files alone. */
+/* What was found to be damaged is evidence, in every store: closing leaves their files alone, so
+ * that the operator finds them as they were when the error was noticed. */
 static void keep_all(struct kedge_host *h)
 {
     if (h->kv) {
@@ -276,7 +289,12 @@ static void keep_all(struct kedge_host *h)
     }
 }
 
-/* Why it stops: err. */
+/* Also after a start that failed half way, so each step takes what is not there. err: why it stops.
+ *
+ * The server closes first, so that nothing new comes; workers end next, because their work hands
+ * entries to the committers; committers end after that with everything durable. STATE/in-use goes
+ * when all logs are closed, and only after a clean end: while it is there, a copy of the folder
+ * counts as one that may be torn. */
 static void stop_all(struct kedge_host *h, int err)
 {
     struct kedge_diag d = {.text = ""};
@@ -322,6 +340,8 @@ static void stop_all(struct kedge_host *h, int err)
     kedge_key_wipe(&h->statement_key);
 }
 
+/* Everything from opening to closing. An error on the way is told once, in the log and on
+ * standard error, and everything that was opened is closed again. */
 static int run(struct kedge_host *h)
 {
     struct kedge_diag d = {.text = "", .hint = ""};

@@ -71,6 +71,11 @@ int kedge_host_tenant_room(const struct kedge_host *h, struct kedge_diag *d)
                           h->places.files, h->places.tenants);
 }
 
+/* A tenant whose folder exists but whose ledger is empty is the rest of a crash inside `tenant
+ * add`; NOT_FOUND tells the caller so, and the same command later goes on with it. A tenant enters
+ * the table only when everything of it is open: a half-open tenant would be served.
+ *
+ * The core hears of it last. From that event on it may ask for the tenant's statements. */
 int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id, struct kedge_diag *d)
 {
     KEDGE_TRY(kedge_host_tenant_room(h, d));
@@ -98,6 +103,8 @@ int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id, stru
     return KEDGE_OK;
 }
 
+/* The table has four times as many places as there can be sites, so a free place is always found
+ * and searches stay short, whatever keys a tenant enrols. */
 static void index_site(struct kedge_host *h, uint32_t site)
 {
     uint32_t at = index_start(&h->sites[site].tls_key);
@@ -107,6 +114,7 @@ static void index_site(struct kedge_host *h, uint32_t site)
     h->site_index[at] = site;
 }
 
+/* A hostile site could otherwise fill the disk with lines about itself. */
 bool kedge_host_site_may_say(struct kedge_host *h, uint32_t site)
 {
     struct kedge_site_entry *s = &h->sites[site];
@@ -127,6 +135,9 @@ void kedge_host_site_rekey(struct kedge_host *h, uint32_t site, const struct ked
     kedge_host_known_refresh(h);
 }
 
+/* The keys of the enrolment may have been rotated since; at a restart the whole ledger is read
+ * before the first site is added, so the keybook knows the newest ones and the table begins with
+ * them. */
 int kedge_host_site_add(struct kedge_host *h, uint32_t tenant, const struct kedge_st_site_enrolled *st,
                         uint32_t *ret_site)
 {
@@ -154,6 +165,8 @@ int kedge_host_site_add(struct kedge_host *h, uint32_t tenant, const struct kedg
     return KEDGE_OK;
 }
 
+/* The row stays: handles never move, and the record goes on to name the site. Its open upload goes
+ * at once, since nothing of it may count any more. */
 void kedge_host_site_revoke(struct kedge_host *h, uint32_t site)
 {
     h->sites[site].active = false;

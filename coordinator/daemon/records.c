@@ -65,6 +65,8 @@ struct field {
     bool optional, found;
 };
 
+/* Each type has exactly one spelling: hex in lower case of the exact length, numbers as integers
+ * within their range. A value that two readers could understand differently is damage. */
 static bool read_field(const json_t *v, struct field *f)
 {
     const char *text = json_string_value(v);
@@ -132,6 +134,8 @@ static int read_fields(const struct where *w, struct kedge_view value, struct fi
 
 /* ---- tokens ---- */
 
+/* The record of a token has two lives: made (whose it is, until when) and used (which keys came
+ * with it). Half of the second, one key without the other, cannot come from this program. */
 int kedge_token_record_decode(struct kedge_view key, struct kedge_view value, struct kedge_token_record *ret,
                               struct kedge_diag *reterr)
 {
@@ -177,6 +181,9 @@ int kedge_token_record_encode(const struct kedge_token_record *r, struct kedge_b
 
 /* ---- readers' tokens ---- */
 
+/* An auditor's token reads every log, a tenant's only its own. So the two forms exclude each other:
+ * a damaged record must not turn a tenant's token into an auditor's, which the missing name of a
+ * tenant would do by itself. */
 int kedge_read_token_record_decode(struct kedge_view key, struct kedge_view value,
                                    struct kedge_read_token_record *ret, struct kedge_diag *reterr)
 {
@@ -219,6 +226,8 @@ int kedge_read_token_record_encode(const struct kedge_read_token_record *r, stru
     return out->err;
 }
 
+/* Found by the digest and not by the secret: the time that the search takes tells nothing about a
+ * secret, and a stolen database holds none. */
 void kedge_read_token_key(const uint8_t secret[KEDGE_HASH_LEN], uint8_t out[KEDGE_READ_TOKEN_KEY_LEN])
 {
     struct kedge_hash id;
@@ -229,6 +238,8 @@ void kedge_read_token_key(const uint8_t secret[KEDGE_HASH_LEN], uint8_t out[KEDG
 
 /* ---- sites that were seen ---- */
 
+/* Eight bytes and not JSON: there is one such record for each site, and all that were heard of are
+ * rewritten once a minute. */
 int kedge_seen_record_decode(struct kedge_view key, struct kedge_view value, struct kedge_seen_record *ret,
                              struct kedge_diag *reterr)
 {
@@ -271,6 +282,9 @@ void kedge_job_token_key(const char *token_hash, struct kedge_buf *out)
     kedge_buf_printf(out, KEDGE_JOB_TOKEN_PREFIX "%s", token_hash);
 }
 
+/* The name stands in key and value, so a record under another's key is noticed. A reason is taken
+ * only if it is an error that this program knows: it decides what `job show` says and how a restart
+ * goes on. */
 int kedge_job_record_decode(struct kedge_view key, struct kedge_view value, struct kedge_job_record *ret,
                             struct kedge_diag *reterr)
 {
@@ -316,7 +330,9 @@ int kedge_job_record_encode(const struct kedge_job_record *r, struct kedge_buf *
 
 /* ---- refusals ---- */
 
-/* Cuts the next part of a key off, up to its '/'. */
+/* Keys of refusals are read part by part from the left. The round has a fixed number of digits, so
+ * that keys sort by rounds and the refusals of one round are one range: that is how those of
+ * earlier rounds are removed together. */
 static bool next_part(struct kedge_view *rest, struct kedge_view *ret)
 {
     const uint8_t *end = rest->len ? memchr(rest->ptr, '/', rest->len) : NULL;
@@ -351,6 +367,9 @@ static bool next_round(struct kedge_view *rest, uint32_t *ret)
     return round <= KEDGE_ROUNDS_MAX;
 }
 
+/* What comes back here is told to the core as part of an open round, so it must be a refusal that
+ * the core could have decided: an error of class REJECT, a weight in range, a kind that can be
+ * refused. */
 int kedge_refusal_record_decode(struct kedge_view key, struct kedge_view value,
                                 struct kedge_refusal_record *ret, struct kedge_diag *reterr)
 {

@@ -1,3 +1,10 @@
+/* Destroys the keys under which a tenant's updates are encrypted at rest, job by job, once nothing
+ * of the job's updates may be read any more. This erases copies that nobody can reach, in backups
+ * and on lost disks.
+ *
+ * The one thing that must not happen is to destroy the key of something that is still wanted. So
+ * the question is put to the ledger, which says what is to be erased, and never to the folder,
+ * which only says what happens to be mounted. */
 #include "coordinator/daemon/shred.h"
 
 #include <stdio.h>
@@ -8,6 +15,8 @@
 #include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
 
+/* Signatures are not checked again: they were when the entry was appended, and an auditor checks
+ * them from outside. */
 int kedge_host_read_own(struct kedge_ledger *l, uint64_t index, struct kedge_statement *ret)
 {
     struct kedge_signed_statement signed_by;
@@ -62,6 +71,8 @@ static bool is_over(void *arg, const struct kedge_id *job)
                             : !kedge_refused_has_job(s->refused_dir, job));
 }
 
+/* The list of ended jobs is copied here, on the loop thread: a worker that looked into the table of
+ * jobs would race with submissions. */
 int kedge_shred_begin(struct kedge_host *h, uint32_t tenant, struct kedge_shred *ret)
 {
     struct kedge_shred s = {.blobs = h->tenants[tenant].log.blobs, .ledger = h->tenants[tenant].log.ledger};
@@ -89,6 +100,8 @@ int kedge_shred_run(const struct kedge_shred *s, size_t *ret_count, struct kedge
     return kedge_blobs_shred(s->blobs, is_over, &copy, ret_count, d);
 }
 
+/* Shredding reads the head of every file in the folder, since each names its key. The hourly look
+ * asks the ledger first, which is cheap, and goes on only if there is a job that could be shredded. */
 int kedge_shred_run_if_due(const struct kedge_shred *s, size_t *ret_count, struct kedge_diag *d)
 {
     struct kedge_shred copy = *s;

@@ -1,3 +1,8 @@
+/* Reads who may sign what for a tenant from its own ledger. No other table says it: what the ledger
+ * holds is in force, so a restart, a copy and an auditor come to the same keys.
+ *
+ * A ledger may have millions of entries, and only a few of them concern keys. They are found by
+ * their idempotency keys, which begin with the kind, so the start reads those few. */
 #include "coordinator/daemon/tenant_keys.h"
 
 #include <inttypes.h>
@@ -36,6 +41,8 @@ static int compare(const void *pa, const void *pb)
     return (a > b) - (a < b);
 }
 
+/* The scans bring each kind in the order of its keys, not of the log. Keys are judged by order (who
+ * was in force when this was signed), so the indexes are sorted before anything is read. */
 int kedge_entries_of(struct kedge_ledger *ledger, bool (*wanted)(enum kedge_statement_kind kind),
                      uint64_t **ret, size_t *ret_count)
 {
@@ -62,6 +69,8 @@ static bool concerns(enum kedge_statement_kind kind)
     return kedge_keybook_takes(kind);
 }
 
+/* An entry that the keybook refuses cannot have been appended by this program: the ledger is
+ * damaged or was replaced, and the start ends with the entry's number. */
 static int take(struct kedge_tenant *t, uint64_t index, struct kedge_statement *st, struct kedge_diag *d)
 {
     struct kedge_signed_statement entry;

@@ -19,6 +19,13 @@ static uint64_t bark(uint64_t every_ns, uint64_t *due_ns)
     return every_ns > 0 ? *due_ns : KEDGE_TIME_NEVER;
 }
 
+/* Each turn waits for an item, but no longer than until the next thing is due: the core's timer,
+ * idle uploads, old refused files, the watchdog of the service manager. All of these are looked at
+ * between two items, on this thread, so none of them needs a lock.
+ *
+ * The core starts only when the witnesses that count have been heard, or their time is over: a
+ * coordinator that was put back from an old copy must not sign entries over a history that a
+ * witness has seen to be longer. Until then requests that would change something are answered BUSY. */
 int kedge_host_run(struct kedge_host *h)
 {
     const uint64_t watchdog_ns = kedge_notify_watchdog_ns();

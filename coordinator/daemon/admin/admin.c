@@ -16,6 +16,8 @@
 #include "coordinator/daemon/web/https.h"
 #include "coordinator/daemon/web/read_tokens.h"
 
+/* Keys of logs are told in the form that tools of transparency logs read: name, id and key in one
+ * line. */
 static void put_vkey(json_t *o, const char *key, const char *origin, const struct kedge_public_key *public)
 {
     struct kedge_vkey vkey;
@@ -133,7 +135,8 @@ static void answer_trust(struct kedge_host *h, struct kedge_net_request *req)
     kedge_admin_ok(req, o);
 }
 
-/* Verbs after which every log is what it was. */
+/* Verbs after which every log is what it was. All others wait until the core runs: a verb that
+ * appends would make a log grow before the witnesses were heard. */
 static bool only_reads(const char *verb)
 {
     static const char *const words[] = {"list", "show", "model", "pending", "groups", "position", "receipt"};
@@ -145,6 +148,8 @@ static bool only_reads(const char *verb)
     return reads;
 }
 
+/* Who may ask is looked at before what is asked exactly: somebody without the role learns nothing
+ * of which names exist. Each group of verbs then looks whether the verb is its own. */
 void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json)
 {
     struct kedge_diag d = {.text = ""};

@@ -1,3 +1,10 @@
+/* A statement that a tenant's admin signed, from the request into the ledger: opened, judged by the
+ * keys that are in force in that ledger, appended, and only then in effect.
+ *
+ * The coordinator signs nothing of it and cannot: it checks and stores. What is judged must stand
+ * on the state that it was judged by, so of statements that change keys only one is on its way for
+ * each tenant; the next is told BUSY. And what stands in the ledger is in force even if the answer
+ * is an error, for nobody can take it out again. */
 #include "coordinator/daemon/admin/admin_append.h"
 
 #include <stdio.h>
@@ -11,6 +18,8 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/sites/known.h"
 
+/* The keybook changes exactly when the entry is durable. If the append failed for good, it stays as
+ * it was. */
 static void take_keys(struct kedge_host *h, const struct kedge_admin_append *a, bool is_stored)
 {
     struct kedge_tenant *t = &h->tenants[a->tenant];
@@ -50,6 +59,9 @@ static bool find_stored(const struct kedge_tenant *t, struct kedge_admin_append 
     return found;
 }
 
+/* UNKNOWN means: perhaps stored, without a checkpoint over it. Then the ledger itself is asked, by
+ * key and leaf hash. If the entry is there it takes effect like any other, and the sender still
+ * gets the error, because no receipt can be made yet. */
 static void append_handle(struct kedge_host *h, struct kedge_item *item)
 {
     struct kedge_admin_append *a = (struct kedge_admin_append *)item;
@@ -121,6 +133,9 @@ static int root_of(void *arg, uint64_t size, struct kedge_hash *ret)
     return kedge_ledger_root(arg, size, ret);
 }
 
+/* Where in the ledger the signer meant the statement to stand. It stops replays: an old envelope
+ * cannot be handed in again later, and one for another tenant or deployment fits nowhere
+ * (chain/statement/statement_position.h). */
 static int check_position(const struct kedge_host *h, const struct kedge_tenant *t,
                           const struct kedge_statement *st, struct kedge_diag *d)
 {
@@ -132,6 +147,8 @@ static int check_position(const struct kedge_host *h, const struct kedge_tenant 
     return kedge_position_judge(&t->keys, st, &ledger, d);
 }
 
+/* Signatures, then what the statement would do, then its place. The order is that of the messages:
+ * who is not authorised is told this and nothing about the state of the keys. */
 static int check_entry(const struct kedge_host *h, const struct kedge_tenant *t,
                        const struct kedge_statement *st, const struct kedge_signed_statement *entry,
                        struct kedge_diag *d)
@@ -182,6 +199,9 @@ int kedge_admin_append_open(struct kedge_host *h, const json_t *args, enum kedge
     return err || a->repeated ? err : kedge_host_check_coming(h, a->st, d);
 }
 
+/* A repeated statement is appended again, with the bytes that stand in the ledger: the same key and
+ * the same leaf are no second entry but the old one's index. So first time and repetition take one
+ * way and get one answer. */
 void kedge_admin_append_submit(struct kedge_host *h, struct kedge_admin_append *a, const json_t *args,
                                const char *idem_key)
 {

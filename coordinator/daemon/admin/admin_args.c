@@ -1,3 +1,7 @@
+/* Reads what operators and tenants ask, from JSON into plain values. Pure and fuzzed: everything
+ * that follows can rely on names being names, numbers in range and texts printable. Texts are
+ * refused with characters that nobody sees, because they come back in logs and lists, where they
+ * could forge lines. */
 #include "coordinator/daemon/admin/admin_args.h"
 
 #include <jansson.h>
@@ -119,6 +123,9 @@ static int check_first(const struct kedge_statement *st, const struct kedge_publ
     return kedge_position_judge(&book, st, &none, d);
 }
 
+/* A tenant's first statement is judged without a ledger, for there is none yet: it must be an
+ * admin's key, signed by itself, and made for the empty ledger of this deployment. So nobody can
+ * add a tenant in another's name with an envelope from elsewhere. */
 int kedge_admin_check_key(const struct kedge_admin_signed *a, const struct kedge_public_key *main_log_key,
                           struct kedge_diag *reterr)
 {

@@ -1,5 +1,10 @@
-/* Enrolment: tokens handed out, devices that come with one, and those that wait for their admin's signature.
- */
+/* Enrolment: tokens handed out, devices that come with one, and those that wait for their admin's
+ * signature.
+ *
+ * A token admits a device once. It does not enrol it: only a site-enrolled statement that the
+ * tenant's admin signs does. The token binds a name to the first keys that come with it, so that
+ * the admin signs the keys of the device that was given the token. Kept is the hash of its secret;
+ * the coordinator itself cannot use the tokens that it has handed out. */
 #include "coordinator/daemon/admin/admin.h"
 
 #include <jansson.h>
@@ -114,7 +119,9 @@ void kedge_admin_site_token(struct kedge_host *h, struct kedge_net_request *req,
     kedge_wipe(text, sizeof text);
 }
 
-/* Does the record wait for these keys, or have them already? */
+/* Does the record wait for these keys, or have them already? A device that repeats itself, because
+ * the answer was lost, comes with the same keys and gets the same answer, also after the token's
+ * time. Every mismatch has one text: a sender who guesses does not learn which part was wrong. */
 static int check_token(const struct kedge_token_record *record, const struct kedge_msg_enroll *msg,
                        const struct kedge_public_key *tls_key, const struct kedge_public_key *statement_key,
                        struct kedge_diag *d)
@@ -157,6 +164,8 @@ static int use_token(struct kedge_host *h, const struct kedge_msg_enroll *msg,
     return KEDGE_OK;
 }
 
+/* TLS and statement keys must differ: the one is used by the connection, the other signs what
+ * lasts, and a signature by one must never be taken for one by the other. */
 void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req,
                        const struct kedge_msg_enroll *msg)
 {
@@ -193,6 +202,8 @@ struct pending {
     json_t *list;
 };
 
+/* A damaged record is named in the whole list, where the operator looks for it, and only logged
+ * where somebody asks about one site, whose answer it must not spoil. */
 static int list_pending(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct pending *p = arg;

@@ -1,4 +1,9 @@
-/* What an operator asks about updates, and what a tenant's admin orders to be erased. */
+/* What an operator asks about updates, and what a tenant's admin orders to be erased.
+ *
+ * The order is a statement in the tenant's ledger. It becomes durable first, then the file goes,
+ * then the answer comes: a crash in between leaves an order without its deed, which the next start
+ * carries out, and never a deed without its order. The record keeps the digest, so audits still add
+ * up; only the bytes are gone. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -31,6 +36,8 @@ struct list_work {
     int err;
 };
 
+/* Sizes come from the store, as far as the file is there: an update that was erased or is on a disk
+ * that is not mounted has none. */
 static int put_row(struct list_work *w, uint64_t index)
 {
     const struct kedge_st_update *u = &w->st->u.update;
@@ -63,6 +70,7 @@ static void list_run(struct kedge_host *h, struct kedge_work *work)
     w->next = end < size ? end : 0;
 }
 
+/* Whether a job still runs is known on the loop only, so it is added to the rows here. */
 static void list_done(struct kedge_host *h, struct kedge_item *item)
 {
     struct list_work *w = (struct list_work *)item;
@@ -182,6 +190,9 @@ static int check_update(const struct kedge_host *h, const struct kedge_admin_app
                                               e->entry, hex, index);
 }
 
+/* An update may be erased when no round needs it any more. Its job must have ended, and the same
+ * bytes must not be an input of another job's open round, or on their way to become one: a tenant's
+ * store has the same bytes once. */
 static int check_order(struct kedge_host *h, const struct kedge_admin_append *a, struct kedge_diag *d)
 {
     const struct kedge_st_erased *e = &a->st->u.erased;

@@ -24,6 +24,8 @@ struct groups_work {
     struct kedge_diag diag;
 };
 
+/* The JSON is made by chain/view, by the code that tells the groups of a record without a
+ * coordinator, so both say the same. */
 static void groups_run(struct kedge_host *h, struct kedge_work *work)
 {
     (void)h;

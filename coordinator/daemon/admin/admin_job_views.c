@@ -112,6 +112,7 @@ static json_t *group_row(const struct kedge_job_spec *spec, const struct kedge_r
     return o;
 }
 
+/* The loss over all groups is weighted by test samples, as the accuracy is. */
 static json_t *round_row(const struct kedge_job_spec *spec, const struct kedge_round_history *row)
 {
     json_t *groups = json_array();
@@ -211,7 +212,8 @@ static int put_release(struct kedge_host *h, const struct kedge_id *job, uint32_
     return err ? err : kedge_host_main_tell(h, index, row, "release", "proof", d);
 }
 
-/* Steals `o`, which gets those of the models that are here, with their releases. */
+/* Steals `o`, which gets those of the models that are here, with their releases. If the evidence of
+ * one model cannot be told yet, nothing is: half a list would look like all there is. */
 static void answer_models(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *job,
                           const struct kedge_hash *models, uint32_t count, json_t *o)
 {
@@ -306,6 +308,7 @@ static json_t *tenants_missing(const struct view_work *w, uint32_t count)
     return missing;
 }
 
+/* The same functions as for a job that runs, over the logs of the job's tenants alone. */
 static int put_history(struct kedge_host *h, struct view_work *w, const struct kedge_ended_job *job)
 {
     uint32_t count = choose_logs(w, job->spec);
@@ -376,6 +379,8 @@ static void view_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(w);
 }
 
+/* The logs of all tenants are copied for the worker, since which of them are the job's stands in
+ * its spec, which only the worker reads. */
 static void view_ended(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *job,
                        uint32_t from, bool only_models)
 {
@@ -452,7 +457,9 @@ struct list_work {
     struct kedge_diag diag;
 };
 
-/* The job's row: as it ran when the list was asked for, else as the record tells it. NULL: it came later. */
+/* The job's row: as it ran when the list was asked for, else as the record tells it. NULL: it came
+ * later. A job can end between the question and the reading of its record; it is told as it ran, so
+ * the list is of one moment. */
 static json_t *list_row(struct kedge_host *h, struct list_work *w, const struct kedge_job_record *record)
 {
     json_t *row = json_object_get(w->running, record->job.s);

@@ -27,6 +27,9 @@ static json_t *hex_hash(const struct kedge_hash *h)
 
 /* ---- submit ---- */
 
+/* A submission takes its slot in the table at once, as PENDING, and is known to the core only when
+ * its models and its record are durable. In between it can be cancelled (cancelled_early) and asked
+ * for by its token, but nothing is told of it. */
 struct submit_work {
     struct kedge_work work;
     struct kedge_net_request *req;
@@ -42,6 +45,8 @@ static int sink_to_blob(void *arg, struct kedge_view bytes)
     return kedge_blob_writer_write(arg, bytes, NULL);
 }
 
+/* A model that is given must be the file that the spec names by its SHA-256: the spec is what is
+ * signed and audited, and a file beside it could be exchanged. */
 static int put_initial(struct kedge_host *h, struct submit_work *w)
 {
     struct kedge_job *job = w->job;
@@ -85,6 +90,7 @@ static int put_initial(struct kedge_host *h, struct submit_work *w)
     return err;
 }
 
+/* All blobs first; the record, which names them, comes after that on the loop. */
 static void submit_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct submit_work *w = (struct submit_work *)work;
@@ -102,6 +108,8 @@ static void answer_job(struct kedge_net_request *req, const struct kedge_id *nam
                                   "spec", hex_hash(spec)));
 }
 
+/* The record is durable before the answer, so a job that was confirmed is there after a crash. The
+ * core hears of it after the answer was sent; from then on it runs. */
 static void submit_done(struct kedge_host *h, struct kedge_item *item)
 {
     struct submit_work *w = (struct submit_work *)item;
@@ -155,7 +163,9 @@ static int job_of_token(struct kedge_host *h, const char *token_hash, struct ked
     return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
 }
 
-/* Answers a submission that came before: with its job as it is now. */
+/* Answers a submission that came before: with its job as it is now. The same token with another
+ * spec is a mistake of the sender and is told as one: to answer with the old job would hide that
+ * the new spec does not run. */
 static int answer_again(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *name,
                         const struct kedge_hash *digest, struct kedge_diag *d)
 {
@@ -170,7 +180,8 @@ static int answer_again(struct kedge_host *h, struct kedge_net_request *req, con
     return KEDGE_OK;
 }
 
-/* True when the request is answered: the token or the name is known already. */
+/* True when the request is answered: the token or the name is known already. Names are never used
+ * again, also not that of a job that ended long ago: the record's keys are made of them. */
 static bool answer_known(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *name,
                          const struct kedge_hash *digest, const char *token_hash)
 {
@@ -199,6 +210,8 @@ static bool answer_known(struct kedge_host *h, struct kedge_net_request *req, co
     return err != KEDGE_OK;
 }
 
+/* The spec is parsed once to find its name, and again by kedge_host_job_make into its slot: a spec
+ * with an error must not take a slot, which may cost an ended job its place. */
 static void job_submit(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
@@ -231,6 +244,9 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
     kedge_mem_free(spec);
     struct submit_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
     if (!w) {
+        if (!err) { /* or its slot would stay taken, by a job that nobody can end */
+            kedge_host_job_free(job);
+        }
         kedge_admin_error(req, err ? err : KEDGE_E_NOMEM, &d);
         return;
     }
@@ -271,6 +287,8 @@ static struct kedge_job *get_job(struct kedge_host *h, struct kedge_net_request 
     return NULL;
 }
 
+/* What the operator asks of a job before the core knows it: cancelling is remembered, everything
+ * else has to come again. */
 static void job_event(struct kedge_host *h, struct kedge_net_request *req, const json_t *args,
                       enum kedge_coord_event_type type)
 {

@@ -16,6 +16,9 @@ static bool is_site_rotation(const struct kedge_admin_append *a)
            && !a->repeated;
 }
 
+/* A site's new statement key counts from the moment when its rotation is on its way: what the old
+ * key signs from here on would come after the rotation in the ledger. If the append fails the old
+ * key is put back. */
 static void set_site_key(struct kedge_host *h, const struct kedge_admin_append *a,
                          const struct kedge_public_key *key)
 {

@@ -40,7 +40,9 @@ static int start_ledger(struct kedge_host *h, const struct kedge_admin_signed *a
     return err;
 }
 
-/* Folders, first entry, and the tenant served from then on. */
+/* Folders, first entry, and the tenant served from then on. Every step may have been done before a
+ * crash: an existing folder is no error, and the first entry has its key, so the next `tenant add`
+ * with the same envelope finishes what was begun. */
 static int make_tenant(struct kedge_host *h, const struct kedge_admin_signed *a, struct kedge_diag *d)
 {
     kedge_heap_map_begin();
@@ -102,6 +104,8 @@ static void not_enrolled(struct kedge_host *h, struct kedge_admin_append *a)
     h->sites_coming--;
 }
 
+/* Durable: from here on the site is in the table and may connect. That the name is in it already is
+ * no error: the statement was repeated. */
 static void enrolled(struct kedge_host *h, struct kedge_admin_append *a)
 {
     uint32_t site;
@@ -114,6 +118,9 @@ static void enrolled(struct kedge_host *h, struct kedge_admin_append *a)
     }
 }
 
+/* All that could fail is checked before the append: a durable statement that then finds no place
+ * would leave a site that the ledger knows and nobody serves. Enrolments on their way count as
+ * sites (sites_coming). */
 static void site_enroll(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
@@ -152,6 +159,10 @@ static void revoked(struct kedge_host *h, struct kedge_admin_append *a)
               h->sites[site].id.s, closed);
 }
 
+/* The statement must name the key that is in force, so that an old envelope cannot revoke a site
+ * that has rotated since. Revoking works at once and not when it is durable: an admin who revokes a
+ * stolen device must not wait for the disk. If the append fails the site stays shut out until the
+ * next start, and the admin is told. */
 static void site_revoke(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
@@ -228,6 +239,8 @@ static void joined(struct kedge_host *h, struct kedge_admin_append *a)
     }
 }
 
+/* The statement names the digest of the spec: a tenant joins what it has read, and not a name under
+ * which something else could stand. */
 static void tenant_join(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
@@ -265,6 +278,8 @@ static void contact_noted(struct kedge_host *h, struct kedge_admin_append *a)
               st->about.s, a->index);
 }
 
+/* Who answers for a site is a commitment only; the text itself never comes here
+ * (chain/statement/contact.h). */
 static void contact_set(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};

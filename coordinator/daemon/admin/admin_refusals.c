@@ -49,7 +49,9 @@ static json_t *row_of(const struct kedge_refused_row *row)
     return o;
 }
 
-/* A mark that cannot be written keeps the files for longer, no more. */
+/* A page shows a part, but all rows are counted, so the caller learns whether there are more. What
+ * somebody has been shown may go when its time is over, what nobody has seen stays; a mark that
+ * cannot be written keeps the files for longer, no more. */
 static int list_one(void *arg, const struct kedge_refused_row *row)
 {
     struct list_work *w = arg;
@@ -110,8 +112,9 @@ static void list(struct kedge_host *h, struct kedge_net_request *req, const json
     kedge_host_work(h, &w->work);
 }
 
-/* The order is what kedge_admin_append_open takes for an `erased` statement: signed by an admin in force, for
- * this ledger, here and now. */
+/* The order is what kedge_admin_append_open takes for an `erased` statement: signed by an admin in
+ * force, for this ledger, here and now. It must not be one for an update that the ledger names:
+ * that order has to stand in the ledger, or the erasure would leave no trace in the record. */
 static int check_order(struct kedge_host *h, const json_t *args, struct kedge_admin_append *a,
                        struct kedge_diag *d)
 {

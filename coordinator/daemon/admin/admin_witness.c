@@ -71,6 +71,8 @@ static void revoked(struct kedge_host *h, struct kedge_admin_append *a)
               h->tenants[a->tenant].id.s, a->st->u.witness_revoked.witness.s, closed);
 }
 
+/* At once, like a site: a cosignature that comes while the statement is being written must not
+ * count any more. */
 static void witness_revoke(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
@@ -125,6 +127,8 @@ static void witness_proposal(struct kedge_host *h, struct kedge_net_request *req
                              (json_int_t)c.size, "final_size", (json_int_t)kedge_host_final_size(h)));
 }
 
+/* What the operator's companion brings can show that this coordinator is an old copy. Then the
+ * answer goes out first and the process ends after it. */
 static void witness_cosign(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};

@@ -6,6 +6,8 @@
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/host.h"
 
+/* Verbs that can answer much come in pages, so an answer beyond the bound comes of a question that
+ * asked for too much. */
 void kedge_admin_ok(struct kedge_net_request *req, json_t *data)
 {
     char *text = json_dumps(data, JSON_COMPACT);

@@ -1,3 +1,6 @@
+/* Who speaks for the federation, as the main chain says it: the statement key, operators, auditors,
+ * and how many organisations must approve a change. Read from the chain at every start. Files in
+ * STATE/keys only hold private keys; which of them is in force the chain decides. */
 #include "coordinator/daemon/admin/authority.h"
 
 #include <inttypes.h>
@@ -39,6 +42,8 @@ static int take_entry(struct kedge_host *h, uint64_t index, struct kedge_stateme
                : KEDGE_OK;
 }
 
+/* Sites that know an old statement key follow these envelopes to the new one, each signed by the
+ * key before it. The newest ones are kept, as far as they fit. */
 void kedge_authority_list_rotations(struct kedge_host *h)
 {
     struct kedge_authority *a = &h->authority;
@@ -103,6 +108,7 @@ static int check_key(struct kedge_host *h, struct kedge_diag *d)
                            h->authority.book.keys[h->authority.book.key_count - 1].from);
 }
 
+/* The policy is entry 0 and has no name after its kind, so the scan by kinds does not find it. */
 int kedge_host_authority_load(struct kedge_host *h, struct kedge_diag *d)
 {
     uint64_t *indexes = NULL;
@@ -134,6 +140,8 @@ void kedge_host_authority_close(struct kedge_host *h)
     kedge_buf_deinit(&h->authority.rotations);
 }
 
+/* One key has one role in the whole federation. A key with two could sign a statement in one role
+ * that is taken as one in the other. */
 bool kedge_host_key_is_known(const struct kedge_host *h, const struct kedge_public_key *key)
 {
     bool known =
@@ -145,6 +153,9 @@ bool kedge_host_key_is_known(const struct kedge_host *h, const struct kedge_publ
     return known;
 }
 
+/* The same for keys that a tenant's statement brings: they must not be the coordinator's own, nor
+ * those of operators and auditors. A TLS key decides what its holder may ask, so it must not be
+ * another site's or witness's either. */
 int kedge_host_check_coming(const struct kedge_host *h, const struct kedge_statement *st,
                             struct kedge_diag *d)
 {

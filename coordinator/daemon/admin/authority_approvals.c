@@ -6,6 +6,8 @@
 #include "coordinator/daemon/admin/authority_impl.h"
 #include "coordinator/daemon/host.h"
 
+/* A signature names its key by a hash only. One key may be an admin's of two tenants; then nobody
+ * could say which organisation approved, so that is an error and no choice. */
 static int find_admin(void *arg, const struct kedge_hash *keyid, uint32_t *ret_tenant,
                       struct kedge_public_key *ret_key)
 {
@@ -48,6 +50,8 @@ static int tell_missing(const struct kedge_host *h, const struct kedge_approvals
                           missing[0] ? missing : "nobody else is here");
 }
 
+/* Approvals are judged by the tenants' keys as they are durable. While a tenant's keys are changing
+ * the answer would depend on which statement arrives first, so it has to wait. */
 int kedge_authority_approved(struct kedge_host *h, struct kedge_authority_change *c,
                              const struct kedge_signed_statement *entry, struct kedge_diag *d)
 {
@@ -77,6 +81,7 @@ int kedge_authority_check_approvals(struct kedge_host *h, struct kedge_authority
     return err;
 }
 
+/* Compared byte for byte: the key alone could be that of another statement of the same kind. */
 bool kedge_authority_is_stored(const struct kedge_host *h, struct kedge_authority_change *c)
 {
     struct kedge_buf key, entry;

@@ -1,4 +1,9 @@
-/* Changes of authority: made, proposed, approved by organisations, submitted. */
+/* Changes of authority: made, proposed, approved by organisations, submitted.
+ *
+ * A change that needs no approval is signed and written at once. One that needs it is signed by the
+ * coordinator and given out as a proposal, which changes nothing; the organisations add their
+ * signatures outside, and it is handed in again. What was checked for the proposal is checked again
+ * then, for keys and roles may have changed in between. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +37,7 @@ static void refuse(struct kedge_authority_change *c, int err, const struct kedge
     kedge_authority_free(c);
 }
 
+/* One at a time: each is judged by what stands before it. */
 static int check_idle(const struct kedge_host *h, struct kedge_diag *d)
 {
     return h->authority.pending
@@ -51,12 +57,17 @@ static int check_clash(const struct kedge_host *h, const struct kedge_statement 
                : KEDGE_OK;
 }
 
+/* `before` bounds how long a proposal is good for, in entries of the main chain: a proposal that
+ * somebody kept cannot be handed in years later. It is judged with some room, since other entries
+ * may come in between while the statement is on its way. */
 static int check_change(const struct kedge_host *h, const struct kedge_statement *st, struct kedge_diag *d)
 {
     int err = kedge_mainbook_check(&h->authority.book, st, kedge_ledger_size(h->main.ledger) + BOUND_REST, d);
     return err ? err : check_clash(h, st, d);
 }
 
+/* A rotation of the statement key is signed by both keys: by the old one, so that it is authorised,
+ * and by the new one, so that its holder really has it. */
 static int sign(const struct kedge_host *h, struct kedge_authority_change *c,
                 const struct kedge_key_pair *next, struct kedge_diag *d)
 {
@@ -148,6 +159,8 @@ struct next_work {
     struct kedge_diag diag;
 };
 
+/* The new key's file is made durable before anything names the key: a chain that names a key whose
+ * file was lost would have no speaker. */
 static void next_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct next_work *w = (struct next_work *)work;
@@ -218,6 +231,8 @@ void kedge_authority_rotate(struct kedge_host *h, struct kedge_net_request *req,
     kedge_host_work(h, &w->work);
 }
 
+/* An envelope that stands in the chain already is answered with its entry. Only if it is a rotation
+ * is the new key's file read, on a worker. */
 void kedge_authority_submit(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view envelope)
 {
     struct kedge_diag d = {.text = ""};

@@ -1,4 +1,9 @@
-/* A change of authority on its way into the main chain. */
+/* A change of authority on its way into the main chain.
+ *
+ * A rotation of the statement key needs a moment in which nothing that the old key signed is on its
+ * way: then the checkpoints of all tenants and the rotation are written in one batch, and
+ * everything in front of it in every log is the old key's, everything after it the new one's. While
+ * that is waited for, what would be signed is held and not refused. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -12,6 +17,8 @@
 #include "coordinator/daemon/rounds/rounds.h"
 #include "coordinator/daemon/sites/known.h"
 
+/* Work that was held goes on in the order in which it would have been signed: groups first, then
+ * jobs' batches. */
 static void let_go(struct kedge_host *h)
 {
     h->authority.holds = false;
@@ -23,6 +30,8 @@ static void let_go(struct kedge_host *h)
     }
 }
 
+/* In memory first: from this moment on the new key signs. That the file is renamed later, even by
+ * the next start, does no harm, since the start asks the chain which key is in force. */
 static void switch_key(struct kedge_host *h, const struct kedge_authority_change *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -50,6 +59,9 @@ static void take_change(struct kedge_host *h, struct kedge_authority_change *c)
               kedge_statement_kind_name(c->st->kind), c->index, c->approvals);
 }
 
+/* After an I/O error nobody knows what is stored. Going on to sign with either key could put a
+ * statement on the wrong side of the rotation, so the process ends and the next start reads the
+ * chain. */
 static void change_handle(struct kedge_host *h, struct kedge_item *item)
 {
     struct kedge_authority_change *c = (struct kedge_authority_change *)item;

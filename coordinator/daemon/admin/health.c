@@ -1,3 +1,5 @@
+/* What `kedge status` warns of before it becomes an outage: little room on the disk, jobs that
+ * stand still, a low limit of open files, plain connections. */
 #include "coordinator/daemon/admin/health.h"
 
 #include <jansson.h>

@@ -1,3 +1,6 @@
+/* Who may ask what, by the way it comes: the owner through the socket in the state folder,
+ * operators and auditors by their TLS keys. What changes the federation's authority is the owner's
+ * alone. */
 #include "coordinator/daemon/admin/roles.h"
 
 #include <string.h>
@@ -28,6 +31,8 @@ static bool is_configured(const struct kedge_host *h, const struct kedge_public_
     return yes;
 }
 
+/* A list of what auditors may read, and not of what they may not: a verb that is new is closed to
+ * them until somebody decides otherwise. */
 bool kedge_host_may_ask(const struct kedge_host *h, const struct kedge_net_peer *peer, const char *verb)
 {
     static const char *const owner[] = {"role.grant",  "role.revoke", "role.quorum",

@@ -1,3 +1,6 @@
+/* An ended job takes no memory. What is asked of it (its state, models, rounds) is read from its
+ * record in coordinator.lmdb and from the main chain whenever somebody asks, however long ago it
+ * ended. */
 #include "coordinator/daemon/restore/ended_job.h"
 
 #include <inttypes.h>
@@ -18,6 +21,7 @@ struct record_page {
 };
 enum { STOP = 1 }; /* ends a scan */
 
+/* One more than is wanted is read: whether there is another page, and with which name it begins. */
 static int take_record(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct record_page *p = arg;
@@ -74,6 +78,8 @@ bool kedge_ended_job_is_opened(struct kedge_host *h, const struct kedge_id *name
     return kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK;
 }
 
+/* A job that was cancelled before it was opened stands in no chain, only in its record; its name is
+ * taken all the same. */
 bool kedge_ended_job_is_known(struct kedge_host *h, const struct kedge_id *name)
 {
     struct kedge_job_record r;
@@ -88,6 +94,8 @@ bool kedge_ended_job_is_closed(struct kedge_host *h, const struct kedge_id *name
     return find_closed(h, name, &index) == KEDGE_OK;
 }
 
+/* The spec is found by the digest in the record, and its name must be the record's: a record that
+ * was swapped for another job's is noticed. */
 static int read_spec(struct kedge_host *h, const struct kedge_job_record *record, struct kedge_job_spec **ret,
                      struct kedge_diag *d)
 {
@@ -110,6 +118,8 @@ static int read_spec(struct kedge_host *h, const struct kedge_job_record *record
     return KEDGE_OK;
 }
 
+/* The outcome is the one that the main chain states, not the one in the record: the record may be
+ * older, from before the crash that came after job-closed. */
 int kedge_ended_job_read(struct kedge_host *h, const struct kedge_job_record *record,
                          struct kedge_ended_job *ret, struct kedge_diag *d)
 {
@@ -197,6 +207,8 @@ static int models_at_start(struct kedge_walk *w, const struct kedge_ended_job *j
     return err;
 }
 
+/* job-closed says the last round. If that one was still open its models do not exist, so the step
+ * before it is asked, and without any step the models that the job began with. */
 int kedge_ended_job_models(struct kedge_host *h, const struct kedge_ended_job *job, struct kedge_hash *ret,
                            uint32_t *ret_count, struct kedge_diag *d)
 {

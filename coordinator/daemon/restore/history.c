@@ -1,3 +1,9 @@
+/* Rounds of a job as people see them, computed from statements alone. While a job runs the rows are
+ * made when statements are made or taken; of an ended job a worker reads them when somebody asks.
+ * Both use the functions of this file, so the numbers are the same before and after a restart.
+ *
+ * Reading is bounded twice: by the rounds that fit one answer, and by the statements that were read
+ * for it. A job of 100,000 rounds is told in pages. */
 #include "coordinator/daemon/restore/history.h"
 
 #include <inttypes.h>
@@ -21,6 +27,8 @@ enum {
  * 2^127. */
 static const double loss_most = (double)(INT64_C(1) << (60 - KEDGE_LOSS_BITS));
 
+/* By the largest JSON that a row can become: the answer has a fixed limit, and one that is too long
+ * would be refused as a whole. */
 uint32_t kedge_history_page_rounds(uint32_t groups)
 {
     uint32_t fit = PAGE_JSON_MAX / (ROW_JSON_MAX + groups * GROUP_JSON_MAX);
@@ -46,6 +54,9 @@ void kedge_history_add_aggregate(struct kedge_round_history *row, const struct k
     }
 }
 
+/* Sums of losses are whole numbers in 128 bits: statements come in any order, and a sum of
+ * floating-point numbers would depend on it, so that the loss before and after a restart would
+ * differ in its last digits. */
 void kedge_history_add_evaluation(struct kedge_round_history *row, const struct kedge_st_evaluation *e)
 {
     struct kedge_group_metric *m = &row->metrics[e->group];
@@ -78,7 +89,9 @@ static const struct kedge_history_log *log_by_salt(const struct kedge_history_so
     return NULL;
 }
 
-/* Sites of a list that take part in the round, whichever round their task is of. */
+/* Sites of a list that take part in the round, whichever round their task is of. With a buffer,
+ * round-opened counts those whom the round drew anew; who is still at work from an earlier round
+ * stands in its lists only. */
 static int count_at_work(const struct kedge_history_log *log, const struct kedge_hash *digest,
                          uint32_t *count, struct kedge_diag *d)
 {
@@ -130,7 +143,8 @@ struct reader {
     uint64_t statements; /* read so far */
 };
 
-/* Reads the statement KIND/JOB/ROUND of the main chain into the walk's. KEDGE_E_NOT_FOUND. */
+/* Reads the statement KIND/JOB/ROUND of the main chain into the walk's. KEDGE_E_NOT_FOUND. By its
+ * key and not by walking the chain: other jobs' statements stand between. */
 static int read_of_round(struct reader *r, enum kedge_statement_kind kind, uint32_t round,
                          uint64_t *ret_index)
 {
@@ -231,6 +245,8 @@ static int see_first(void *arg, struct kedge_view key, uint64_t index)
     return size_of_key(key, &s->size) ? STOP : KEDGE_E_CORRUPT;
 }
 
+/* Walks the tenant's checkpoints and the page's rows side by side, as both ascend: a row has the
+ * size of the last checkpoint before its step. */
 static int see_each(void *arg, struct kedge_view key, uint64_t index)
 {
     struct sizes *s = arg;
@@ -250,6 +266,9 @@ static int scan_sizes(const struct kedge_history_source *source, const struct ke
     return kedge_ledger_scan_keys_from(source->main, kedge_view_str(prefix), kedge_view_str(key), visit, s);
 }
 
+/* The first checkpoint that matters is found by halving over sizes, each step one look at the first
+ * key not below: a ledger of a million entries takes twenty looks, not a walk over all its
+ * checkpoints. */
 static int add_sizes(const struct kedge_history_source *source, const struct kedge_history_log *log,
                      struct kedge_history_page *page)
 {
@@ -279,6 +298,7 @@ static int add_sizes(const struct kedge_history_source *source, const struct ked
     return err == STOP ? KEDGE_OK : err;
 }
 
+/* The page ends after a whole round, never within one, so a row is complete wherever it is read. */
 int kedge_history_read(const struct kedge_history_source *source, uint32_t from, uint32_t last,
                        struct kedge_history_page *page, struct kedge_diag *d)
 {

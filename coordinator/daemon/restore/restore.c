@@ -1,5 +1,10 @@
-/* Restart: everything is read from what was durable and told to the core before START. There is no other
- * recovery. */
+/* Restart: everything is read from what was durable and told to the core before START. There is no
+ * other recovery, so the start after a crash is the start after a clean end, and every start tests
+ * it.
+ *
+ * The order matters. Tenants come first, for they have keys and sites; then the jobs, whose rounds
+ * name sites; then what no statement names is swept, when all jobs are known that may still need
+ * it. */
 #include "coordinator/daemon/restore/restore.h"
 
 #include <inttypes.h>
@@ -30,6 +35,8 @@ enum { RECORDS_AT_ONCE = 256 }; /* of all jobs that the coordinator ever had */
 
 /* ---- members ---- */
 
+/* A statement that cannot be taken is named in the log and left out. Ending here would let one
+ * tenant's admin keep the whole federation from starting. */
 static int load_site(struct kedge_walk *w, uint64_t index)
 {
     uint32_t site;
@@ -76,6 +83,9 @@ static int load_witness(struct kedge_walk *w, uint64_t index)
     return KEDGE_OK;
 }
 
+/* The last checkpoint of the tenant in the main chain gives its anchored size, by the digits of its
+ * key, and is held against the ledger: a ledger that is shorter or has another root was put back
+ * from elsewhere, and to go on with it would sign a fork. */
 static int load_tenant(struct kedge_walk *w, const struct kedge_id *id)
 {
     struct kedge_host *h = w->h;
@@ -109,6 +119,8 @@ static int load_tenant(struct kedge_walk *w, const struct kedge_id *id)
 
 /* ---- jobs ---- */
 
+/* The core needs the last evaluation of each site, so that the site is not asked again, and its
+ * envelope, so that a repetition gets the same receipt. */
 static int load_evaluation(struct kedge_walk *w, uint64_t index)
 {
     const struct kedge_st_evaluation *e = &w->st->u.evaluation;
@@ -153,7 +165,8 @@ static int load_history(struct kedge_walk *w)
     return err;
 }
 
-/* By the wall clock: the time for which nothing ran counts, too. */
+/* By the wall clock: the time for which nothing ran counts, too. enrol_within is a promise to
+ * people, and to them a coordinator that was switched off was waiting as well. */
 static uint64_t waited_ns(const struct kedge_job *job)
 {
     uint64_t now_ms = kedge_os_unix_ms();
@@ -241,9 +254,10 @@ static int load_job(struct kedge_walk *w, const struct kedge_job_record *record)
     return err ? err : kedge_walk_tenants(w, KEDGE_ST_EVALUATION, KEDGE_WALK_ALL, load_evaluation);
 }
 
-/* Ended jobs stay where they are: in the record. The job's own record says what the main chain does not; both
- * must agree on whether it has ended, but for one that was never opened, of which the main chain says
- * nothing. */
+/* Ended jobs stay where they are: in the record. The job's own record says what the main chain does
+ * not; both must agree on whether it has ended, but for one that was never opened, of which the
+ * main chain says nothing. A record that says "ended" without a job-closed is damage: the main
+ * chain decides, and it cannot have lost an entry. */
 static int load_record(struct kedge_walk *w, const struct kedge_job_record *r)
 {
     if (kedge_ended_job_is_closed(w->h, &r->job)) {
@@ -259,6 +273,8 @@ static int load_record(struct kedge_walk *w, const struct kedge_job_record *r)
                                                     : KEDGE_OK;
 }
 
+/* Page by page, so that a coordinator that has had thousands of jobs starts with bounded memory and
+ * one read transaction is not held open over all of them. */
 static int load_jobs(struct kedge_walk *w)
 {
     struct kedge_job_record *records = kedge_mem_new(RECORDS_AT_ONCE + 1, sizeof *records);
@@ -295,6 +311,8 @@ int kedge_host_restore(struct kedge_host *h, struct kedge_diag *d)
     return err;
 }
 
+/* Jobs whose job-opened is not durable are submitted again, as if by their owner. Should the entry
+ * have been stored after all, the append with the same key and bytes finds it. */
 void kedge_host_begin(struct kedge_host *h)
 {
     struct kedge_coord_event ev = {.type = KEDGE_EV_START};

@@ -1,3 +1,10 @@
+/* What is known between the rounds of a job is not stored anywhere as a table; it is folded from
+ * the statements, by the code that the auditor uses (round/fold_ledgers.h). So a restart cannot
+ * remember anything that the record does not say, and what it remembers is what an audit would
+ * find.
+ *
+ * The core is told in a fixed order: the closed round, the groups, the open round with its rows,
+ * what was refused in it, what was accepted. */
 #include "coordinator/daemon/restore/restore_rounds.h"
 
 #include <inttypes.h>
@@ -27,6 +34,8 @@ static uint32_t find_site(void *arg, uint32_t tenant, const struct kedge_id *sit
     return kedge_host_site_find(w->h, w->job->params.tenants[tenant], site);
 }
 
+/* The models of the closed round are what the next tasks begin with. "tries" is told, too:
+ * otherwise the next round would open without waiting for the evaluations of its trials. */
 static void tell_closed(struct kedge_host *h, const struct kedge_job *job, const struct kedge_round_state *at)
 {
     struct kedge_digest models[KEDGE_GROUPS_MAX];
@@ -69,6 +78,9 @@ static void begin(struct rounds *r)
     kedge_round_fold_begin(&r->fold, &job->spec, job->sites, h->site_count);
 }
 
+/* All statements of the job, from all its ledgers and the main chain. In an asynchronous job the
+ * models of earlier rounds are still in use as bases, so each closed round is told as the fold
+ * comes by it. */
 static int fold(struct rounds *r)
 {
     const struct kedge_host *h = r->walk.h;
@@ -92,7 +104,8 @@ static int fold(struct rounds *r)
     return err;
 }
 
-/* The groups that the last close gave and neither a list nor a statement says: found again. */
+/* The groups that the last close gave and neither a list nor a statement says: found again, by the
+ * same function and from the same files as in the close, so the outcome is the same. */
 static int decide(struct rounds *r)
 {
     struct kedge_job *job = r->walk.job;
@@ -113,6 +126,8 @@ static int decide(struct rounds *r)
 
 /* ---- telling the core ---- */
 
+/* A site may have two groups at this point: the one in force, which its last statement says, and
+ * the one that the close gave and that is still to be stated. They are told in this order. */
 static void tell_groups(const struct rounds *r)
 {
     struct kedge_host *h = r->walk.h;
@@ -154,7 +169,9 @@ static void tell_rows(const struct rounds *r)
     }
 }
 
-/* An update that counts in the open round. */
+/* An update that counts in the open round. In an asynchronous job an update of an earlier round may
+ * count in this one, but only if it is that of the task that the site still has: one that is in a
+ * list already must not count twice. */
 static int load_accepted(struct kedge_walk *w, uint64_t index)
 {
     struct rounds *r = (struct rounds *)w;
@@ -205,6 +222,8 @@ static int load_opened(struct kedge_walk *w, uint32_t draw)
     return err;
 }
 
+/* Updates of earlier rounds are read as far back as staleness allows, and no farther: older ones
+ * count no more. */
 static int load_open_round(struct rounds *r)
 {
     struct kedge_walk *w = &r->walk;

@@ -1,3 +1,6 @@
+/* Walks over the coordinator's own logs by idempotency keys. Keys begin with kind, job and round in
+ * fixed width, so the statements of one job or round are one range of keys, and a restart reads
+ * these and not the whole log. */
 #include "coordinator/daemon/restore/restore_walk.h"
 
 #include <inttypes.h>
@@ -7,6 +10,7 @@
 #include "chain/log/dsse.h"
 #include "coordinator/daemon/host.h"
 
+/* Everything that is wrong here is CORRUPT, with log and entry: the coordinator wrote this itself. */
 int kedge_walk_read(struct kedge_walk *w, struct kedge_ledger *l, uint64_t index,
                     enum kedge_statement_kind kind)
 {
@@ -65,6 +69,7 @@ int kedge_walk_tenants(struct kedge_walk *w, enum kedge_statement_kind kind, uin
     return err;
 }
 
+/* Keys come in ascending order, so the last one that is seen is the last one there is. */
 static int visit_last(void *arg, struct kedge_view key, uint64_t index)
 {
     struct kedge_walk *w = arg;

@@ -1,3 +1,6 @@
+/* When sites were last heard of, kept over restarts. Every request changes it, so it must cost
+ * nothing: the time is noted in memory, and now and then a worker writes all that changed in one
+ * transaction. It informs people; no decision depends on it, so a lost minute does no harm. */
 #include "coordinator/daemon/restore/seen.h"
 
 #include "common/base/mem.h"
@@ -60,7 +63,8 @@ static int put_all(struct kedge_host *h, const struct seen_row *rows, size_t cou
     return kedge_kv_commit(tx, d);
 }
 
-/* The sites whose time is not the stored one. */
+/* The sites whose time is not the stored one, as a copy: the worker must not read rows that change
+ * while it writes. */
 static struct seen_row *collect(const struct kedge_host *h, size_t *ret_count)
 {
     struct seen_row *rows = kedge_mem_new((size_t)h->site_count + 1, sizeof *rows);
@@ -95,6 +99,8 @@ static void seen_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(w);
 }
 
+/* At the first request of a site that has no record the pause is short: after an enrolment people
+ * look at once whether their device has come. */
 void kedge_host_saw(struct kedge_host *h, uint32_t site)
 {
     struct kedge_site_entry *s = &h->sites[site];

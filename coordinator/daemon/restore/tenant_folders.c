@@ -1,3 +1,7 @@
+/* A coordinator of an older program could leave a tenant's folder for a `tenant add` that it then
+ * refused for want of room. Counted as tenants, such folders could be more than there is room for,
+ * and the coordinator would not start any more. Those in which nothing has happened are left out
+ * then, the newest first; nothing is deleted. */
 #include "coordinator/daemon/restore/tenant_folders.h"
 
 #include <string.h>
@@ -37,6 +41,7 @@ static struct bare look_at(const struct kedge_host *h, const struct kedge_id *id
     return b;
 }
 
+/* Quadratic in the number of folders, and only where there are too many of them. */
 static int leave_out(const struct kedge_host *h, struct kedge_id *ids, size_t *count, struct kedge_diag *d)
 {
     struct bare *bare = kedge_mem_new(*count, sizeof *bare);

@@ -1,3 +1,11 @@
+/* Finds out at the start whether the folder's files belong together. A copy that was made with the
+ * coordinator running has each file as of another moment: a ledger that is shorter than the main
+ * chain says, a round with updates that was never opened. Served as it is, it would sign a second
+ * history under the same keys, and every witness would convict it of a fork.
+ *
+ * There are two looks. One is cheap and made at every start: the last anchored size and root of
+ * each tenant, and no update of a round that is still to open. The other reads everything and is
+ * made only when STATE/in-use shows that the folder was copied while in use. */
 #include "coordinator/daemon/restore/torn_copy.h"
 
 #include <inttypes.h>
@@ -50,6 +58,8 @@ static void take_finding(void *arg, const struct kedge_fsck_finding *f)
     }
 }
 
+/* As `kedge` checks a folder, but with files that nobody names as no finding: an upload that was on
+ * its way leaves some. */
 static int look_at_log(struct look *l, size_t i)
 {
     struct kedge_fsck f = {.report = take_finding, .arg = l};
@@ -74,6 +84,8 @@ static int look_at_log(struct look *l, size_t i)
     return err;
 }
 
+/* In a child process: LMDB trusts its file, so a torn page can end in an assertion or a signal, and
+ * torn pages are what is looked for. */
 static int look_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag *reterr)
 {
     struct look *l = arg;
@@ -155,6 +167,8 @@ static int read_anchored(struct kedge_walk *w, struct kedge_checkpoint *ret)
                : KEDGE_OK;
 }
 
+/* Size first, then root. A shorter ledger is the usual case (its file was copied earlier); another
+ * root at the same size means that it was put back from another history. */
 int kedge_torn_check_anchored(struct kedge_walk *w, const struct kedge_tenant *t)
 {
     struct kedge_checkpoint anchored;
@@ -191,6 +205,7 @@ static int stop_at_first(void *arg, struct kedge_view key, uint64_t index)
     return 1;
 }
 
+/* Keys have the round in them, so one look at the first key from that round on is enough. */
 int kedge_torn_check_rounds(struct kedge_walk *w)
 {
     const char *name = w->job->spec.name.s;

@@ -39,6 +39,8 @@ int kedgei_close_classes(struct kedge_host *h, struct close_work *w, struct kedg
     return err;
 }
 
+/* Read from the step's statement: names of classes are part of what a model means, so they come
+ * with the same evidence as the model. */
 int kedge_learnt_classes(struct kedge_host *h, const struct kedge_id *job, char ret[KEDGE_CLASS_NAMES_ROOM],
                          struct kedge_diag *reterr)
 {

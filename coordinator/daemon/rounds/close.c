@@ -1,6 +1,12 @@
-/* Closing a round: from the accepted inputs to models, aggregates and input lists. Runs over a snapshot, on
- * two workers: one computes the models (round/close), one writes the lists. Groups that must be found
- * first, and weights that follow from statements or files, are found by the one, which then does both. */
+/* Closing a round: from the accepted inputs to models, aggregates and input lists. Runs over a
+ * snapshot, on two workers: one computes the models (round/close), one writes the lists. Groups
+ * that must be found first, and weights that follow from statements or files, are found by the one,
+ * which then does both.
+ *
+ * The snapshot is what makes this deterministic. It is taken on the loop in the order of sites,
+ * when no append is under way any more; what arrives later belongs to no list of this round.
+ * Everything after that is a function of it, so the same round computed again, here after a crash
+ * or by an auditor, gives the same bytes. */
 #include "coordinator/daemon/rounds/close.h"
 
 #include <stdio.h>
@@ -52,6 +58,8 @@ static void note_inputs(struct kedge_job *job, const struct kedge_close *c)
     }
 }
 
+/* The order of the steps is that of the record: classes and weights first, because the lists state
+ * them, then models, then lists where they could not be written beside. */
 static void models_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct close_part *part = (struct close_part *)work;
@@ -81,6 +89,8 @@ static void lists_run(struct kedge_host *h, struct kedge_work *work)
     part->err = kedgei_close_lists(h, part->close, &part->diag);
 }
 
+/* On the loop, when both parts are done. A failure of either throws the result away; the core asks
+ * for the same close again, and blobs that were written already are found to be there. */
 static void finish(struct kedge_host *h, struct close_work *w)
 {
     struct kedge_job *job = w->job;
@@ -122,6 +132,7 @@ static void finish(struct kedge_host *h, struct close_work *w)
     kedge_mem_free(w);
 }
 
+/* Both parts come back through the loop's queue, so the counter needs no lock. */
 static void part_done(struct kedge_host *h, struct kedge_item *item)
 {
     struct close_work *w = ((struct close_part *)item)->close;
@@ -130,6 +141,8 @@ static void part_done(struct kedge_host *h, struct kedge_item *item)
     }
 }
 
+/* Where the lists do not depend on the models they are written at the same time, by another worker.
+ * Weights are needed by both, so they come first. */
 static void start(struct kedge_host *h, struct close_work *w)
 {
     w->models = (struct close_part){.work = {{part_done}, models_run}, .close = w};
@@ -157,6 +170,7 @@ static uint32_t round_of(const struct kedge_host *h, const struct close_work *w,
     return w->job->params.buffer > 0 && row->selected ? row->task_round : w->close.result->round;
 }
 
+/* The path of each update is found here, where tables may be read, and only opened on the worker. */
 static int snapshot_input(struct kedge_host *h, struct close_work *w, uint32_t site, uint32_t group,
                           uint32_t former, const struct kedge_coord_input *in)
 {
@@ -193,6 +207,9 @@ static void snapshot_row(struct kedge_host *h, struct close_work *w, uint32_t si
     }
 }
 
+/* What one site has in this round: its update or refusal, an evaluation of a trial, its group where
+ * others depend on it, and beside a training also a pre-training that gave it a group. A site of
+ * which both were refused stands in the list once, with its training. */
 static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t site)
 {
     const struct kedge_coord_row *row = kedge_coord_row(h->coord, w->job->slot, site);
@@ -230,6 +247,7 @@ static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t si
     return err;
 }
 
+/* Three rows are room for all that one site can have in a round's lists. */
 void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx)
 {
     uint32_t n;

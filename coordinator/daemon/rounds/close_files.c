@@ -5,6 +5,8 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/rounds/close.h"
 
+/* Models may have been given up (pruned) before this start; the path is only composed here, and
+ * opening it says what is missing. */
 static int vector_of(void *arg, const struct kedge_hash *digest, char path[KEDGE_PATH_MAX],
                      struct kedge_blob_at *ret_at)
 {
@@ -22,6 +24,8 @@ static int update_of(void *arg, uint32_t site, const struct kedge_hash *digest, 
     return is_gone ? KEDGE_E_NOT_FOUND : kedge_blobs_at(blobs, digest, ret, ret_at);
 }
 
+/* The statement is decoded and not verified again: it was verified when it was appended, and the
+ * ledger's root covers it since. */
 int kedgei_close_update(struct kedge_host *h, const struct kedge_close_input *in, struct kedge_statement *st,
                         struct kedge_diag *d)
 {
@@ -40,6 +44,8 @@ int kedgei_close_update(struct kedge_host *h, const struct kedge_close_input *in
     return err;
 }
 
+/* Some strategies weigh by steps, loss or learning rate. These come from the signed statement
+ * alone, never from memory, so the auditor has the same numbers. */
 static int facts_of(void *arg, const struct kedge_close_input *in, struct kedge_strategy_input *facts,
                     struct kedge_diag *d)
 {
@@ -59,6 +65,8 @@ static int sink_to_blob(void *arg, struct kedge_view bytes)
     return kedge_blob_writer_write(arg, bytes, NULL);
 }
 
+/* Results are written as they are computed, piece by piece, into a temporary file whose name
+ * follows from its digest when it is finished. A model is never in memory as a whole. */
 static int begin(void *arg, uint64_t len, struct kedge_close_file *ret, struct kedge_diag *d)
 {
     struct kedge_host *h = arg;

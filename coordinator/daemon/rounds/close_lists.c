@@ -1,5 +1,9 @@
-/* Closing a round: which input counted how much, was refused or left out, in one list for each aggregate and
- * tenant. */
+/* Closing a round: which input counted how much, was refused or left out, in one list for each
+ * aggregate and tenant.
+ *
+ * Every accepted input stands in exactly one list, also one that counts for nothing, with the
+ * reason. That is what an auditor holds against the tenants' ledgers: an update that was left out
+ * silently would be in a ledger and in no list. */
 #include "coordinator/daemon/rounds/close.h"
 
 #include <stdio.h>
@@ -8,6 +12,8 @@
 #include "common/base/mem.h"
 #include "coordinator/daemon/host.h"
 
+/* Rows of a group that has no aggregate in this round (nobody trained it) go into the list of the
+ * first one that has: each row needs some list, and the row itself says its group. */
 static uint32_t list_of(const struct kedge_round_result *r, uint32_t group)
 {
     if (group < r->groups && r->trained[group]) {
@@ -20,6 +26,9 @@ static uint32_t list_of(const struct kedge_round_result *r, uint32_t group)
     return g;
 }
 
+/* Rows of inputs. A refusal here is one by the close: the update was accepted at the door, but the
+ * groups were kept or it has nothing to group by (an update that is zero). It weighs 0 and says
+ * why. */
 static void set_used_rows(struct kedge_host *h, struct close_work *w)
 {
     bool cold = w->close.result->kind == KEDGE_TASK_PRETRAIN;
@@ -114,6 +123,8 @@ static int put_list(struct kedge_host *h, const struct close_work *w, uint32_t t
     return err;
 }
 
+/* One statement for each group that was trained, naming the rule by which its model was made, which
+ * may differ from group to group. */
 static int make_aggregates(struct kedge_host *h, struct close_work *w, struct kedge_diag *d)
 {
     struct kedge_round_result *r = w->close.result;

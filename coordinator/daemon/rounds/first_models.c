@@ -1,3 +1,6 @@
+/* Models that a job begins with. Group 0 has the initial model, the others, where groups begin with
+ * models of their own, models drawn from the job's seed and the number of the group: an auditor
+ * draws them again. */
 #include "coordinator/daemon/rounds/first_models.h"
 
 #include <string.h>
@@ -12,6 +15,8 @@ static int sink_to_blob(void *arg, struct kedge_view bytes)
     return kedge_blob_writer_write(arg, bytes, NULL);
 }
 
+/* Drawn and written tile by tile; the memory that this takes does not depend on the size of the
+ * model. */
 static int make_one(struct kedge_host *h, struct kedge_job *job, uint32_t group, struct kedge_diag *d)
 {
     struct kedge_blob_writer *writer;

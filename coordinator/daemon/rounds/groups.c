@@ -1,5 +1,10 @@
-/* Which group a newcomer or a site whose data have shifted belongs to, and the statement that gives a site
- * its group. */
+/* Which group a newcomer or a site whose data have shifted belongs to, and the statement that gives
+ * a site its group.
+ *
+ * Finding the group reads models and the site's update, so a worker does it. The statement is
+ * signed on the loop when it is handed over: the statement key may change in between, and what is
+ * signed by a key that is no longer in force would be refused by every auditor. While the key
+ * changes, finished work waits in a list. */
 #include "coordinator/daemon/rounds/rounds.h"
 
 #include <stdio.h>
@@ -48,6 +53,8 @@ static int sign_assigned(struct kedge_host *h, struct group_work *w)
     return err;
 }
 
+/* Both ways compute the similarity: to find the nearest of all groups, or, where the close has said
+ * which group it is, to state how near the site is to that one. */
 static void group_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct group_work *w = (struct group_work *)work;
@@ -64,6 +71,8 @@ static void group_run(struct kedge_host *h, struct kedge_work *work)
     w->group = w->assign ? group : w->group;
 }
 
+/* An error of the disk ends the process before the core hears of it: it would ask again, and the
+ * answer would be as unknown. */
 static void finish(struct kedge_host *h, struct group_work *w)
 {
     struct kedge_coord_event ev = {.type = w->assign ? KEDGE_EV_ASSIGNED : KEDGE_EV_ASSIGN_APPENDED,
@@ -121,7 +130,9 @@ static void assigned_done(void *arg, const struct kedge_commit_result *result)
     kedge_host_post(a->h, &a->item);
 }
 
-/* Signs and hands over, with the statement key that the main chain has in force. */
+/* Signs and hands over, with the statement key that the main chain has in force. The update's
+ * digest is a reference of the entry: the file that a group rests on is not swept as long as the
+ * statement stands. */
 static void append(struct kedge_host *h, struct group_work *w)
 {
     w->err = sign_assigned(h, w);
@@ -145,6 +156,7 @@ static void append(struct kedge_host *h, struct group_work *w)
     }
 }
 
+/* Work that is done while the statement key changes waits here, unsigned. */
 static void group_done(struct kedge_host *h, struct kedge_item *item)
 {
     struct group_work *w = (struct group_work *)item;
@@ -183,6 +195,8 @@ static enum kedge_group_how how_of_close(const struct kedge_job *job, uint32_t r
                         : KEDGE_GROUP_RECLUSTER;
 }
 
+/* The reason is stated because an auditor checks each kind by another rule: a newcomer's group
+ * follows from its own update, a close's from the whole round. */
 static enum kedge_group_how how_of(const struct kedge_job *job, const struct kedge_coord_effect *fx)
 {
     switch (fx->why) {

@@ -1,4 +1,9 @@
-/* Batches for the main chain: all or nothing, and the same bytes again until the outcome is known. */
+/* Batches for the main chain: all or nothing, and the same bytes again until the outcome is known.
+ *
+ * A round's close is several statements that mean nothing one by one: checkpoints of the tenants'
+ * ledgers, aggregates, the step. They are one append. What was signed once is kept until the ledger
+ * says what became of it: made anew it would have other bytes (its checkpoints, its times), and if
+ * the first append had succeeded after all, the chain would hold two truths. */
 #include "coordinator/daemon/rounds/main_batch.h"
 
 #include <inttypes.h>
@@ -37,6 +42,8 @@ void kedge_main_batch_free(struct kedge_main_batch *b)
     }
 }
 
+/* References name the blobs that an entry needs. The sweep keeps exactly what some entry refers to,
+ * so a blob that is forgotten here would be removed at the next start. */
 static int add_refs(struct kedge_main_batch *b, struct kedge_main_item *item, const struct kedge_hash *refs,
                     size_t count)
 {
@@ -61,6 +68,9 @@ static int add_refs(struct kedge_main_batch *b, struct kedge_main_item *item, co
     return KEDGE_OK;
 }
 
+/* Only encoded here; signed when the batch is handed over. Whether the envelope will fit an entry
+ * is checked now, where the caller can still fail the job: base64 makes 4 bytes of 3, the rest is
+ * the envelope's frame. */
 int kedge_main_batch_statement(struct kedge_main_batch *b, const struct kedge_statement *st,
                                const struct kedge_hash *refs, size_t ref_count, struct kedge_diag *d,
                                const char *key_format, ...)
@@ -109,7 +119,9 @@ int kedge_main_batch_checkpoint(struct kedge_main_batch *b, uint32_t tenant)
 
 /* ---- signing and handing over ---- */
 
-/* The checkpoint that the ledger has now; one that is there or on its way is not written twice. */
+/* The checkpoint that the ledger has now; one that is there or on its way is not written twice. The
+ * salt is fresh for each entry: leaf hashes of the main chain are public, and nobody can test a
+ * guess of another tenant's checkpoint against them. */
 static int put_checkpoint(struct kedge_host *h, struct kedge_main_batch *b, struct kedge_main_item *item)
 {
     struct kedge_tenant *t = &h->tenants[item->tenant];
@@ -143,6 +155,12 @@ static int put_entry(struct kedge_host *h, struct kedge_main_batch *b, struct ke
     return KEDGE_E_BUG;
 }
 
+/* Two passes: the buffer of entries may move while it grows, so pointers into it are taken only
+ * when it is complete. An item that wrote nothing (a checkpoint that is not needed) has equal ends
+ * and is left out.
+ *
+ * anchoring_size is raised here, at hand-over, so that a batch of another job that is handed over
+ * before this one is durable does not carry the same checkpoint. */
 static int sign_all(struct kedge_host *h, struct kedge_main_batch *b)
 {
     size_t ends[KEDGE_MAIN_BATCH_MAX], start = 0;
@@ -191,6 +209,7 @@ void kedge_main_batch_settle(struct kedge_host *h, const struct kedge_main_batch
     }
 }
 
+/* Only if no later batch has raised it meanwhile: then that one carries the checkpoint. */
 void kedge_main_batch_abandon(struct kedge_host *h, const struct kedge_main_batch *b)
 {
     for (uint32_t i = 0; i < h->tenant_count; i++) {
@@ -200,6 +219,8 @@ void kedge_main_batch_abandon(struct kedge_host *h, const struct kedge_main_batc
     }
 }
 
+/* The outcome of the last try may be unknown. All items of a batch stand or fall together, so
+ * looking for the last of them answers for all. */
 void kedge_main_batch_give_up(struct kedge_host *h, struct kedge_job *job)
 {
     struct kedge_main_batch *b = job->batch;
@@ -222,6 +243,9 @@ struct batch_item {
     char text[KEDGE_DIAG_TEXT_MAX];
 };
 
+/* What came of a batch, on the loop thread. An error that says "this can never be stored" ends the
+ * job, one that may pass keeps the batch for the next try, and an error of the disk ends the
+ * process: then only opening the ledger again tells what is stored. */
 static void batch_handle(struct kedge_host *h, struct kedge_item *item)
 {
     struct batch_item *a = (struct batch_item *)item;
@@ -263,6 +287,8 @@ static void batch_done(void *arg, const struct kedge_commit_result *result)
     kedge_host_post(a->h, &a->item);
 }
 
+/* A batch that is not signed yet waits while the statement key changes; what is signed already by
+ * the old key goes through before the rotation, which waits for it (admin/authority_change.c). */
 void kedge_main_batch_submit(struct kedge_host *h, struct kedge_job *job)
 {
     struct kedge_main_batch *b = job->batch;

@@ -1,3 +1,7 @@
+/* What is handed out of a completed job, and when. The job is complete when job-closed is durable;
+ * its models go out when the main chain is final up to their releases, which under a witness policy
+ * means: when a quorum has cosigned a checkpoint beyond them. Until then a coordinator could still
+ * show another history to others. */
 #include "coordinator/daemon/rounds/release.h"
 
 #include <inttypes.h>
@@ -8,6 +12,8 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/rounds/classes.h"
 
+/* The message says how far each witness is, since the operator's next question is which of them is
+ * late. */
 int kedge_host_release_find(struct kedge_host *h, const struct kedge_id *job, uint32_t group,
                             uint64_t *ret_index, struct kedge_diag *d)
 {
@@ -44,6 +50,8 @@ static int final_checkpoint(struct kedge_host *h, struct kedge_buf *note, uint64
     return kedge_ledger_checkpoint(h->main.ledger, note, ret_size);
 }
 
+/* An entry with its proof under the final checkpoint, so that who gets it can check it offline and
+ * needs to trust nobody on the way. */
 int kedge_host_main_tell(struct kedge_host *h, uint64_t index, json_t *o, const char *entry_name,
                          const char *proof_name, struct kedge_diag *d)
 {
@@ -73,6 +81,9 @@ int kedge_host_main_tell(struct kedge_host *h, uint64_t index, json_t *o, const 
     return err;
 }
 
+/* The job-opened goes with every model: it names the spec, without which a receiver could be given
+ * a genuine model of another job. Where the job learnt its classes, the step that states them goes,
+ * too. */
 int kedge_host_opened_tell(struct kedge_host *h, const struct kedge_id *job, json_t *o, struct kedge_diag *d)
 {
     char key[KEDGE_IDEM_KEY_MAX + 1];

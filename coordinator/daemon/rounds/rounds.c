@@ -1,6 +1,10 @@
-/* What the main chain records of a job: opened, round opened, round closed, job closed. A batch
- * is made once, signed when it is handed over, and kept until it is durable, so that asking again cannot
- * make a second truth. */
+/* What the main chain records of a job: opened, round opened, round closed, job closed. A batch is
+ * made once, signed when it is handed over, and kept until it is durable, so that asking again
+ * cannot make a second truth.
+ *
+ * Each function here may be called again by the core after a failure. So each begins by looking
+ * whether its batch is there already, and what is done beside the batch (history, the state after
+ * the close) is done once. */
 #include "coordinator/daemon/rounds/rounds.h"
 
 #include <inttypes.h>
@@ -18,6 +22,9 @@
 #include "coordinator/daemon/rounds/main_batch.h"
 #include "strategy/server.h"
 
+/* The batch could not even be made: it is thrown away, for nothing of it was signed, and the core
+ * asks again. The answer goes through the queue, because this runs while the core's effects are
+ * being executed. */
 static void main_failed(struct kedge_host *h, struct kedge_job *job, int err, const struct kedge_diag *d)
 {
     kedge_log(KEDGE_LOG_WARN, "main chain", "job=%s: %s", job->spec.name.s,
@@ -30,6 +37,9 @@ static void main_failed(struct kedge_host *h, struct kedge_job *job, int err, co
     kedge_host_post_event(h, &ev);
 }
 
+/* job-opened fixes what the job is: the digest of its spec, the models that it begins with, and its
+ * tenants by salted ids, which say nothing to those who do not know the salts. The references keep
+ * the spec and the models from being swept as long as the chain stands. */
 void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job)
 {
     struct kedge_diag d = {.text = ""};
@@ -68,6 +78,9 @@ void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job)
 
 /* ---- round opened ---- */
 
+/* Who could have been selected is part of the record: an auditor draws the selection again from
+ * seed, round and the list of candidates. The list of each tenant is a blob of its own in that
+ * tenant's store, so no tenant learns who the others' sites are. */
 struct opened_row {
     uint32_t tenant;
     struct kedge_input_row row;
@@ -113,6 +126,8 @@ static int put_candidates(struct kedge_host *h, const struct opened_work *w, uin
     return err;
 }
 
+/* A round that is drawn again has several of these statements. Their keys end with the number of
+ * the draw, and the last one counts; the key of the first has no number. */
 static int build_opened(struct kedge_host *h, struct opened_work *w, struct kedge_statement *st)
 {
     struct kedge_job *job = w->job;
@@ -150,6 +165,8 @@ static int build_opened(struct kedge_host *h, struct opened_work *w, struct kedg
                                       job->spec.name.s, w->round, draw);
 }
 
+/* On a worker, since lists of thousands of candidates are sorted, hashed and written. The snapshot
+ * was taken on the loop, so what the core does meanwhile does not matter. */
 static void opened_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct opened_work *w = (struct opened_work *)work;
@@ -187,7 +204,9 @@ static struct kedge_round_site site_now(const struct kedge_job *job, const struc
     return ret;
 }
 
-/* What the round begins with, by its digest: that of the record's fold up to its round-opened. */
+/* What the round begins with, by its digest: that of the record's fold up to its round-opened. It
+ * stands in the log only. If a restart or an audit comes to other groups or another state, the
+ * first round in which the digests differ is where to look. */
 static void put_state(const struct kedge_host *h, const struct kedge_job *job,
                       char ret[KEDGE_HASH_HEX_LEN + 1])
 {
@@ -230,6 +249,8 @@ static void note_opened(const struct kedge_host *h, struct kedge_job *job, struc
     history->opened_ms = w->time_ms = history->opened_ms ? history->opened_ms : kedge_os_unix_ms();
 }
 
+/* The rows are taken in the order of sites, which is the order in which candidates are numbered for
+ * the draw (kedge_coord_select); the auditor numbers them in the same order. */
 void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx)
 {
     uint32_t round = fx->round;
@@ -274,6 +295,9 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, const 
 
 /* ---- round closed ---- */
 
+/* The step names every file that the next round or an audit needs: aggregates, models, server
+ * states, directions, trials. What is not referred to here would be swept at the next start, and
+ * the job could not go on. */
 static int add_step(struct kedge_job *job, uint64_t time_ms, struct kedge_statement *st, struct kedge_diag *d)
 {
     const struct kedge_round_result *r = job->result;
@@ -326,6 +350,9 @@ static int add_aggregate(struct kedge_job *job, const struct kedge_st_aggregate 
                                       job->spec.name.s, a->round, a->group);
 }
 
+/* The tenants' checkpoints come first in the batch: the aggregates after them count entries of
+ * these ledgers, and a reader of the chain finds the ledgers' sizes fixed before what was made of
+ * them. */
 static int add_checkpoints(struct kedge_job *job)
 {
     int err = KEDGE_OK;
@@ -351,6 +378,9 @@ static struct kedge_round_history *note_history(struct kedge_job *job)
     return row;
 }
 
+/* The aggregates were computed by workers; here they only become statements. The state of the job
+ * moves on at the first try and not when the batch is durable: the core opens no other round before
+ * that, and a crash in between reads the state from the record again. */
 void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32_t round)
 {
     struct kedge_diag d = {.text = ""};
@@ -381,6 +411,8 @@ void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32
 
 /* ---- job closed ---- */
 
+/* One release for each group, in the order of groups and without a gap: those who ask for a job's
+ * models stop at the first number that is missing (web/tenant_models.c). */
 static int add_releases(struct kedge_job *job, const struct kedge_coord_job_view *view,
                         struct kedge_statement *st, struct kedge_diag *d)
 {
@@ -404,6 +436,8 @@ static void put_reason(const struct kedge_job *job, int err, char ret[KEDGE_ST_R
              job->fault_of ? ": " : "", kedge_strerror(err));
 }
 
+/* The last statement of a job. Releases are in the same batch, so a job is never recorded as
+ * completed without its models, or the other way round. */
 static int build_job_closed(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state outcome,
                             int reason, struct kedge_diag *d)
 {
@@ -440,6 +474,8 @@ static int build_job_closed(struct kedge_host *h, struct kedge_job *job, enum ke
     return err;
 }
 
+/* A batch of the job may still be waiting, such as the close of a round that could not be stored.
+ * It is given up first: at most one batch of a job is on its way. */
 void kedge_host_job_closed(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state outcome,
                            int reason)
 {

@@ -4,6 +4,7 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/rounds/rounds.h"
 
+/* Only of the last closed round: a trial that was decided is no model of anybody. */
 const struct kedge_hash *kedge_host_trial(const struct kedge_job *job, uint32_t group, uint32_t round)
 {
     const bool is_last = round == job->at.round && group < job->at.groups;
@@ -26,6 +27,8 @@ bool kedge_host_may_read_trial(const struct kedge_host *h, const struct kedge_jo
     return false;
 }
 
+/* The statement names the trial that it judged. One that names another, such as a late evaluation
+ * of the round before, must not decide this one. */
 void kedge_job_evaluated(struct kedge_job *job, uint32_t site, const struct kedge_st_evaluation *e,
                          uint64_t leaf)
 {

@@ -1,3 +1,10 @@
+/* What sites said of tasks that ended without a result, for people. The core decides by the reason
+ * alone; the words are here, in memory, and are the owner's: the operator and the site's own tenant
+ * may read them, the other tenants of the job see reasons and numbers only.
+ *
+ * A site can say as much as it likes, as often as it likes. So there is one row for a site, its
+ * text has a bounded length and is made printable, and the log gets a line only when something
+ * changed or the count is a power of two. */
 #include "coordinator/daemon/rounds/troubles.h"
 
 #include <jansson.h>
@@ -22,6 +29,7 @@ const struct kedge_trouble_row *kedge_troubles_find(const struct kedge_troubles 
     return NULL;
 }
 
+/* The search is linear: sites in trouble are few, or the job has stopped. */
 static struct kedge_trouble_row *find_or_make(struct kedge_troubles *t, uint32_t site)
 {
     struct kedge_trouble_row *row = (struct kedge_trouble_row *)(uintptr_t)kedge_troubles_find(t, site);
@@ -107,6 +115,8 @@ uint32_t kedge_host_troubles_unable(const struct kedge_host *h, const struct ked
     return count;
 }
 
+/* Reasons and how many sites have each, no names: this text goes into job-closed, which every
+ * tenant of the job reads. */
 void kedge_host_troubles_tell(struct kedge_host *h, struct kedge_job *job)
 {
     uint32_t counts[KEDGE_TROUBLE_COUNT] = {0};
@@ -181,6 +191,8 @@ static const char *why_awaited(const struct kedge_host *h, uint32_t site, const 
     return row->unable != KEDGE_TROUBLE_NONE ? kedge_trouble_name(row->unable) : "at work";
 }
 
+/* Whom the open round waits for. A round that does not close is the question that operators ask
+ * most, so the answer is made from the same rows by which the core decides. */
 static void put_waits(const struct kedge_host *h, const struct kedge_job *job,
                       const struct kedge_coord_job_view *view, json_t *o)
 {

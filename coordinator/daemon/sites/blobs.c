@@ -1,5 +1,9 @@
-/* Blob transfer: models and specs go out in chunks, updates come in to a staging file, resumable and hashed
- * on the way. File work runs on workers; who may read or write what is decided on the loop. */
+/* Blob transfer: models and specs go out in chunks, updates come in to a staging file, resumable
+ * and hashed on the way. File work runs on workers; who may read or write what is decided on the
+ * loop.
+ *
+ * Every chunk is a request of its own, at an offset that the site names. So a cut link costs one
+ * chunk, and no connection holds state beside the open upload. */
 #include "coordinator/daemon/sites/blobs.h"
 
 #include <errno.h>
@@ -34,12 +38,14 @@ struct get_work {
     uint32_t max;
 };
 
+/* The answer was sent by the worker; only the memory goes here. */
 static void get_done(struct kedge_host *h, struct kedge_item *item)
 {
     (void)h;
     kedge_mem_free(item);
 }
 
+/* The chunk is read straight into the frame that goes out: no copy of up to 4 MiB in between. */
 static int begin_reply(const struct get_work *w, const struct kedge_msg *msg, size_t len,
                        uint8_t **ret_payload)
 {
@@ -103,6 +109,9 @@ static int read_since(const struct get_work *w, const struct kedge_blob_file *bl
     return err;
 }
 
+/* The difference of two models that are one round apart has many equal bytes and packs well. If it
+ * does not, the plain piece is sent instead, so a difference never costs more than the model
+ * itself. */
 static int send_since(const struct get_work *w, const struct kedge_blob_file *blob,
                       const struct kedge_blob_file *base, size_t len)
 {
@@ -124,6 +133,8 @@ static int send_since(const struct get_work *w, const struct kedge_blob_file *bl
     return err || packed < len ? err : send_plain(w, blob, len);
 }
 
+/* The offset is the peer's and is checked against the file's size before anything is computed with
+ * it. */
 static void get_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct get_work *w = (struct get_work *)work;
@@ -178,6 +189,9 @@ static void send_later(struct kedge_host *h, const struct get_work *what)
     kedge_host_work(h, &w->work);
 }
 
+/* A site may read the spec of a job that its tenant joined, the models that its tasks or
+ * evaluations are about, the control variate of a job in which it takes part, and a trial that it
+ * is to judge. Everything else does not exist for it. */
 void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
                          const struct kedge_msg *msg)
 {
@@ -248,7 +262,8 @@ static void reply_put(struct kedge_net_request *req, uint64_t next, bool complet
     kedge_host_reply(req, &msg);
 }
 
-/* Writes, and checks what was written while it is in the cache. */
+/* Writes, and checks what was written while it is in the cache: so a whole file of updates need not
+ * be read again for that. */
 static int write_piece(struct put_work *w, uint64_t at, struct kedge_view bytes)
 {
     int err = kedge_upload_write(w->upload->file, at, bytes, &w->diag);
@@ -281,6 +296,10 @@ static int write_packed(struct put_work *w)
     return err;
 }
 
+/* The offset in the request must be where the upload stands. A piece at another one is not written,
+ * and the answer tells the right one: that is how a site finds out after a restart of either side
+ * where to go on. The digest is compared when the last byte has come; a file with another one is
+ * removed, for nothing of it can be trusted. */
 static void put_run(struct kedge_host *h, struct kedge_work *work)
 {
     (void)h;
@@ -349,6 +368,8 @@ static void put_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(w);
 }
 
+/* All bounds before a byte is written: the site takes part in the round, the length is that of the
+ * job's updates, the bytes were not erased by order, no other piece of the site is being written. */
 static int may_put(struct kedge_host *h, uint32_t site, const struct kedge_msg_blob_put_packed *p,
                    struct kedge_job **ret_job, struct kedge_diag *d)
 {
@@ -393,6 +414,8 @@ static struct kedge_msg_blob_put_packed piece_of(const struct kedge_msg *msg)
     return piece;
 }
 
+/* A new digest replaces what the site had begun: it has trained again, and only one upload of a
+ * site may be open. */
 void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
                          const struct kedge_msg *msg)
 {
@@ -436,12 +459,18 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
 
 /* ---- sweep ---- */
 
+/* A crash between making a blob durable and appending its statement leaves a file that nobody
+ * names. The sweep removes these; it runs only when no job is working, at the start and at a clean
+ * end, so nothing that is on its way can look like a leftover. */
 struct sweep {
     struct kedge_host *h;
     struct kedge_ledger *own; /* the tenant's; NULL for the main chain */
     uint64_t removed, erased, keys;
 };
 
+/* A blob of a tenant stays if the main chain or its own ledger refers to it; one of the main chain
+ * if the main chain does, or a job whose job-opened is still to come. Files that are no blobs are
+ * named and left alone: nobody knows whose they are. */
 static enum kedge_blob_verdict sweep_one(void *arg, const struct kedge_hash *digest, uint64_t size,
                                          const char *path)
 {

@@ -47,6 +47,8 @@ static void put(struct table *t, const struct kedge_public_key *key)
     t->keys[at] = *key;
 }
 
+/* The book lists admins from the newest back. Only keys in force are known: one that was revoked
+ * has to be a stranger at once. */
 static void put_admins(struct table *t, const struct kedge_tenant *tenant)
 {
     for (uint32_t at = tenant->keys.last_admin; at > 0; at = tenant->keys.keys[at - 1].earlier) {
@@ -86,6 +88,7 @@ static void write_down(const struct kedge_host *h, struct table *t)
     }
 }
 
+/* Written before the network listens, or the first peers after a start would all be strangers. */
 int kedge_host_known_open(struct kedge_host *h, struct kedge_diag *d)
 {
     struct kedge_known *k = kedge_mem_new(1, sizeof *k);
@@ -130,6 +133,7 @@ void kedge_host_known_refresh(struct kedge_host *h)
     pthread_mutex_unlock(&k->mutex);
 }
 
+/* On the network thread, for each connection. */
 bool kedge_host_knows(void *h, const struct kedge_public_key *key)
 {
     struct kedge_known *k = ((struct kedge_host *)h)->known;

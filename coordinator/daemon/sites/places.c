@@ -1,3 +1,6 @@
+/* Shares out the files that the process may have open. A coordinator that runs out of them fails
+ * where it hurts most, in the middle of an append or an upload, so connections are bounded before
+ * that: each place that is given away has its file in reserve. */
 #include "coordinator/daemon/sites/places.h"
 
 #include <sys/resource.h>
@@ -13,6 +16,7 @@ enum {
     LEAST = 8,
 };
 
+/* The soft limit of a shell is often 1,024, the hard one far higher. Raising it needs no privilege. */
 uint64_t kedge_places_raise(void)
 {
     struct rlimit files;
@@ -36,6 +40,10 @@ static uint64_t less(uint64_t n, uint64_t by)
     return n > by ? n - by : 0;
 }
 
+/* First what the process cannot do without: its own files, the tenants that there are, readers over
+ * HTTPS up to an eighth of all. Of the rest a part is kept for tenants that come while the process
+ * runs, and the remainder is halved, since each connection may have a file open. Strangers get at
+ * most a quarter of the connections, so they can never take those of the sites. */
 void kedge_places_for(uint64_t files, uint32_t tenants, unsigned https_wanted, struct kedge_places *ret)
 {
     uint64_t wanted = https_wanted ? https_wanted : KEDGE_HTTP_CONNECTIONS;

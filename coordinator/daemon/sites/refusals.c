@@ -19,6 +19,8 @@ enum { SWEEP_MAX = 1 << 20, SWEEPS_MAX = 1024 }; /* bytes of keys at a time; tim
 
 /* ---- removing ---- */
 
+/* Keys are collected first and deleted after the scan: the scan's cursor must not be moved by what
+ * it visits. */
 struct old {
     struct kedge_view keep; /* prefix of what stays; empty: nothing */
     struct kedge_buf keys;  /* u16 length, key */
@@ -39,6 +41,7 @@ static int collect_old(void *arg, struct kedge_view key, struct kedge_view value
     return keep ? KEDGE_OK : collect_key(&o->keys, key);
 }
 
+/* Lengths of 16 bits before each key, in one buffer: no allocation for each of thousands of keys. */
 static int delete_keys(struct kedge_kv_tx *tx, struct kedge_view keys)
 {
     int err = KEDGE_OK;
@@ -100,6 +103,9 @@ static int put_new(struct kedge_kv_tx *tx, const struct kedge_host *h, const str
     return err;
 }
 
+/* The first refusal of a round removes those of earlier rounds in the same transaction, so the
+ * table holds one round of each job and never grows. A record that is there already (EXISTS) is the
+ * first one, which stays. */
 void kedge_host_refusal_store(struct kedge_host *h, const struct kedge_coord_effect *fx)
 {
     struct kedge_job *job = &h->jobs[fx->job];
@@ -137,6 +143,8 @@ struct loading {
     size_t count;
 };
 
+/* A refusal of a site that no ledger knows cannot have been written by this coordinator over this
+ * record. */
 static int load_one(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct loading *l = arg;
@@ -202,6 +210,7 @@ struct sweep {
     bool more;             /* than keys can hold */
 };
 
+/* Only refusals of rounds that are open now are still to be recorded. */
 static bool is_needed(struct kedge_host *h, const struct kedge_refusal_record *r)
 {
     struct kedge_coord_job_view view;

@@ -1,3 +1,8 @@
+/* Refused updates: the signed refusal, the site's envelope and the file are kept for a time, so
+ * that a refusal can be judged by others and held against a coordinator that refused wrongly.
+ *
+ * A hostile site decides how often it is refused. So all of it is bounded, per site and per tenant,
+ * in number and in bytes, and what nobody has looked at is the last to go. */
 #include "coordinator/daemon/sites/refused.h"
 
 #include <inttypes.h>
@@ -71,6 +76,8 @@ static void say_not_kept(const struct kedge_host *h, uint32_t site, int err)
     }
 }
 
+/* A second name for the same file (a hard link) costs no space and no time, and it keeps the bytes
+ * when the first name is removed. */
 void kedge_host_refused_keep_file(const struct kedge_host *h, uint32_t site, const struct kedge_hash *update,
                                   const char *from)
 {
@@ -159,6 +166,8 @@ static bool read_kept(struct refuse_work *w, const char *path, struct kedge_stat
     return same && !w->refusal.err;
 }
 
+/* The envelope is written before the refusal: a refusal whose envelope is missing would promise
+ * evidence that is not there. */
 static int keep(struct refuse_work *w)
 {
     const struct kedge_st_refused *r = &w->st->u.refused;
@@ -187,6 +196,8 @@ static void refuse_run(struct kedge_host *h, struct kedge_work *work)
     w->err = w->st->u.refused.kept_until_s > 0 ? keep(w) : KEDGE_OK;
 }
 
+/* If it could not be kept, the refusal is signed again without the promise. The signature costs
+ * little; a promise that cannot be met would be held against the coordinator. */
 static void refuse_done(struct kedge_host *h, struct kedge_item *item)
 {
     struct refuse_work *w = (struct refuse_work *)item;
@@ -238,6 +249,8 @@ static int fill(const struct kedge_host *h, const struct kedge_refused_update *u
     return place(h, &st->u.refused);
 }
 
+/* Signed on the loop with the key that is in force there, written by a worker, answered when it is
+ * durable. */
 void kedge_host_refuse(struct kedge_host *h, const struct kedge_refused_update *u)
 {
     struct refuse_work *w = kedge_mem_new(1, sizeof *w);
@@ -333,6 +346,8 @@ uint64_t kedge_host_refused_due_ns(const struct kedge_host *h)
     return h->refused_due_ns;
 }
 
+/* Once an hour, one piece of work for each tenant. What cannot be started now is done an hour
+ * later; nothing depends on the moment. */
 void kedge_host_refused_look(struct kedge_host *h, uint64_t now_ns)
 {
     if (now_ns < h->refused_due_ns) {

@@ -3,6 +3,8 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/sites/requests.h"
 
+/* An answer that cannot be encoded is an error of this program. The peer is told something all the
+ * same: a request without an answer would hold its connection. */
 void kedge_host_reply(struct kedge_net_request *req, const struct kedge_msg *msg)
 {
     struct kedge_buf frame;
@@ -42,6 +44,8 @@ void kedge_host_reply_wait(struct kedge_host *h, struct kedge_net_request *req, 
     kedge_shown_chain_deinit(&shown);
 }
 
+/* Free slots are a list through the slots themselves. Their number bounds how many requests can
+ * wait; the next one is told to come again. */
 uint32_t kedge_host_request_put(struct kedge_host *h, struct kedge_net_request *req, uint32_t site)
 {
     uint32_t slot = h->request_free;
@@ -53,6 +57,8 @@ uint32_t kedge_host_request_put(struct kedge_host *h, struct kedge_net_request *
     return slot;
 }
 
+/* NULL when it was answered already: an effect may name a request whose answer another effect has
+ * sent. */
 struct kedge_net_request *kedge_host_request_take(struct kedge_host *h, uint32_t request)
 {
     if (request >= KEDGE_REQUESTS_MAX || !h->requests[request].req) {

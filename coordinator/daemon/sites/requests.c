@@ -1,4 +1,8 @@
-/* Requests from the wire: who asks, what they may ask, and the slots in which unanswered ones wait. */
+/* Requests from the wire: who asks, what they may ask, and the slots in which unanswered ones wait.
+ *
+ * TLS has shown the peer's key before anything here runs. The key decides which table the request
+ * goes to: a site's, a witness's, an operator's or a tenant admin's; a key has one of these roles.
+ * What a role may not ask is answered in words that say nothing of what exists. */
 #include "coordinator/daemon/sites/requests.h"
 
 #include <string.h>
@@ -22,6 +26,8 @@ struct request_item {
 
 static void handle_request(struct kedge_host *h, struct kedge_item *item);
 
+/* On the network thread: nothing is looked at here, and a full queue is answered at once instead of
+ * holding up all other connections. */
 void kedge_host_on_request(void *arg, struct kedge_net_request *req)
 {
     struct kedge_host *h = arg;
@@ -42,6 +48,8 @@ void kedge_host_on_busy(void *arg, struct kedge_net_request *req, uint32_t retry
     kedge_host_reply_error(req, KEDGE_E_BUSY, retry_ms, "too many requests, come back later");
 }
 
+/* Asked by the network before it hands a request over, so that the memory for large answers is
+ * reserved first: thousands of sites may ask for a model at the same time. */
 size_t kedge_host_reply_size(void *arg, struct kedge_view frame)
 {
     (void)arg;
@@ -102,6 +110,9 @@ static void show_to_refusing(struct kedge_host *h, struct kedge_net_request *req
     kedge_host_reply_wait(h, req, seen_size, 0);
 }
 
+/* A poll may stay unanswered for seconds until there is something to do, so it goes into a slot;
+ * the slot keeps which size of the main chain the site has seen, for the answer to prove growth
+ * from there. */
 static void handle_poll(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
                         const struct kedge_msg_poll *poll, uint64_t at_work)
 {
@@ -188,6 +199,10 @@ static void handle_site_request(struct kedge_host *h, struct kedge_net_request *
     }
 }
 
+/* The order of the questions is a rule of its own. HELLO is for everybody; operators and admins
+ * come next, since their keys are no site's; ENROLL is for those who are nobody yet; then
+ * witnesses, then sites. After a start sites wait until the core runs, but strangers are told "not
+ * enrolled" as always and cannot see that the coordinator has just been started. */
 static void dispatch(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_msg *msg)
 {
     const struct kedge_net_peer *peer = kedge_net_request_peer(req);

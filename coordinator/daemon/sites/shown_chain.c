@@ -19,6 +19,9 @@ static int prove_growth(struct kedge_host *h, uint64_t from, uint64_t to, struct
     return err;
 }
 
+/* Two claims, each with its proof: the newest checkpoint extends what the site has seen, and the
+ * newest extends the one that the witnesses' quorum has cosigned. A site that demands the quorum
+ * goes by the second. */
 void kedge_host_show_chain(struct kedge_host *h, uint64_t seen_size, struct kedge_shown_chain *ret)
 {
     uint64_t size = 0;

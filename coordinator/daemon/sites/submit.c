@@ -1,6 +1,10 @@
-/* Submissions: from an envelope to a receipt. A worker opens the envelope with the site's key, the core
- * decides, a worker checks the update file and makes it a blob, the tenant's committer appends, the receipt
- * proves it. */
+/* Submissions: from an envelope to a receipt. A worker opens the envelope with the site's key, the
+ * core decides, a worker checks the update file and makes it a blob, the tenant's committer
+ * appends, the receipt proves it.
+ *
+ * Between these steps the loop goes on, and anything may change: the key is rotated, the site
+ * revoked, the round closed. So each step that comes back looks again at what it was based on. A
+ * ticket holds the submission all that time; the core knows it by its number only. */
 #include "coordinator/daemon/sites/submit.h"
 
 #include <stdio.h>
@@ -32,6 +36,8 @@ struct open_work {
     struct kedge_diag diag;
 };
 
+/* The signature is checked before anything of the content is believed, with the key that was the
+ * site's when the request came. */
 static void open_run(struct kedge_host *h, struct kedge_work *work)
 {
     (void)h;
@@ -48,6 +54,8 @@ void kedge_host_ticket_free(struct kedge_host *h, uint32_t ticket)
     *t = (struct kedge_ticket){.used = false};
 }
 
+/* The search begins where the last one ended, so it is short unless nearly all tickets are taken.
+ * Their number bounds the memory that envelopes on their way can take. */
 static uint32_t ticket_new(struct kedge_host *h)
 {
     for (uint32_t i = 0; i < KEDGE_TICKETS_MAX; i++) {
@@ -116,6 +124,8 @@ static const struct kedge_id *names_of(const struct kedge_statement *st, const s
     return NULL;
 }
 
+/* What makes two statements the same one: job, round, kind and site. The ledger takes one entry for
+ * each key, so a site cannot have two updates counted in a round, even if it signs two. */
 static void idem_key(const struct kedge_statement *st, char out[KEDGE_IDEM_KEY_MAX + 1])
 {
     if (st->kind == KEDGE_ST_EVALUATION) {
@@ -128,7 +138,8 @@ static void idem_key(const struct kedge_statement *st, char out[KEDGE_IDEM_KEY_M
     }
 }
 
-/* True when this very envelope is in the tenant's ledger already. */
+/* True when this very envelope is in the tenant's ledger already. Key and bytes: the same key with
+ * another envelope is another update, and its sender gets no receipt for what it did not send. */
 static bool find_leaf(struct kedge_host *h, uint32_t tenant, const struct kedge_statement *st,
                       struct kedge_view envelope, uint64_t *ret_leaf)
 {
@@ -146,6 +157,8 @@ static bool find_leaf(struct kedge_host *h, uint32_t tenant, const struct kedge_
     return kedge_hash_eq(&leaf, &want);
 }
 
+/* The envelope is copied: the request's frame goes when it is answered, and the bytes are appended
+ * after that, exactly as they were signed. */
 static void submit_to_core(struct kedge_host *h, struct open_work *w, struct kedge_job *job)
 {
     uint32_t request = kedge_host_request_put(h, w->req, w->site);
@@ -171,6 +184,10 @@ static void submit_to_core(struct kedge_host *h, struct open_work *w, struct ked
     kedge_host_step(h, &ev);
 }
 
+/* A job that is not known any more has three answers. The envelope is in the ledger after all: its
+ * receipt, since the site may have missed the first one. It is an update that is refused for good:
+ * a signed refusal. Otherwise: no such job. A statement that speaks for another site or tenant is
+ * refused before, whatever key signed it. */
 static void open_done(struct kedge_host *h, struct kedge_item *item)
 {
     struct open_work *w = (struct open_work *)item;
@@ -250,6 +267,10 @@ struct verify_work {
     struct kedge_diag diag;
 };
 
+/* The file is either the site's finished upload or a blob already, when the same bytes were
+ * submitted before. Most updates were checked while they came (the stream); then nothing is read
+ * again. A file that is refused for its content goes to the refused ones, as evidence, and its
+ * upload with it; one that only met a full disk stays for the next attempt. */
 static void verify_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct verify_work *w = (struct verify_work *)work;
@@ -283,6 +304,8 @@ static void verify_run(struct kedge_host *h, struct kedge_work *work)
     }
 }
 
+/* The log gets the reason at most once a second for each site: what is refused is decided by the
+ * site. */
 static void verify_done(struct kedge_host *h, struct kedge_item *item)
 {
     struct verify_work *w = (struct verify_work *)item;
@@ -303,6 +326,7 @@ static void verify_done(struct kedge_host *h, struct kedge_item *item)
     kedge_host_step(h, &ev);
 }
 
+/* Through the queue: the core is in the middle of the effect that asked. */
 static void verified_now(struct kedge_host *h, uint32_t ticket, int err)
 {
     struct kedge_coord_event ev;
@@ -311,6 +335,8 @@ static void verified_now(struct kedge_host *h, uint32_t ticket, int err)
     kedge_host_post_event(h, &ev);
 }
 
+/* Bytes that were erased by order are refused here, too, and not only at the upload: the order may
+ * have come after the file did. */
 void kedge_host_verify(struct kedge_host *h, uint32_t ticket)
 {
     struct kedge_ticket *t = &h->tickets[ticket];
@@ -357,6 +383,9 @@ struct append_item {
     bool is_new; /* else the ledger had it already */
 };
 
+/* The core hears of it last. First the tables get what follows from the durable statement, so that
+ * whatever the core decides next finds them right. A statement that is new in the ledger gives its
+ * connection back some of its allowance of requests (common/net/admission/rate.h). */
 static void append_handle(struct kedge_host *h, struct kedge_item *item)
 {
     struct append_item *a = (struct append_item *)item;
@@ -394,6 +423,8 @@ static void append_done(void *arg, const struct kedge_commit_result *result)
     kedge_host_post(a->h, &a->item);
 }
 
+/* Of a revoked site nothing new is appended. But an append of before that failed with an unknown
+ * outcome may be in the ledger, and then it counts; so the ledger is asked. */
 void kedge_host_append(struct kedge_host *h, uint32_t ticket)
 {
     struct kedge_ticket *t = &h->tickets[ticket];
@@ -424,6 +455,9 @@ void kedge_host_append(struct kedge_host *h, uint32_t ticket)
 
 /* ---- answers ---- */
 
+/* A receipt is an inclusion proof under a signed checkpoint, made anew each time under the newest
+ * one. The site can check it and keep it, and nobody can take the statement out again without
+ * contradicting it. */
 void kedge_host_receipt(struct kedge_host *h, uint32_t request, uint32_t tenant, uint64_t leaf)
 {
     struct kedge_net_request *req = kedge_host_request_take(h, request);
@@ -453,6 +487,8 @@ void kedge_host_receipt(struct kedge_host *h, uint32_t request, uint32_t tenant,
     kedge_buf_deinit(&note);
 }
 
+/* Before every "closed" and "no job": the update may have been counted and its receipt lost on the
+ * way. To refuse it then would make a site believe that its work was thrown away. */
 bool kedge_host_receipt_if_known(struct kedge_host *h, uint32_t ticket)
 {
     struct kedge_ticket *t = &h->tickets[ticket];
@@ -465,6 +501,8 @@ bool kedge_host_receipt_if_known(struct kedge_host *h, uint32_t ticket)
     return true;
 }
 
+/* Signed, so that a site which is told that it is late holds evidence of when the coordinator said
+ * so. */
 void kedge_host_closed(struct kedge_host *h, uint32_t ticket, uint32_t round)
 {
     struct kedge_ticket *t = &h->tickets[ticket];

@@ -1,5 +1,9 @@
-/* Idle uploads lie in a list by the time since when they are idle, so that the loop looks at its oldest
- * end alone. */
+/* Open uploads. A site has one at most; while a worker writes to it, it is busy and nobody else
+ * touches it.
+ *
+ * Idle uploads lie in a list by the time since when they are idle, so that the loop looks at its
+ * oldest end alone. Sites that begin an upload and never go on would otherwise hold a file each for
+ * ever. */
 #include "coordinator/daemon/sites/uploads.h"
 
 #include "chain/store/blob/blobs.h"
@@ -61,6 +65,7 @@ struct kedge_site_upload *kedge_uploads_take(struct kedge_host *h, uint32_t site
     return u;
 }
 
+/* Removes the file as well; close_file keeps it, so that the site can go on at the byte. */
 static void abort_file(struct kedge_host *h, uint32_t site)
 {
     struct kedge_site_upload *u = &h->sites[site].upload;
@@ -70,6 +75,7 @@ static void abort_file(struct kedge_host *h, uint32_t site)
     u->is_whole = false;
 }
 
+/* The site may have been revoked while the worker wrote. */
 void kedge_uploads_give_back(struct kedge_host *h, uint32_t site, uint64_t now_ns)
 {
     struct kedge_site_upload *u = &h->sites[site].upload;

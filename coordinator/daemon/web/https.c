@@ -45,6 +45,8 @@ struct read_item {
 
 /* ---- answers ---- */
 
+/* A status can be sent only before the body has begun; after that the connection is cut, which the
+ * reader notices by the length. */
 static void refuse(struct kedge_http_request *req, uint64_t offset, unsigned status, const char *fields)
 {
     if (offset > 0) {
@@ -84,7 +86,8 @@ static struct kedge_http_answer answer_for(const struct kedge_resource *r, char 
                                       .len = r->size};
 }
 
-/* The part of the whole that is wanted; false: it has no such part. */
+/* The part of the whole that is wanted; false: it has no such part. Only blobs have parts (RFC
+ * 9110, section 14); tiles and checkpoints are small. */
 static bool choose_part(const struct kedge_http_head *head, const struct kedge_resource *r,
                         struct kedge_http_answer *a, char *fields, size_t fields_len, uint64_t *ret_from)
 {
@@ -106,6 +109,8 @@ static bool choose_part(const struct kedge_http_head *head, const struct kedge_r
     return true;
 }
 
+/* One piece of at most 256 KiB is read and sent; the server asks for the next one when this one has
+ * gone. A slow reader therefore holds one piece of memory and never a model. */
 static void reply(const struct read_work *w, const struct kedge_resource *r)
 {
     char fields[KEDGE_HTTP_FIELDS_TEXT_MAX];
@@ -173,6 +178,8 @@ static void read_done(struct kedge_host *h, struct kedge_item *item)
     }
 }
 
+/* First come, first served within a party. The bound is per party and not per connection, so
+ * opening more connections gives nobody more of the workers. */
 static void take_turn(struct kedge_host *h, struct read_work *w)
 {
     struct kedge_https_turns *t = h->https_turns;
@@ -184,6 +191,7 @@ static void take_turn(struct kedge_host *h, struct read_work *w)
     t->of[w->party].last = w;
 }
 
+/* Token first, then the path: without a valid token every path gives the same answer. */
 static int find(struct kedge_host *h, const struct kedge_http_head *head, struct kedge_resource_ask *ret,
                 uint32_t *ret_party)
 {
@@ -218,6 +226,7 @@ static bool reply_final(struct kedge_host *h, const struct read_item *i, const s
     return there;
 }
 
+/* On the loop, where tokens and tenants are; nothing is read here. */
 static void handle_request(struct kedge_host *h, struct kedge_item *item)
 {
     struct read_item i = *(struct read_item *)item;

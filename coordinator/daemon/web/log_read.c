@@ -1,3 +1,5 @@
+/* Resources of logs over Kedge's own protocol, for witnesses: the same paths, the same rules and
+ * the same code as over HTTPS (resources.h), in chunks. */
 #include "coordinator/daemon/web/log_read.h"
 
 #include <string.h>
@@ -21,6 +23,8 @@ static void read_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(item);
 }
 
+/* Read straight into the frame. At the end of the resource an empty piece is the answer, which says
+ * that there is no more. */
 static int send_piece(const struct read_work *w, const struct kedge_resource *r)
 {
     uint8_t prefix[KEDGE_MSG_PREFIX_MAX], *frame;

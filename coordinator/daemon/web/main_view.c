@@ -1,5 +1,13 @@
-/* Statements of the main chain are the coordinator's own, so they are decoded here without being verified
- * again: an entry that says what it should not is for the audit, and at worst withheld. */
+/* What a tenant's reader may see of the main chain: the policy, its own checkpoints, statements of
+ * jobs that name its tenant, and blobs that these refer to.
+ *
+ * Judging an entry means decoding a statement, and readers fetch the chain again and again. Entries
+ * never change and neither does the judgement, so answers are remembered: a bit for each entry of a
+ * bundle, and whether a job names a tenant. Both tables have a fixed size; a place that is taken by
+ * another simply loses what it knew.
+ *
+ * Statements of the main chain are the coordinator's own, so they are decoded here without being
+ * verified again: an entry that says what it should not is for the audit, and at worst withheld. */
 #include "coordinator/daemon/web/main_view.h"
 
 #include <pthread.h>
@@ -98,6 +106,7 @@ static bool names_viewer(const struct kedge_st_job_opened *st, const struct kedg
     return yes;
 }
 
+/* By a hash over tenant and job, so that jobs of one tenant do not all fall into one place. */
 static struct membership *membership_slot(struct kedge_main_view *v, const struct kedge_hash *viewer,
                                           const struct kedge_id *job)
 {
@@ -106,6 +115,8 @@ static struct membership *membership_slot(struct kedge_main_view *v, const struc
     return &v->jobs[(h.b[0] << 8 | h.b[1]) % JOBS];
 }
 
+/* The mutex is held for a look and for an entry, never while the ledger is read: workers of other
+ * readers go on. Two that judge the same thing at once come to the same answer. */
 static int is_member(struct kedge_main_view *v, const struct kedge_main_viewer *viewer,
                      const struct kedge_id *job, bool *ret)
 {
@@ -180,6 +191,7 @@ static bool is_of_log(struct kedge_view note, const char *origin)
     return note.len > len && memcmp(note.ptr, origin, len) == 0 && note.ptr[len] == '\n';
 }
 
+/* A kind that this program does not know is withheld: what it tells cannot be judged. */
 static int judge(struct kedge_main_view *v, const struct kedge_main_viewer *viewer, struct kedge_view bytes,
                  bool *ret)
 {
@@ -201,6 +213,8 @@ static struct bundle *bundle_slot(struct kedge_main_view *v, const struct kedge_
     return &v->bundles[spread % BUNDLES];
 }
 
+/* Bits are added in order and without gaps, as bundles are read. `known` says how far they go, so a
+ * bundle that is still growing goes on where it stopped. */
 int kedge_main_view_entry(struct kedge_main_view *v, const struct kedge_main_viewer *viewer, uint64_t index,
                           struct kedge_view entry, bool *ret_may)
 {
@@ -289,6 +303,9 @@ static int is_of_joined_job(struct kedge_main_view *v, const struct kedge_main_v
     return err;
 }
 
+/* The ledger knows the first entry that refers to a blob. If that one is of a job of others, the
+ * same file may still be the spec or first model of a job of this tenant, so its own jobs are
+ * looked through. */
 int kedge_main_view_blob(struct kedge_main_view *v, const struct kedge_main_viewer *viewer,
                          const struct kedge_hash *digest, bool *ret_may)
 {

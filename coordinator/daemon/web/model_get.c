@@ -1,6 +1,7 @@
-/* A job's models are those that job.model names, and no other blob is handed out: while the job runs those
- * that are in use, afterwards those of its last step, which a worker reads from the record. What is released
- * waits for its cosignatures here as it does there. */
+/* Pieces of models for operators and auditors. A job's models are those that job.model names, and
+ * no other blob is handed out: while the job runs those that are in use, afterwards those of its
+ * last step, which a worker reads from the record. What is released waits for its cosignatures here
+ * as it does there. */
 #include "coordinator/daemon/web/model_get.h"
 
 #include <string.h>
@@ -38,6 +39,8 @@ static uint32_t place_of(const struct kedge_hash *digest, const struct kedge_has
     return IS_NONE;
 }
 
+/* Both the loop's state and the core's are asked: while a round closes the one is ahead of the
+ * other. */
 static bool is_in_use(struct kedge_host *h, const struct kedge_job *job, const struct kedge_hash *digest)
 {
     struct kedge_coord_job_view view;

@@ -41,6 +41,8 @@ static bool decode_text(struct kedge_view text, uint8_t ret_secret[KEDGE_HASH_LE
            && kedge_hex_decode(kedge_view_of(text.ptr + start, 64), ret_secret, KEDGE_HASH_LEN) == KEDGE_OK;
 }
 
+/* Every reason for a refusal (malformed, unknown, revoked, expired, its tenant gone) is the same
+ * DENIED, and all of them make the same look-up. */
 int kedge_read_token_check(struct kedge_host *h, struct kedge_view text, struct kedge_log_reader *ret)
 {
     uint8_t secret[KEDGE_HASH_LEN] = {0}, key[KEDGE_READ_TOKEN_KEY_LEN];
@@ -98,6 +100,7 @@ static void list_one(json_t *list, const struct kedge_read_token_record *r, uint
     json_array_append_new(list, o);
 }
 
+/* Of tokens with one name the valid one is found, or else one that is expired or revoked. */
 static int walk_one(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct walk *w = arg;
@@ -156,6 +159,8 @@ static int end(struct kedge_kv_tx *tx, int err, struct kedge_diag *d)
 
 /* ---- verbs ---- */
 
+/* In one transaction, so that two requests at once cannot both take a name. When the table is full,
+ * tokens that are expired or revoked make room; valid ones never. */
 static int add(struct kedge_host *h, const uint8_t key[KEDGE_READ_TOKEN_KEY_LEN],
                const struct kedge_read_token_record *r, struct kedge_diag *d)
 {
@@ -176,6 +181,8 @@ static int add(struct kedge_host *h, const uint8_t key[KEDGE_READ_TOKEN_KEY_LEN]
     return end(tx, err, d);
 }
 
+/* The secret leaves the process in this one answer and is wiped; from then on only its holder has
+ * it. */
 static void token_add(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};

@@ -1,3 +1,9 @@
+/* What readers of logs can ask for, by the paths of c2sp.org/tlog-tiles: checkpoints, tiles of
+ * hashes, bundles of entries, and beside these blobs. A path is parsed on the loop into what is
+ * asked; a worker opens and reads it.
+ *
+ * Entries that a reader may not see are replaced by records of length 0 while the bundle is made.
+ * The hashes are public, so the reader can check the whole tree all the same. */
 #include "coordinator/daemon/web/resources.h"
 
 #include <string.h>
@@ -80,6 +86,9 @@ struct window {
     size_t len, got;
 };
 
+/* Takes from the stream only what falls into the window. The stream itself is made anew for each
+ * piece: a bundle can be 256 entries of 64 KiB, and holding it for slow readers would cost 16 MiB
+ * each. */
 static void put(struct window *w, const uint8_t *ptr, size_t len)
 {
     uint64_t from = w->at, end = w->at + len;
@@ -111,6 +120,8 @@ static struct kedge_main_viewer viewer_of(const struct kedge_resource_ask *a)
         .origin = a->viewer->log.origin, .salted = &a->viewer->salted, .own = a->viewer->log.ledger};
 }
 
+/* The length is in 16 bits before each entry (tlog-tiles). False: the ledger's own bundle stays
+ * empty. */
 static bool collect_entry(void *arg, uint64_t index, struct kedge_view entry)
 {
     struct collect *c = arg;
@@ -168,7 +179,9 @@ static int open_blob(struct kedge_resource *r)
 
 /* ---- checkpoints ---- */
 
-/* Where the note's signatures begin, after the empty line; 0: nowhere. */
+/* Where the note's signatures begin, after the empty line; 0: nowhere. A note is text, an empty
+ * line, signatures (c2sp.org/signed-note); two notes are about the same checkpoint if their texts
+ * are equal, whatever signatures they have. */
 static size_t text_len(struct kedge_view note)
 {
     for (size_t i = 1; i < note.len; i++) {
@@ -235,6 +248,8 @@ int kedge_resource_open(const struct kedge_resource_ask *ask, struct kedge_resou
     return KEDGE_OK;
 }
 
+/* What fits was kept when it was opened. A longer bundle is walked again up to the piece that is
+ * wanted; the size must come out the same, since a full bundle never changes. */
 int kedge_resource_read(const struct kedge_resource *r, uint64_t offset, uint8_t *out, size_t len)
 {
     if (offset > r->size || len > r->size - offset) {

@@ -28,6 +28,7 @@ static bool is_admin_of(const struct kedge_tenant *t, const struct kedge_public_
     return found && found->role == KEDGE_ROLE_ADMIN && kedge_book_key_in_force(found);
 }
 
+/* Only over TLS: over plain connections a key is just a claim. */
 bool kedge_host_is_admin(const struct kedge_host *h, const struct kedge_net_peer *peer)
 {
     bool yes = false;
@@ -130,6 +131,8 @@ static int put_model(struct kedge_host *h, uint64_t index, uint32_t group, const
     return KEDGE_OK;
 }
 
+/* Groups are asked for until the first that has no release; then either some were found, or the
+ * reason is told. */
 static int put_models(struct kedge_host *h, const struct kedge_id *job, json_t *models, struct kedge_diag *d)
 {
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
@@ -233,6 +236,8 @@ void kedge_host_tenant_admin(struct kedge_host *h, struct kedge_net_request *req
 
 /* ---- pieces ---- */
 
+/* A blob is handed out if it is the job's spec or one of its released models, and not because its
+ * digest is known. */
 static int may_get(struct kedge_host *h, const struct kedge_public_key *key, const struct kedge_id *job,
                    const struct kedge_hash *digest, struct kedge_diag *d)
 {

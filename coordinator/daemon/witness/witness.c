@@ -30,6 +30,7 @@ static bool is_main(uint32_t log)
 
 /* ---- proposals ---- */
 
+/* Logs are named as everywhere in the daemon: a tenant's handle, or NONE for the main chain. */
 static struct kedge_ledger *ledger_of(const struct kedge_host *h, uint32_t log)
 {
     return is_main(log) ? h->main.ledger : h->tenants[log].log.ledger;
@@ -162,6 +163,8 @@ static int take(struct kedgei_proposal *p, const struct kedge_note *note, const 
     return KEDGE_OK;
 }
 
+/* Each cosignature is written to the disk. A witness that repeats itself without a pause would keep
+ * the loop at that. */
 static int too_soon(const struct kedgei_witness *w, bool of_main)
 {
     uint64_t last = of_main ? w->main_ns : w->own_ns;
@@ -197,6 +200,10 @@ static int accept(struct kedge_host *h, struct kedgei_witness *w, uint32_t log, 
     return err;
 }
 
+/* The look whether a witness is ahead comes before everything that could refuse its note: also a
+ * cosignature that does not count is evidence that our own key signed more than is here. Then this
+ * process ends. It may be an old backup, and every further signature would make a fork that cannot
+ * be taken back. */
 static void cosign(struct kedge_host *h, struct kedge_net_request *req, struct kedgei_witness *w,
                    struct kedge_view bytes)
 {
@@ -301,6 +308,9 @@ void kedge_host_witness_request(struct kedge_host *h, struct kedge_net_request *
 
 /* ---- witnesses elsewhere ---- */
 
+/* Witnesses elsewhere are asked by a companion process. Its rhythm is measured as that of a witness
+ * (every_ns), so that a proposal stands until they could have been asked twice; it is cut, or one
+ * long pause of the companion would keep proposals standing for ever. */
 void kedge_host_outside_proposal(struct kedge_host *h, struct kedge_buf *out)
 {
     struct kedge_witnesses *w = h->witnesses;
@@ -333,6 +343,9 @@ static int take_outside(struct kedge_host *h, const struct kedge_note *note, str
                      : kedge_diag_set(d, KEDGE_E_FORMAT, "no cosignature of a witness that the policy names");
 }
 
+/* What the companion brings was carried over the internet by a process that need not be trusted:
+ * the lines count by the keys in the policy, each is verified, and a note about another log is
+ * refused. */
 int kedge_host_outside_cosign(struct kedge_host *h, struct kedge_view bytes, struct kedge_diag *d)
 {
     struct kedge_checkpoint c;

@@ -7,6 +7,10 @@
 #include "common/base/os/log.h"
 #include "coordinator/daemon/witness/witness_impl.h"
 
+/* Only a checkpoint that our own log key signed counts here, so nobody but the holder of that key
+ * can stop a coordinator in this way. Larger than the log: this is an old copy. Another root at a
+ * size that the log has: the key signed two histories, and the record is to be looked at before
+ * anything more is signed. */
 bool kedgei_witness_is_ahead(struct kedge_host *h, uint32_t log, struct kedge_view note, struct kedge_diag *d)
 {
     struct kedge_checkpoint c;
@@ -37,6 +41,9 @@ bool kedgei_witness_is_ahead(struct kedge_host *h, uint32_t log, struct kedge_vi
     return false;
 }
 
+/* A quorum that a minority of dishonest witnesses could satisfy twice, for two histories, protects
+ * from nothing. It is refused with witness_strict and told in the log otherwise
+ * (chain/log/witness_quorum.h). */
 static int read_policy(struct kedge_host *h, bool strict, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
@@ -122,6 +129,8 @@ void kedgei_proposal_deinit(struct kedgei_proposal *p)
     kedge_buf_deinit(&p->note);
 }
 
+/* The table is there also without a policy: witnesses enrol, cosign their tenants' ledgers and are
+ * listed; only nothing waits for them. */
 int kedge_host_witnesses_open(struct kedge_host *h, bool strict, struct kedge_diag *d)
 {
     struct kedge_witnesses *w = kedge_mem_new(1, sizeof *w);
@@ -140,6 +149,11 @@ int kedge_host_witnesses_open(struct kedge_host *h, bool strict, struct kedge_di
     return err ? err : read_final(h, d);
 }
 
+/* Twice, because the first look of a witness shows it the log as it is, and only if that
+ * contradicts what it had seen before does it come back with the evidence, which ends this process.
+ * A second ordinary look therefore says that the first one was fine. Witnesses that do not come are
+ * waited for a few seconds only: otherwise one that is switched off would keep the federation from
+ * starting. */
 bool kedge_host_witnesses_settled(struct kedge_host *h)
 {
     struct kedge_witnesses *w = h->witnesses;

@@ -18,6 +18,8 @@ uint32_t kedge_host_witness_count(const struct kedge_host *h)
     return h->witnesses->count;
 }
 
+/* A witness may be revoked and enrolled again with the same key. The row in force answers first; a
+ * revoked one alone still answers, so that its owner is told "revoked" and not "unknown". */
 uint32_t kedge_host_witness_by_key(const struct kedge_host *h, const struct kedge_public_key *tls_key)
 {
     uint32_t found = KEDGE_COORD_NONE; /* one that is revoked, unless there is another */

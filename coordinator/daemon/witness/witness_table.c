@@ -17,6 +17,8 @@ static struct kedgei_witness *free_row(struct kedge_witnesses *w)
     return w->count < KEDGE_HOST_WITNESSES_MAX ? &w->rows[w->count++] : NULL;
 }
 
+/* The bounds are per tenant and for all. Without the first, one tenant could take all places; a
+ * note has room for a bounded number of lines. */
 int kedge_host_witness_check(const struct kedge_host *h, uint32_t tenant,
                              const struct kedge_public_key *tls_key)
 {
@@ -35,6 +37,8 @@ int kedge_host_witness_check(const struct kedge_host *h, uint32_t tenant,
     return own >= KEDGE_TENANT_WITNESSES_MAX || all >= KEDGE_HOST_WITNESSES_MAX ? KEDGE_E_FULL : KEDGE_OK;
 }
 
+/* By name and key together: a policy names both, and a key under another name signs another line of
+ * the note (the key's id is a hash over both). */
 static bool is_in_policy(const struct kedge_witness_policy *policy, const struct kedge_vkey *vkey)
 {
     for (uint32_t i = 0; policy && i < policy->witness_count; i++) {
@@ -72,6 +76,7 @@ void kedge_host_witness_revoke(struct kedge_host *h, uint32_t witness)
     kedge_host_known_refresh(h);
 }
 
+/* Without a quorum everything is final that stands in the chain: no policy asks for more. */
 uint64_t kedge_host_final_size(const struct kedge_host *h)
 {
     return h->witnesses->has_quorum ? h->witnesses->final_size : kedge_ledger_size(h->main.ledger);
@@ -89,6 +94,7 @@ void kedge_host_witness_policy(const struct kedge_host *h, struct kedge_buf *out
     }
 }
 
+/* For people who wait for a release: who has cosigned how far. */
 void kedge_host_witness_tell(const struct kedge_host *h, struct kedge_buf *out)
 {
     const char *between = "";
