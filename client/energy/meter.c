@@ -17,8 +17,11 @@ static const double cover_least = 0.95, over = 2, battery_steps = 10, gauge_erro
 
 const char *kedge_meter_source_name(enum kedge_meter_source s)
 {
-    static const char *const names[] = {"nvml energy", "nvml power", "jetson", "rapl",
-                                        "perf",        "hwmon",      "battery"};
+#define KEDGE_METER_SOURCE(value, object, name) name,
+    static const char *const names[] = {
+#include "client/energy/sources.def"
+    };
+#undef KEDGE_METER_SOURCE
     return (size_t)s < sizeof names / sizeof names[0] ? names[s] : "unknown";
 }
 

@@ -5,16 +5,13 @@
 
 #include "client/energy/joules.h"
 
-/* In order of trust. */
+/* In order of trust: sources.def. */
+#define KEDGE_METER_SOURCE(value, object, name) KEDGE_METER_##value,
 enum kedge_meter_source {
-    KEDGE_METER_NVML_ENERGY,
-    KEDGE_METER_NVML_POWER,
-    KEDGE_METER_JETSON,
-    KEDGE_METER_RAPL,
-    KEDGE_METER_PERF,
-    KEDGE_METER_HWMON,
-    KEDGE_METER_BATTERY,
+#include "client/energy/sources.def"
+    KEDGE_METER_SOURCES
 };
+#undef KEDGE_METER_SOURCE
 /* What it covers. */
 enum kedge_meter_part {
     KEDGE_PART_CPU,

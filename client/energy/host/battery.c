@@ -43,8 +43,9 @@ static int energy_of(const char *dir, const char *energy, const char *charge, ui
     return KEDGE_OK;
 }
 
-void kedgei_find_batteries(struct kedge_meters *m)
+static void find_batteries(struct kedge_meters *m, const struct kedge_meters_options *options)
 {
+    (void)options;
     char class[KEDGE_PATH_MAX], dir[KEDGE_PATH_MAX];
     struct kedgei_entries *found = kedge_mem_new(1, sizeof *found);
     uint64_t full = 0, value;
@@ -73,7 +74,8 @@ void kedgei_find_batteries(struct kedge_meters *m)
     }
 }
 
-int kedgei_battery_charge(const struct kedge_meters *m, uint64_t *ret)
+/* µWh in all; KEDGE_E_BUSY: one is being charged, or none is in use. */
+static int read_charge(const struct kedge_meters *m, uint64_t *ret)
 {
     uint64_t sum = 0, value;
     bool used = false;
@@ -93,7 +95,8 @@ int kedgei_battery_charge(const struct kedge_meters *m, uint64_t *ret)
     return used ? KEDGE_OK : KEDGE_E_BUSY;
 }
 
-int kedgei_battery_power(const struct kedge_meters *m, uint64_t *ret)
+/* µW of all; KEDGE_E_BUSY: none is in use. */
+static int read_power(const struct kedge_meters *m, uint64_t *ret)
 {
     uint64_t sum = 0, current, volts;
     bool used = false;
@@ -116,6 +119,13 @@ int kedgei_battery_power(const struct kedge_meters *m, uint64_t *ret)
     *ret = sum;
     return used ? KEDGE_OK : KEDGE_E_BUSY;
 }
+
+static int read_battery(const struct kedge_meters *m, uint32_t i, uint64_t *ret)
+{
+    return m->meters[i].way == KEDGE_WAY_CHARGE ? read_charge(m, ret) : read_power(m, ret);
+}
+
+const struct kedgei_source kedgei_source_battery = {.find = find_batteries, .read = read_battery};
 
 /* ---- what decides whether to train ---- */
 

@@ -129,8 +129,9 @@ static void add_zone(struct kedge_meters *m, const char *class, const char *zone
     }
 }
 
-void kedgei_find_rapl(struct kedge_meters *m)
+static void find_rapl(struct kedge_meters *m, const struct kedge_meters_options *options)
 {
+    (void)options;
     char class[KEDGE_PATH_MAX];
     static const char *const families[] = {"intel-rapl:", "intel-rapl-mmio:"}; /* trap 8: in this order */
     struct kedgei_entries *zones = kedge_mem_new(1, sizeof *zones);
@@ -146,6 +147,8 @@ void kedgei_find_rapl(struct kedge_meters *m)
     }
     kedge_mem_free(zones);
 }
+
+const struct kedgei_source kedgei_source_rapl = {.find = find_rapl};
 
 /* ---- hwmon ---- */
 
@@ -201,8 +204,9 @@ static void add_channel(struct kedge_meters *m, const char *dir, const char *id,
     }
 }
 
-void kedgei_find_hwmon(struct kedge_meters *m)
+static void find_hwmon(struct kedge_meters *m, const struct kedge_meters_options *options)
 {
+    (void)options;
     char class[KEDGE_PATH_MAX], dir[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX], name[KEDGEI_NAME_MAX];
     struct kedgei_entries *found = kedge_mem_new(1, sizeof *found);
     if (found && kedge_sys_path(class, "%s/sys/class/hwmon", m->root) == KEDGE_OK) {
@@ -221,6 +225,8 @@ void kedgei_find_hwmon(struct kedge_meters *m)
     }
     kedge_mem_free(found);
 }
+
+const struct kedgei_source kedgei_source_hwmon = {.find = find_hwmon};
 
 /* ---- Jetson ---- */
 
@@ -300,8 +306,9 @@ static void add_chip(struct kedge_meters *m, const char *chip, struct kedgei_ent
     }
 }
 
-void kedgei_find_jetson(struct kedge_meters *m)
+static void find_jetson(struct kedge_meters *m, const struct kedge_meters_options *options)
 {
+    (void)options;
     static const char *const drivers[] = {"ina3221", "ina3221x"};
     char driver[KEDGE_PATH_MAX], chip[KEDGE_PATH_MAX];
     struct kedgei_entries *lists = kedge_mem_new(3, sizeof *lists);
@@ -318,3 +325,5 @@ void kedgei_find_jetson(struct kedge_meters *m)
     }
     kedge_mem_free(lists);
 }
+
+const struct kedgei_source kedgei_source_jetson = {.find = find_jetson};

@@ -18,19 +18,19 @@ struct kedge_meter *kedgei_meter_add(struct kedge_meters *m, enum kedge_meter_so
                                      enum kedge_meter_part part, enum kedge_meter_way way, double unit);
 struct kedge_meter_place *kedgei_place_of(struct kedge_meters *m, const struct kedge_meter *meter);
 
-/* Each adds what it finds. */
-void kedgei_find_rapl(struct kedge_meters *m);
-void kedgei_find_perf(struct kedge_meters *m); /* after kedgei_find_rapl */
-void kedgei_find_hwmon(struct kedge_meters *m);
-void kedgei_find_jetson(struct kedge_meters *m);
-void kedgei_find_batteries(struct kedge_meters *m);
-/* µWh in all batteries, or power in µW; KEDGE_E_BUSY: one is being charged, or none is in use. */
-KEDGE_NODISCARD int kedgei_battery_charge(const struct kedge_meters *m, uint64_t *ret);
-KEDGE_NODISCARD int kedgei_battery_power(const struct kedge_meters *m, uint64_t *ret);
-
-/* KEDGE_E_BUSY: others had the counter, too. */
-KEDGE_NODISCARD int kedgei_perf_read(const struct kedge_meters *m, const struct kedge_meter_place *p,
-                                     uint64_t *ret);
-void kedgei_perf_close(struct kedge_meters *m);
+/* A source of readings: one object for each row of client/energy/sources.def, in a file of its own or beside
+ * its like. i: place of the meter. */
+struct kedgei_source {
+    /* Adds what there is; NULL: another source's adds this one's, too. */
+    void (*find)(struct kedge_meters *m, const struct kedge_meters_options *options);
+    /* The count now; KEDGE_E_BUSY: it does not hold at the moment. NULL: it is the number in the place's
+     * file.
+     */
+    int (*read)(const struct kedge_meters *m, uint32_t i, uint64_t *ret);
+    void (*close)(struct kedge_meters *m, uint32_t i); /* NULL: nothing is open */
+};
+#define KEDGE_METER_SOURCE(value, object, name) extern const struct kedgei_source kedgei_source_##object;
+#include "client/energy/sources.def"
+#undef KEDGE_METER_SOURCE
 
 #endif

@@ -6,42 +6,11 @@
 #include "client/energy/host/impl.h"
 #include "client/energy/host/nvml.h"
 
-static struct kedge_meter *add_gpu(struct kedge_meters *m, unsigned i, const struct kedge_nvml_device *d,
-                                   enum kedge_meter_source source)
-{
-    const bool counter = source == KEDGE_METER_NVML_ENERGY;
-    struct kedge_meter *meter = kedgei_meter_add(m, source, d->is_module ? KEDGE_PART_MODULE : KEDGE_PART_GPU,
-                                                 counter ? KEDGE_WAY_COUNTER : KEDGE_WAY_POWER, 1e-3);
-    if (meter) {
-        snprintf(meter->name, sizeof meter->name, "%.63s", d->uuid);
-        meter->power_max_w = d->limit_most_w > 0 ? d->limit_most_w : meter->power_max_w;
-        kedgei_place_of(m, meter)->gpu = i;
-    }
-    return meter;
-}
-
-static void find_gpus(struct kedge_meters *m, const char *gpu)
-{
-    for (unsigned i = 0; i < kedge_nvml_count(m->nvml); i++) {
-        struct kedge_nvml_device d;
-        if (kedge_nvml_device(m->nvml, i, &d) != KEDGE_OK || (gpu[0] && strcmp(gpu, d.uuid) != 0)) {
-            continue; /* by UUID: indices are others' to number (trap 17) */
-        }
-        if (d.mig || (!d.has_energy && !d.has_power)) {
-            struct kedge_meter *meter = add_gpu(m, i, &d, KEDGE_METER_NVML_ENERGY);
-            if (meter) {
-                kedgei_place_of(m, meter)->gpu = KEDGE_NVML_DEVICES_MAX; /* counts, and is unknown */
-            }
-            continue;
-        }
-        if (d.has_energy) {
-            (void)add_gpu(m, i, &d, KEDGE_METER_NVML_ENERGY);
-        }
-        if (d.has_power) {
-            (void)add_gpu(m, i, &d, KEDGE_METER_NVML_POWER);
-        }
-    }
-}
+#define KEDGE_METER_SOURCE(value, object, name) [KEDGE_METER_##value] = &kedgei_source_##object,
+static const struct kedgei_source *const sources[KEDGE_METER_SOURCES] = {
+#include "client/energy/sources.def"
+};
+#undef KEDGE_METER_SOURCE
 
 int kedge_meters_open(struct kedge_meters *m, const struct kedge_meters_options *options)
 {
@@ -57,49 +26,35 @@ int kedge_meters_open(struct kedge_meters *m, const struct kedge_meters_options 
             return err;
         }
     }
-    if (m->nvml) {
-        find_gpus(m, options->gpu);
-    }
     m->perf = options->perf;
-    kedgei_find_rapl(m);
-    kedgei_find_perf(m);
-    kedgei_find_hwmon(m);
-    kedgei_find_jetson(m);
-    kedgei_find_batteries(m);
+    for (int s = 0; s < KEDGE_METER_SOURCES; s++) {
+        if (sources[s]->find) {
+            sources[s]->find(m, options);
+        }
+    }
     kedge_meters_choose(m->meters, m->count);
     return KEDGE_OK;
 }
 
 void kedge_meters_close(struct kedge_meters *m)
 {
-    kedge_nvml_close(m->nvml);
-    kedgei_perf_close(m);
-    memset(m, 0, sizeof *m);
-}
-
-static int read_gpu(const struct kedge_meters *m, uint32_t i, uint64_t *ret)
-{
-    const unsigned gpu = m->places[i].gpu;
-    if (gpu == KEDGE_NVML_DEVICES_MAX) {
-        return KEDGE_E_NOT_FOUND;
+    for (uint32_t i = 0; i < m->count; i++) {
+        const struct kedgei_source *source = sources[m->meters[i].source];
+        if (source->close) {
+            source->close(m, i);
+        }
     }
-    return m->meters[i].source == KEDGE_METER_NVML_ENERGY ? kedge_nvml_energy_mj(m->nvml, gpu, ret)
-                                                          : kedge_nvml_power_mw(m->nvml, gpu, ret);
+    kedge_nvml_close(m->nvml);
+    memset(m, 0, sizeof *m);
 }
 
 static int read_count(const struct kedge_meters *m, uint32_t i, uint64_t *ret)
 {
     const struct kedge_meter_place *p = &m->places[i];
+    const struct kedgei_source *source = sources[m->meters[i].source];
     uint64_t value = 0, times = 1;
-    if (m->meters[i].source <= KEDGE_METER_NVML_POWER) {
-        return read_gpu(m, i, ret);
-    }
-    if (m->meters[i].source == KEDGE_METER_BATTERY) {
-        return m->meters[i].way == KEDGE_WAY_CHARGE ? kedgei_battery_charge(m, ret)
-                                                    : kedgei_battery_power(m, ret);
-    }
-    if (m->meters[i].source == KEDGE_METER_PERF) {
-        return kedgei_perf_read(m, p, ret);
+    if (source->read) {
+        return source->read(m, i, ret);
     }
     int err = kedge_sys_number(p->path, &value);
     err = err || !p->second[0] ? err : kedge_sys_number(p->second, &times);
@@ -164,7 +119,7 @@ void kedge_meters_describe(const struct kedge_meters *m, char out[KEDGE_METER_HI
 {
     size_t len = 0;
     out[0] = '\0';
-    for (int s = 0; s <= KEDGE_METER_BATTERY; s++) {
+    for (int s = 0; s < KEDGE_METER_SOURCES; s++) {
         uint32_t n = 0;
         for (uint32_t i = 0; i < m->count; i++) {
             n += m->meters[i].counts && (int)m->meters[i].source == s;

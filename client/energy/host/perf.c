@@ -44,10 +44,11 @@ static void linux_close(int fd)
 
 const struct kedge_perf_calls kedge_perf_linux = {linux_open, linux_read, linux_close};
 
-int kedgei_perf_read(const struct kedge_meters *m, const struct kedge_meter_place *p, uint64_t *ret)
+/* KEDGE_E_BUSY: others had the counter, too. */
+static int read_perf(const struct kedge_meters *m, uint32_t i, uint64_t *ret)
 {
     struct kedge_perf_count c;
-    const int err = m->perf->read(p->fd, &c);
+    const int err = m->perf->read(m->places[i].fd, &c);
     if (err) {
         return err;
     }
@@ -212,8 +213,9 @@ static int add_event(struct kedge_meters *m, const struct source *s, const char 
     return KEDGE_OK;
 }
 
-void kedgei_find_perf(struct kedge_meters *m)
+static void find_perf(struct kedge_meters *m, const struct kedge_meters_options *options)
 {
+    (void)options;
     static const struct {
         const char *name;
         enum kedge_meter_part part;
@@ -236,11 +238,9 @@ void kedgei_find_perf(struct kedge_meters *m)
     }
 }
 
-void kedgei_perf_close(struct kedge_meters *m)
+static void close_perf(struct kedge_meters *m, uint32_t i)
 {
-    for (uint32_t i = 0; i < m->count; i++) {
-        if (m->meters[i].source == KEDGE_METER_PERF) {
-            m->perf->close(m->places[i].fd);
-        }
-    }
+    m->perf->close(m->places[i].fd);
 }
+
+const struct kedgei_source kedgei_source_perf = {.find = find_perf, .read = read_perf, .close = close_perf};
