@@ -1,4 +1,5 @@
-/* kedge-relay: forwards sites' connections to their coordinator, for gateways and closed networks. */
+/* kedge-relay: the program around common/net/relay.h. It has no key and keeps no state; options say
+ * where it listens, where it may lead to and how much it lets through. */
 #include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
@@ -78,6 +79,8 @@ static bool take(int option, const char *value, struct kedge_relay_options *o)
     }
 }
 
+/* One thread waits for the signals and tells the loop, so that no handler runs anywhere. They are
+ * blocked before any thread is made, so all threads inherit that. */
 static void *signal_main(void *arg)
 {
     sigset_t set;

@@ -1,3 +1,6 @@
+/* Views, growing buffers with a limit, and a reader that remembers failure. A buffer keeps its
+ * first error and takes nothing more after it, and a reader that ran short returns zeros from then
+ * on; so a sequence of puts or reads is checked once, at its end. */
 #include "common/base/bytes.h"
 
 #include <stdarg.h>
@@ -38,6 +41,8 @@ void kedge_buf_clear(struct kedge_buf *b)
     b->err = KEDGE_OK;
 }
 
+/* Doubles up to the limit. The limit is the caller's bound on memory, so growing must never go
+ * beyond it, not even for a moment. */
 int kedge_buf_reserve(struct kedge_buf *b, size_t more)
 {
     if (b->err) {
@@ -104,6 +109,7 @@ void kedge_buf_put_u64(struct kedge_buf *b, uint64_t v)
     put_be(b, v, 8);
 }
 
+/* Twice: to learn the length, and into the room for it. */
 void kedge_buf_printf(struct kedge_buf *b, const char *format, ...)
 {
     va_list ap;

@@ -47,6 +47,8 @@ int kedge_diag_set(struct kedge_diag *d, int err, const char *format, ...)
     return err;
 }
 
+/* The outer text comes first, as people read it: where, then what. If there is no room for the
+ * inner one the outer stands alone. */
 int kedge_diag_wrap(struct kedge_diag *d, int err, const char *format, ...)
 {
     if (d) {

@@ -1,3 +1,6 @@
+/* The table of errors (err.def) as data. The class of an error decides what is done with it (tried
+ * again, refused, the end of the process) and with which exit code a program ends; the name is what
+ * other programs and the record see, so names never change their meaning. */
 #include "common/base/err.h"
 
 #include <stddef.h>
@@ -64,6 +67,7 @@ enum kedge_err_class kedge_err_class(int err)
     return row ? row->class : KEDGE_CLASS_BUG;
 }
 
+/* A few errors have codes of their own, which the class would not give; all others go by class. */
 int kedge_exit_code(int err)
 {
     switch (err) {

@@ -1,3 +1,6 @@
+/* All memory of Kedge comes from here: zeroed, with the multiplication checked for overflow. Tests
+ * let the n-th request fail (kedge_mem_fail_at) and so walk through every path that a full memory
+ * can take. */
 #include "common/base/mem.h"
 
 #include <stdatomic.h>
@@ -7,6 +10,7 @@
 
 static atomic_long fail_countdown;
 
+/* The usual case is one relaxed load; only tests count. */
 static bool must_fail(void)
 {
     if (atomic_load_explicit(&fail_countdown, memory_order_relaxed) == 0) {

@@ -1,3 +1,7 @@
+/* "Did you mean": the word with the fewest slips, where a slip is a character too many, missing,
+ * wrong, or two exchanged (Damerau-Levenshtein in its restricted form). Three rows of the table are
+ * enough for the exchange. At most two slips are forgiven, and never as many as the word is long:
+ * everything would be near a short word. */
 #include "common/base/nearest.h"
 
 #include <string.h>

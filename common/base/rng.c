@@ -1,3 +1,7 @@
+/* Reproducible streams of random numbers: xoshiro256** seeded by splitmix64 (Blackman and Vigna,
+ * "Scrambled Linear Pseudorandom Number Generators", 2021). Not for secrets. The same seed, purpose
+ * and two numbers give the same stream on every machine, for selections, splits and first weights
+ * are drawn again by auditors. */
 #include "common/base/rng.h"
 
 #include "common/base/err.h"
@@ -10,6 +14,8 @@ static uint64_t splitmix(uint64_t *x)
     return z ^ z >> 31;
 }
 
+/* Purpose and numbers go through the mixer one after the other, so that streams of neighbouring
+ * rounds or sites have nothing in common. */
 void kedge_rng_init(struct kedge_rng *rng, uint64_t seed, enum kedge_rng_purpose purpose, uint64_t a,
                     uint64_t b)
 {
@@ -41,6 +47,8 @@ uint64_t kedge_rng_u64(struct kedge_rng *rng)
     return out;
 }
 
+/* Numbers beyond the largest multiple of n are drawn again: without that small results would be a
+ * little more likely. Fewer than two draws are needed in the mean. */
 uint64_t kedge_rng_below(struct kedge_rng *rng, uint64_t n)
 {
     KEDGE_ASSERT(n > 0);
@@ -52,11 +60,14 @@ uint64_t kedge_rng_below(struct kedge_rng *rng, uint64_t n)
     return v % n;
 }
 
+/* 53 bits, as many as a double holds exactly: 0 to below 1 in equal steps. */
 double kedge_rng_unit(struct kedge_rng *rng)
 {
     return (double)(kedge_rng_u64(rng) >> 11) * 0x1.0p-53;
 }
 
+/* The beginning of a Fisher-Yates shuffle: the first k items are a sample without repetition, in
+ * random order. */
 void kedge_rng_sample(struct kedge_rng *rng, uint32_t *items, size_t n, size_t k)
 {
     for (size_t i = 0; i < k && i < n; i++) {

@@ -1,3 +1,5 @@
+/* Keys of the configuration files, with ranges and defaults. One table is read by the parsers and
+ * by `doctor`, so what the one takes and what the other says of it cannot differ. */
 #include "common/base/settings.h"
 
 #include <stddef.h>

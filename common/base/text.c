@@ -10,6 +10,8 @@ static bool is_id_first(uint8_t c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
+/* Names become parts of paths, keys and origins of logs. So they have no slash, no upper case (some
+ * file systems do not tell it apart) and do not begin with a dot. */
 bool kedge_id_is_valid(struct kedge_view text)
 {
     if (text.len == 0 || text.len > KEDGE_ID_MAX || !is_id_first(text.ptr[0])) {
@@ -63,6 +65,7 @@ static unsigned hex_digit(uint8_t c)
     return c >= 'a' && c <= 'f' ? (unsigned)c - 'a' + 10 : 16;
 }
 
+/* All digits are checked before one byte is written. */
 int kedge_hex_decode(struct kedge_view text, uint8_t *out, size_t len)
 {
     if (text.len / 2 != len || text.len % 2 != 0) {
@@ -176,6 +179,8 @@ int kedge_base64_decode(struct kedge_view text, bool url_safe_too, struct kedge_
     return KEDGE_OK;
 }
 
+/* One spelling for each number: no sign, no blanks, no leading zero. What two programs could read
+ * differently must not be signed. */
 int kedge_decimal_decode(struct kedge_view text, uint64_t max, uint64_t *ret_v)
 {
     if (text.len == 0 || text.len > 20 || (text.len > 1 && text.ptr[0] == '0')) {
@@ -199,6 +204,7 @@ int kedge_decimal_decode(struct kedge_view text, uint64_t max, uint64_t *ret_v)
     return KEDGE_OK;
 }
 
+/* The fewest digits that read back as the same number, at most 17 (enough for every double). */
 void kedge_real_encode(double v, char out[KEDGE_REAL_MAX])
 {
     for (int precision = 1; precision <= 17; precision++) {
@@ -244,6 +250,8 @@ static size_t real_grammar(struct kedge_view t)
     return j;
 }
 
+/* The grammar is checked before strtod sees the text, for strtod takes more: blanks, hexadecimal,
+ * "inf", "nan". */
 int kedge_real_decode(struct kedge_view text, double *ret_v)
 {
     char copy[KEDGE_REAL_MAX];

@@ -31,6 +31,8 @@ const char *kedge_trouble_text(enum kedge_trouble trouble)
     return (size_t)trouble < KEDGE_TROUBLE_COUNT ? rows[trouble].text : "unknown";
 }
 
+/* From the site's own errors to the few reasons that it tells others. What does not fit any reason
+ * is "other": the site's log has the details, and they stay there. */
 enum kedge_trouble kedge_trouble_of(int err)
 {
     switch (err) {

@@ -1,3 +1,7 @@
+/* POST over HTTPS for companions of the coordinator (anchors, witnesses elsewhere). libcurl does
+ * the work; this file takes away what could lead elsewhere: other protocols, redirects, plain HTTP
+ * to other machines. The answer goes into a buffer with a bound, and a longer one ends the
+ * transfer. */
 #include "common/http/client.h"
 
 #include <curl/curl.h>
@@ -36,6 +40,8 @@ static void take_host(const char *url, char out[HOST_MAX + 1])
     snprintf(out, HOST_MAX + 1, "%.*s", (int)(host < HOST_MAX ? host : HOST_MAX), from);
 }
 
+/* By these three spellings only. Another name for this machine could be made to point elsewhere by
+ * the party that answers its look-ups. */
 static bool is_loopback(const char *host)
 {
     return strcmp(host, "127.0.0.1") == 0 || strcmp(host, "[::1]") == 0 || strcmp(host, "localhost") == 0;
@@ -48,6 +54,9 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *arg)
     return h->into->err ? 0 : size * count; /* 0: stop the transfer */
 }
 
+/* Redirects are not followed: the address is the operator's, and what it names must not be able to
+ * send requests on to others. A proxy from the environment is not asked for the machine itself. No
+ * signals: this runs in threads. */
 static bool set_options(struct kedge_http *h, const char *url)
 {
     CURL *c = h->curl;

@@ -44,6 +44,10 @@ static bool is_blank(struct kedge_view text)
     return blank;
 }
 
+/* Everything that jansson would take but Kedge must not is refused before or by it: texts that are
+ * too long or nested too deep (its parser descends by recursion), keys that stand twice (two
+ * readers could take different ones), anything but an object. Every file of JSON that a person
+ * writes comes through here. */
 int kedgei_json_load(struct kedge_view text, size_t max_len, const char *what, struct json_t **ret_root,
                      struct kedge_diag *reterr)
 {
@@ -93,6 +97,7 @@ json_t *kedgei_json_number(double v)
     return isfinite(v) ? json_real(v) : json_null();
 }
 
+/* The shortest escapes that RFC 8259 demands and no others, so a text has one spelling. */
 void kedgei_json_put_string(struct kedge_buf *out, const char *text)
 {
     kedge_buf_put_u8(out, '"');

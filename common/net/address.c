@@ -1,3 +1,6 @@
+/* Addresses as Kedge writes them. The scheme decides how far a connection can be trusted (TLS with
+ * keys, a socket file of one's own, plain loopback), so it is parsed strictly: a spelling that is
+ * nearly right is an error and never a guess. */
 #include "common/net/address.h"
 
 #include <stdio.h>
@@ -30,12 +33,15 @@ static bool split(const char *s, struct kedgei_address *ret)
     return true;
 }
 
+/* By spelling and not by look-up: what a name resolves to may change after it was checked. */
 static bool is_loopback(const char *host)
 {
     return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0
            || (starts_with(host, "127.") && strspn(host, "0123456789.") == strlen(host));
 }
 
+/* Plain TCP needs two consents, a loopback address and the option; either alone would let keys and
+ * models be read on the way by mistake. */
 int kedgei_address_parse(const char *url, bool insecure, struct kedgei_address *ret,
                          struct kedge_diag *reterr)
 {

@@ -23,6 +23,8 @@
 
 /* ---- open and close ---- */
 
+/* A TLS client must name the key of its server: without it any server would do, and there is no
+ * authority that could vouch for one. */
 static int start(struct kedge_net_client *client, const struct kedge_net_client_options *options,
                  struct kedge_diag *reterr)
 {
@@ -119,6 +121,7 @@ bool kedge_net_client_connected(struct kedge_net_client *client)
     return connected;
 }
 
+/* All callers come back at once with CANCELLED; the connection stays, for the calls after resume. */
 void kedge_net_client_cancel(struct kedge_net_client *client)
 {
     pthread_mutex_lock(&client->mutex);
@@ -141,6 +144,7 @@ void kedge_net_client_resume(struct kedge_net_client *client)
 
 /* ---- calls; the caller of all these holds the mutex ---- */
 
+/* A place that is free; its number in this use is new (see above). */
 static struct kedgei_call *take_place(struct kedge_net_client *client)
 {
     for (uint32_t i = 0; i < KEDGE_NET_CALLS_MAX; i++) {
@@ -206,6 +210,8 @@ static void send_request(struct kedge_net_client *client, struct kedgei_call *ca
     }
 }
 
+/* A call that timed out is withdrawn from the queue if it has not begun to leave, so that the
+ * server does no work for nobody. */
 static int exchange(struct kedge_net_client *client, struct kedgei_call *call, struct kedgei_frame **request,
                     uint64_t deadline_ns, struct kedgei_frame **ret_reply)
 {
@@ -248,6 +254,8 @@ void kedge_net_reply_release(struct kedge_net_reply *reply)
     *reply = (struct kedge_net_reply){{NULL, 0}, NULL};
 }
 
+/* Two deadlines: a shorter one to have a connection at all, so that a server that is away is
+ * noticed soon, and the caller's own for the answer. */
 int kedge_net_call_send(struct kedge_net_client *client, struct kedge_net_outgoing *request,
                         uint32_t timeout_ms, struct kedge_net_reply *ret_reply)
 {

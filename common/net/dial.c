@@ -141,6 +141,8 @@ static int try_socket(struct kedge_net_client *client, int fd)
     return err;
 }
 
+/* The addresses of a name are tried one after the other until one answers with the right key. An
+ * address that refuses costs little; one that does not answer costs the deadline that it has. */
 static int try_names(struct kedge_net_client *client)
 {
     struct kedgei_resolution *r = NULL;

@@ -44,6 +44,7 @@ void kedgei_frame_free(struct kedgei_frame *frame)
     kedge_mem_free(frame);
 }
 
+/* Head and body lie together in memory, so a frame goes out in one write. */
 void kedgei_frame_seal(struct kedgei_frame *frame, uint32_t call)
 {
     KEDGE_ASSERT(frame->len <= UINT32_MAX);
@@ -52,6 +53,7 @@ void kedgei_frame_seal(struct kedgei_frame *frame, uint32_t call)
     store_be32(frame->head + 4, call);
 }
 
+/* The greeting has no head: it is of fixed length and comes before anything else. */
 struct kedgei_frame *kedgei_frame_greeting(const struct kedge_public_key *key)
 {
     struct kedgei_frame *frame = kedgei_frame_new(KEDGEI_GREETING_LEN);
@@ -126,6 +128,7 @@ static int advance_head(struct kedgei_decoder *d)
     return KEDGE_OK;
 }
 
+/* A state that takes no bytes is a bug of the caller and not of the peer. */
 int kedgei_decoder_advance(struct kedgei_decoder *d, size_t n)
 {
     d->got += n;

@@ -128,6 +128,8 @@ bool kedgei_link_wants_write(const struct kedgei_link *link)
     return link->first || link->stream.wants_write;
 }
 
+/* The second bound grows with the frame's length at the least rate that is accepted: a slow line
+ * may take its time for a large frame. */
 static bool is_stuck(const struct kedgei_progress *p, uint64_t now_ns, uint64_t stall_ns)
 {
     return p->begun_ns != 0

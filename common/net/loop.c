@@ -73,6 +73,9 @@ int kedgei_loop_wait(struct kedgei_loop *loop, struct epoll_event *events, int m
     return n > 0 ? n : 0;
 }
 
+/* With a small stack, which all functions of Kedge are made for, and with all signals blocked: the
+ * program has one thread that waits for them, and no library thread may be interrupted in its
+ * place. */
 int kedgei_thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg)
 {
     sigset_t all, before;

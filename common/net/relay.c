@@ -23,6 +23,7 @@
 #define NS_PER_S UINT64_C(1000000000)
 enum { EVENTS_MAX = 64, SLOW_TICK_MS = 1000, RATE_LEAST = 1024, V4_BITS = 32, V6_BITS = 128 };
 
+/* All addresses are compared as IPv6, IPv4 in its mapped form (RFC 4291, section 2.5.5.2). */
 static void map_v4(const struct in_addr *v4, struct in6_addr *ret)
 {
     memset(ret, 0, sizeof *ret);
@@ -67,6 +68,8 @@ static bool is_in(const struct kedgei_network *n, const struct in6_addr *a)
     return true;
 }
 
+/* Everything is checked before the relay listens: a relay that starts with half of its bounds would
+ * serve without the others. */
 static int parse(struct kedge_relay *r, struct kedge_diag *d)
 {
     char url[KEDGE_NET_URL_MAX];
@@ -134,6 +137,8 @@ unsigned kedge_relay_port(const struct kedge_relay *r)
     return r->port;
 }
 
+/* May be called from a thread that waits for signals: it sets a flag and rouses the loop by its
+ * descriptor. */
 void kedge_relay_stop(struct kedge_relay *r)
 {
     __atomic_store_n(&r->stop, true, __ATOMIC_RELEASE);
@@ -254,6 +259,8 @@ static void tick(struct kedge_relay *r, uint64_t now_ns)
     }
 }
 
+/* The tick is quick only while some connection waits for its bytes; otherwise the relay wakes once
+ * a second. */
 void kedge_relay_run(struct kedge_relay *r)
 {
     struct epoll_event events[EVENTS_MAX];

@@ -38,6 +38,7 @@ static void end_free(struct kedge_relay *r, struct kedgei_end *e)
     e->buffer = NULL;
 }
 
+/* The resolver's thread may still run; it has its own reference (resolve.c). */
 static void drop_resolution(struct kedgei_pair *p)
 {
     if (p->resolution) {
@@ -133,6 +134,8 @@ static bool give(struct kedgei_end *e)
     return true;
 }
 
+/* Both directions after any event: bytes that were read for one end may be written at the other at
+ * once. */
 static void move(struct kedgei_end *e, uint32_t events)
 {
     struct kedgei_pair *p = e->pair;
@@ -155,6 +158,7 @@ static void move(struct kedgei_end *e, uint32_t events)
 
 /* ---- reaching the server ---- */
 
+/* A name may have several addresses; each is tried in turn, in the resolver's order. */
 static void dial_next(struct kedgei_pair *p, uint64_t now_ns)
 {
     struct kedge_relay *r = p->relay;

@@ -169,6 +169,8 @@ static void settle(struct kedge_net_request *req, bool goes_out)
     }
 }
 
+/* On the network thread. A request without a reply closes its connection, since the peer would wait
+ * for it for ever. */
 void kedgei_requests_drain(struct kedge_net_server *server)
 {
     for (struct kedge_net_request *req = take_outbox(server), *next; req; req = next) {
@@ -196,6 +198,8 @@ void kedgei_requests_drain(struct kedge_net_server *server)
     }
 }
 
+/* After the network thread has ended: what is in the outbox goes nowhere any more. From now on
+ * finish frees by itself. */
 void kedgei_requests_close(struct kedge_net_server *server)
 {
     pthread_mutex_lock(&server->mutex);

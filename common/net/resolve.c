@@ -57,6 +57,7 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* First as a number, which needs no resolver and cannot block; only then on a thread. */
 int kedgei_resolve_begin(const char *host, const char *port, struct kedgei_resolution **ret)
 {
     struct kedgei_resolution *r = kedge_mem_new(1, sizeof *r);

@@ -25,6 +25,8 @@ enum { EVENTS_MAX = 256, SWEEP_MS = 250 };
 
 /* ---- the network thread ---- */
 
+/* A deaf listener stays open but is not watched: connections wait in the kernel's queue meanwhile
+ * and are not refused. */
 static void listen_again(struct kedge_net_server *server, bool deaf)
 {
     for (size_t i = 0; i < KEDGE_NET_URLS_MAX; i++) {
@@ -68,6 +70,8 @@ static bool is_closing(struct kedge_net_server *server)
     return closing;
 }
 
+/* The order within a turn is fixed: events first, then replies, then those who wait for what these
+ * freed, then the clock, and the dead last. */
 static void *run(void *arg)
 {
     struct kedge_net_server *server = arg;
@@ -232,6 +236,8 @@ void kedgei_server_drop(struct kedge_net_server *server)
     }
 }
 
+/* The thread is joined before anything that it uses is freed. Requests that are with the
+ * application still hold the server's memory; the last of them frees it. */
 void kedge_net_server_close(struct kedge_net_server *server)
 {
     if (!server) {
@@ -261,6 +267,9 @@ void kedge_net_server_close(struct kedge_net_server *server)
 
 /* ---- from any thread ---- */
 
+/* From any thread: the socket is shut down and the network thread finds it dead, because only that
+ * thread may free a session. `drops` is for connections whose key is being admitted at this moment
+ * (open_session). */
 unsigned kedge_net_server_drop_key(struct kedge_net_server *server, const struct kedge_public_key *key)
 {
     unsigned dropped = 0;

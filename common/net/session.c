@@ -23,6 +23,8 @@ enum { SERVE_TURN = 64 };
 
 /* ---- memory ---- */
 
+/* Memory is charged twice: to the account of all, and to the party that causes it. The first keeps
+ * the process within its budget, the second keeps one peer from using up what is there for all. */
 void kedgei_charge(struct kedgei_session *s, bool is_small, size_t n)
 {
     struct kedgei_budget *b = &s->server->budget;
@@ -80,6 +82,8 @@ void kedgei_session_end_wait(struct kedgei_session *s)
     s->wait_next = NULL;
 }
 
+/* A session that is asked again while it waits keeps its place in the queue; otherwise it would
+ * never come to the head. */
 static void begin_wait(struct kedgei_session *s, enum kedgei_wait reason)
 {
     struct kedge_net_server *server = s->server;
@@ -124,6 +128,7 @@ static enum kedgei_wait ask_for_body(struct kedgei_session *s)
     return result;
 }
 
+/* Asked once for each request, however often the request is looked at while it waits. */
 static void learn_reply_size(struct kedgei_session *s)
 {
     const struct kedge_net_server *server = s->server;
@@ -333,6 +338,8 @@ static void fail(struct kedgei_session *s, int err)
     kedgei_session_close(s);
 }
 
+/* The key of a TLS peer is proven by the handshake itself, so it counts from here on; over plain
+ * TCP a key is only said in the greeting. */
 static int shake_hands(struct kedgei_session *s)
 {
     struct kedge_public_key key;
@@ -345,6 +352,7 @@ static int shake_hands(struct kedgei_session *s)
     return KEDGE_OK;
 }
 
+/* Frames that have left free their charges together, under one lock. */
 static int send_queued(struct kedgei_session *s)
 {
     struct kedgei_frame *done = NULL;
@@ -365,6 +373,8 @@ static int send_queued(struct kedgei_session *s)
     return err;
 }
 
+/* As far as it goes in one turn. The allowance in bytes ends it, so one fast peer does not hold up
+ * the others. */
 void kedgei_session_go_on(struct kedgei_session *s)
 {
     int err = KEDGE_OK;
@@ -384,6 +394,7 @@ void kedgei_session_go_on(struct kedgei_session *s)
     }
 }
 
+/* What left may have been this peer's own share of memory: then it goes on at once. */
 void kedgei_session_flush(struct kedgei_session *s)
 {
     if (s->stage == KEDGEI_DEAD || s->stage == KEDGEI_LINGERING) {
@@ -399,6 +410,8 @@ void kedgei_session_flush(struct kedgei_session *s)
     }
 }
 
+/* TLS may want to write in order to read, or read in order to write (a key update), so the events
+ * say only that something can be done, not what. */
 void kedgei_session_event(struct kedgei_session *s, uint32_t events)
 {
     if (s->stage == KEDGEI_DEAD) {
@@ -422,6 +435,8 @@ void kedgei_session_event(struct kedgei_session *s, uint32_t events)
     }
 }
 
+/* From the head of each queue until its first does not fit. At most SERVE_TURN of each in a turn,
+ * so that thousands of waiting sessions do not keep the loop from its descriptors. */
 void kedgei_sessions_serve_waiting(struct kedge_net_server *server)
 {
     server->freed = false;

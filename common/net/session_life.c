@@ -137,6 +137,8 @@ static bool is_overdue(const struct kedgei_session *s, uint64_t now_ns)
     return s->stage == KEDGEI_OPEN && kedgei_link_is_stuck(&s->link, now_ns, stall);
 }
 
+/* True when there is a reason to come back soon: a session whose time may pass, or a line that the
+ * log has not got yet. */
 bool kedgei_sessions_sweep(struct kedge_net_server *server, uint64_t now_ns)
 {
     struct kedgei_session *next;
@@ -158,6 +160,8 @@ bool kedgei_sessions_sweep(struct kedge_net_server *server, uint64_t now_ns)
     return server->sessions != NULL || unsaid;
 }
 
+/* At the end of a turn: the events that the kernel gave for this turn may name a session that an
+ * earlier one of them has closed. */
 void kedgei_sessions_bury(struct kedge_net_server *server)
 {
     pthread_mutex_lock(&server->mutex);

@@ -79,6 +79,8 @@ static bool is_stale(const struct sockaddr_un *a)
     return stale;
 }
 
+/* A socket's file stays when its process is killed. It is removed only when nobody listens there
+ * any more; a living process keeps it, and this one says so. */
 static int listen_at_path(const char *path, const char *url, int *ret_fd, struct kedge_diag *reterr)
 {
     struct sockaddr_un a;
@@ -147,6 +149,8 @@ int kedgei_socket_listen(const struct kedgei_address *address, const char *url, 
     return KEDGE_OK;
 }
 
+/* Addresses of IPv6 are cut to their network of 64 bits: a host may have as many addresses in it as
+ * it likes, and would otherwise count as that many peers. */
 static void read_address(const struct sockaddr_storage *a, uint8_t out[KEDGEI_ADDRESS_LEN])
 {
     struct sockaddr_in v4;
@@ -218,6 +222,8 @@ int kedgei_socket_error(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 ? error : errno;
 }
 
+/* The kernel says who is at the other end. The file's mode already keeps others out; this holds
+ * also where somebody has changed it. */
 bool kedgei_socket_is_own_user(int fd)
 {
     struct ucred who;

@@ -76,6 +76,8 @@ int kedgei_ssl_init(struct kedgei_stream *s, struct kedgei_tls *tls)
     return KEDGE_OK;
 }
 
+/* Without the closing alert the peer could not tell an end from a cut line (RFC 8446, section 6.1).
+ * It is not sent after a failure: OpenSSL forbids it. */
 void kedgei_ssl_goodbye(struct kedgei_stream *s)
 {
     ERR_clear_error();

@@ -13,6 +13,7 @@
 
 enum { READ_BUFFER = 68 * 1024 }; /* four records; given back when it is empty */
 
+/* Ed25519 and nothing else: one kind of key, one length, one check. */
 bool kedgei_tls_cert_key(X509 *cert, struct kedge_public_key *ret_key)
 {
     EVP_PKEY *key = cert ? X509_get0_pubkey(cert) : NULL;
@@ -35,6 +36,8 @@ static int verify_peer(X509_STORE_CTX *store, void *arg)
     return good;
 }
 
+/* The certificate is made in memory from the key at each start, so no file of it can expire or be
+ * mixed up. */
 bool kedgei_tls_load_identity(SSL_CTX *ctx, const struct kedge_key_pair *pair)
 {
     static const char name[] = "kedge";

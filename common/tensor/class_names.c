@@ -1,9 +1,14 @@
+/* Sets of class names as one sorted block of texts. Sorted by bytes and without duplicates, the
+ * union of several sites' names is the same whatever order they come in, and a set has one
+ * spelling, which can be signed. */
 #include "common/tensor/class_names.h"
 
 #include <string.h>
 
 #include "common/base/text.h"
 
+/* Names come from sites and are shown to all of them, in logs and lists: they must be valid UTF-8
+ * without characters that hide or reorder text. */
 const char *kedge_class_names_expected(const char names[KEDGE_CLASS_NAMES_ROOM])
 {
     const char *former = NULL;
@@ -84,6 +89,7 @@ bool kedge_class_names_include(const char *all, const char *some)
     return true;
 }
 
+/* Checked as strictly as when it is made, and cut off at the end by the empty name. */
 int kedge_class_names_read(struct kedge_view packed, char ret[KEDGE_CLASS_NAMES_ROOM])
 {
     char names[KEDGE_CLASS_NAMES_ROOM] = "";

@@ -13,7 +13,8 @@
 
 #define F32_MAX 3.4028234e38
 
-/* Names of classes that were not given, in the order in which they are met. */
+/* Names of classes that were not given, in the order in which they are met: one block of texts with
+ * their NULs, so that each row needs a number only. */
 struct found_classes {
     uint32_t count;
     size_t used, room;
@@ -82,6 +83,7 @@ static int read_feature(struct table *t, const struct kedgei_csv_field *f, uint3
 
 /* ---- labels ---- */
 
+/* Through int32_t and back: a whole number within range, and nothing else, survives that. */
 static bool is_class_number(double v)
 {
     return v >= 0 && v <= KEDGE_CSV_LABEL_MAX && (double)(int32_t)v == v;
@@ -198,6 +200,8 @@ static int read_class(struct table *t, const struct kedgei_csv_field *f, uint32_
     return fabs(v) <= F32_MAX ? KEDGE_OK : say(t, f, "a number within the range of F32", reterr);
 }
 
+/* "NA" may be the name of a class. So a field that looks like a missing value is one only if no
+ * class has that name. */
 static int read_label(struct table *t, const struct kedgei_csv_field *f, uint32_t row, bool *hole,
                       struct kedge_diag *reterr)
 {
@@ -220,6 +224,7 @@ static int read_label(struct table *t, const struct kedgei_csv_field *f, uint32_
 
 /* ---- columns whose text is kept ---- */
 
+/* Room doubles, so a column of millions of rows costs few copies. */
 static int keep_text(struct table *t, const struct kedgei_csv_field *f, uint32_t k, struct kedge_diag *reterr)
 {
     size_t need = t->kept_used[k] + KEDGE_CSV_NAME_MAX + 1;
@@ -285,6 +290,8 @@ static int read_row(struct table *t, struct kedgei_csv_reader *r, struct kedge_d
     return KEDGE_OK;
 }
 
+/* The rows were counted when the shape was found, and memory for them is taken: the loop ends with
+ * that number whatever the text says. */
 static int read_rows(struct table *t, struct kedge_diag *reterr)
 {
     struct kedgei_csv_reader r = kedgei_csv_at_data(&t->shape);
@@ -350,7 +357,8 @@ static int say_classes(const struct table *t, struct kedge_diag *reterr)
     return say(t, &t->found.first, text, reterr);
 }
 
-/* What the labels turned out to be. */
+/* What the labels turned out to be, which is known only at the end: with TARGET_ANY one label that
+ * is no whole number makes all of them reals. */
 static int finish_labels(struct table *t, struct kedge_diag *reterr)
 {
     if (t->by_name) {
@@ -391,6 +399,8 @@ static int read_table(struct table *t, struct kedge_diag *reterr)
     return err ? err : finish_labels(t, reterr);
 }
 
+/* Two passes over the text: the first finds the shape and counts rows, the second fills memory of
+ * exactly that size. */
 int kedge_csv_read(struct kedge_view file, const struct kedge_csv_options *options, struct kedge_csv *ret,
                    struct kedge_diag *reterr)
 {

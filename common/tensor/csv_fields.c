@@ -48,6 +48,8 @@ static void skip_line_end(struct kedgei_csv_reader *r)
     r->line++;
 }
 
+/* Blank lines, and lines of separators alone, are passed over: spreadsheets leave such lines at the
+ * end. */
 bool kedgei_csv_next_record(struct kedgei_csv_reader *r)
 {
     for (;;) {
@@ -125,6 +127,9 @@ static int read_quoted(struct kedgei_csv_reader *r, struct kedgei_csv_field *f, 
     return KEDGE_OK;
 }
 
+/* Blanks around a field belong to nobody. After an unquoted field there is always a separator or an
+ * end, because the field ends only there; after a quoted one there may be more text, which is an
+ * error. */
 int kedgei_csv_next_field(struct kedgei_csv_reader *r, struct kedgei_csv_field *ret,
                           struct kedge_diag *reterr)
 {
@@ -152,6 +157,7 @@ int kedgei_csv_next_field(struct kedgei_csv_reader *r, struct kedgei_csv_field *
 
 /* ---- what a field holds ---- */
 
+/* Compared in place, with doubled quotes as one. */
 bool kedgei_csv_field_is(const struct kedgei_csv_field *f, const char *name)
 {
     size_t at = 0;
@@ -180,6 +186,7 @@ static bool is_word(struct kedge_view text, const char *word)
     return true;
 }
 
+/* What spreadsheets, R, pandas and SQL exports write for "no value". */
 bool kedgei_csv_is_missing(const struct kedgei_csv_field *f)
 {
     static const char *const words[] = {"", "na", "n/a", "#n/a", "nan", "null", "none", "?"};
@@ -236,6 +243,7 @@ int kedgei_csv_number(const struct kedgei_csv_field *f, bool decimal_comma, doub
     return kedge_real_decode(kedge_view_of(text, used), ret);
 }
 
+/* Cut at a whole character, so that what is shown in a message is valid UTF-8. */
 bool kedgei_csv_text(const struct kedgei_csv_field *f, char *out, size_t out_len)
 {
     size_t used = 0, at = 0;

@@ -11,6 +11,8 @@
 
 enum { LOOK_AT = 10, FOUND_MAX = 40 }; /* records; bytes of a field in a message */
 
+/* The message has what a person looks for in the file: line, column, and the column's name where
+ * there is a header. */
 int kedgei_csv_say(const struct kedgei_csv_shape *shape, const struct kedgei_csv_field *f,
                    const char *expected, struct kedge_diag *reterr)
 {
@@ -34,6 +36,8 @@ int kedgei_csv_say(const struct kedgei_csv_shape *shape, const struct kedgei_csv
 
 /* ---- encoding ---- */
 
+/* The first bytes often show what the file really is (UTF-16, a zip, a spreadsheet); otherwise the
+ * line of the first byte that is not UTF-8 is told. */
 static int say_encoding(struct kedge_view file, struct kedge_diag *reterr)
 {
     char found[KEDGE_SNIFF_TEXT_MAX];
@@ -120,7 +124,8 @@ static uint32_t count_fields(struct kedgei_csv_reader *r, uint32_t most)
     return n;
 }
 
-/* The fields of the first record; *ret_alike: the next ones have as many. */
+/* The fields of the first record; *ret_alike: the next ones have as many. Ten records are looked
+ * at: more would cost time and hardly ever change the answer. */
 static uint32_t try_separator(struct kedge_view file, char separator, bool *ret_alike)
 {
     struct kedgei_csv_reader r = kedgei_csv_reader_of(file, separator);

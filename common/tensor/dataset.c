@@ -1,3 +1,9 @@
+/* Loads a labelled data set from the files of a binding: one loader for each format, then the same
+ * steps for all: labels, the split, missing values, scales.
+ *
+ * Everything that is learnt from data (means, scales, names of classes) is learnt from the training
+ * part. What the test part knew would otherwise reach the model, and its accuracy would be told too
+ * high. */
 #include "common/tensor/dataset.h"
 
 #include <string.h>
@@ -12,6 +18,8 @@
 /* The held-out samples of a split must be the same in every task, or test data would be trained on. */
 static const uint64_t split_seed = 0x73706c6974; /* "split" */
 
+/* One label for each image, exactly: a list that is shifted or of another file would train nonsense
+ * without an error. */
 static int load_idx_labels(const char *path, uint32_t n, int32_t **ret, struct kedge_diag *reterr)
 {
     uint8_t *file;
@@ -40,6 +48,8 @@ static int load_idx_labels(const char *path, uint32_t n, int32_t **ret, struct k
     return KEDGE_OK;
 }
 
+/* The bytes stay as they are in the file; they are scaled when a batch is gathered. A set of images
+ * takes a quarter of the memory that reals would. */
 static int load_idx(const struct kedge_data_source *source, struct kedge_dataset *ds,
                     struct kedge_diag *reterr)
 {
@@ -98,6 +108,8 @@ static int take_npz_features(struct kedge_npy *x, double scale, struct kedge_dat
     return err;
 }
 
+/* Labels and targets have one array of 32-bit values; reals are stored by their bits (is_real tells
+ * which). */
 static int take_npz_labels(const struct kedge_npy *y, enum kedge_csv_target target, struct kedge_dataset *ds,
                            struct kedge_diag *reterr)
 {
@@ -228,6 +240,8 @@ int kedge_dataset_load(const struct kedge_data_source *source, struct kedge_data
     return KEDGE_OK;
 }
 
+/* The order is drawn from a seed that depends on nothing but the number of samples: each task must
+ * hold out the same ones. At least one sample is on either side. */
 static int split(const struct kedge_dataset *all, double share, struct kedge_dataset *train,
                  struct kedge_dataset *test, struct kedge_diag *reterr)
 {
@@ -260,6 +274,8 @@ static int split(const struct kedge_dataset *all, double share, struct kedge_dat
     return err ? kedge_diag_set(reterr, err, "no memory for %u samples", all->n) : KEDGE_OK;
 }
 
+/* The test set is read as the training set turned out to be: the same names of classes in the same
+ * places, the same kind of targets, the same number of features. */
 static int load_test(const struct kedge_data_binding *b, const struct kedgei_load_as *as,
                      const struct kedgei_loaded *train, struct kedgei_loaded *test, struct kedge_diag *reterr)
 {

@@ -18,7 +18,7 @@ static struct kedge_csv_options options_of(const struct kedge_data_source *sourc
     return o;
 }
 
-/* The rows move from the table to the set. */
+/* The rows move from the table to the set: copying them would double the memory of a large table. */
 static void take_rows(struct kedge_csv *csv, double scale, struct kedge_dataset *ds)
 {
     float by = (float)scale;

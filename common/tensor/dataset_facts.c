@@ -66,6 +66,8 @@ static int put_classes(const struct kedge_data_binding *b, const struct kedge_da
     return KEDGE_OK;
 }
 
+/* Loaded exactly as training would load it, so that an owner sees before a job what would fail in
+ * it. */
 int kedge_data_binding_facts(const struct kedge_data_binding *binding, struct kedge_data_facts *ret,
                              struct kedge_diag *reterr)
 {

@@ -27,7 +27,8 @@ static size_t guess_size(FILE *f)
     return end > 0 && (uint64_t)end <= KEDGE_DATA_FILE_MAX ? (size_t)end : 0;
 }
 
-/* Appends until the end of the file. A file may grow or shrink meanwhile: what was read counts. */
+/* Appends until the end of the file. Its size is a guess only: it may grow or shrink meanwhile, and
+ * files of /proc have size 0; what was read counts, and the bound holds for that. */
 static int read_all(FILE *f, const char *path, size_t size, uint8_t **bytes, size_t *ret_len,
                     struct kedge_diag *reterr)
 {

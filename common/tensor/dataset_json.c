@@ -29,7 +29,8 @@ static int read_idx(const struct kedge_json *doc, uint32_t at, struct kedge_data
                : kedge_json_get_string(doc, at, "labels", s->labels_path, sizeof s->labels_path, reterr);
 }
 
-/* A word of a list, by its place. */
+/* A word of a list, by its place; the first one is the default. The message lists all words, so the
+ * reader need not look them up. */
 static int get_word(const struct kedge_json *doc, uint32_t at, const char *key, const char *const *words,
                     uint32_t count, uint32_t *ret, struct kedge_diag *reterr)
 {
@@ -116,6 +117,7 @@ static int read_ignore(const struct kedge_json *doc, uint32_t at, struct kedge_d
     return KEDGE_OK;
 }
 
+/* Only characters that cannot be part of a number or of a quoted field. */
 static int read_separator(const struct kedge_json *doc, uint32_t at, struct kedge_data_source *s,
                           struct kedge_diag *reterr)
 {
@@ -197,6 +199,7 @@ static int read_text(const struct kedge_json *doc, uint32_t at, struct kedge_dat
     return KEDGE_OK;
 }
 
+/* A row for each format; the functions check the keys of their own format and refuse others. */
 static int data_source_from_json(const struct kedge_json *doc, uint32_t at, struct kedge_data_source *ret,
                                  struct kedge_diag *reterr)
 {
@@ -227,6 +230,7 @@ static int data_source_from_json(const struct kedge_json *doc, uint32_t at, stru
                           "\"format\": expected \"idx\", \"csv\", \"npz\" or \"text\"");
 }
 
+/* The place of a name is the number of its class, so a name that stands twice would be two classes. */
 static int read_classes(const struct kedge_json *doc, uint32_t at, struct kedge_data_binding *b,
                         struct kedge_diag *reterr)
 {

@@ -51,6 +51,8 @@ static int merge(const struct kedge_csv *a, const struct kedge_csv *b, struct pl
     return KEDGE_OK;
 }
 
+/* Each file has numbered its names by itself; here they get the numbers that the names have in both
+ * together. */
 static void move_labels(struct kedge_dataset *ds, const struct places *places, uint32_t classes)
 {
     for (uint32_t i = 0; i < ds->n; i++) {

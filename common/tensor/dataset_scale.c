@@ -29,6 +29,8 @@ static int make_reals(struct kedge_dataset *ds, struct kedge_diag *reterr)
     return KEDGE_OK;
 }
 
+/* Column by column: the mean of what is there in the training samples goes into the holes of both
+ * sets. A column without a single value has no mean, and the owner has to say what it is for. */
 int kedge_dataset_fill(struct kedge_dataset *train, struct kedge_dataset *test, const char *columns,
                        struct kedge_diag *reterr)
 {
@@ -105,6 +107,8 @@ int kedge_dataset_scale(struct kedge_dataset *ds, const double *means, const dou
     return KEDGE_OK;
 }
 
+/* A feature that is constant, or nearly so beside its mean, is only shifted: dividing by its spread
+ * would enlarge rounding. */
 int kedge_dataset_standardize(struct kedge_dataset *train, struct kedge_dataset *test,
                               struct kedge_diag *reterr)
 {

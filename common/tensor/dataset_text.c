@@ -28,6 +28,7 @@ static int make_table(const char *alphabet, uint8_t table[256], struct kedge_dia
     return KEDGE_OK;
 }
 
+/* A sample is a window into the text, so the text is kept once however much windows overlap. */
 int kedge_dataset_load_text(const struct kedge_data_source *source, struct kedge_dataset *ds,
                             struct kedge_diag *reterr)
 {
@@ -79,6 +80,8 @@ static int take_windows(const struct kedge_dataset *all, uint32_t from, uint32_t
     return KEDGE_OK;
 }
 
+/* Split by place and not by chance: windows that share characters would put parts of the test text
+ * into the training. */
 int kedge_dataset_split_text(const struct kedge_dataset *all, uint32_t kept, struct kedge_dataset *train,
                              struct kedge_dataset *test, struct kedge_diag *reterr)
 {

@@ -18,6 +18,7 @@ static void scale_bytes(const uint8_t *restrict in, size_t count, float scale, f
     }
 }
 
+/* Bytes are scaled here, batch by batch, and never all at once. */
 void kedge_dataset_gather(const struct kedge_dataset *ds, const uint32_t *indices, uint32_t count, float *out)
 {
     size_t width = ds->features, stride = ds->stride ? ds->stride : width;
@@ -46,6 +47,8 @@ float kedge_dataset_target(const struct kedge_dataset *ds, uint32_t row)
     return target;
 }
 
+/* In place: a real and a label have the same size. By memcpy through a local, since C does not
+ * allow to read one type's object as the other's. */
 int32_t *kedgei_reals_as_labels(float *reals, uint32_t n)
 {
     int32_t *labels = (int32_t *)(void *)reals;
@@ -68,6 +71,7 @@ void kedgei_dataset_count_classes(struct kedge_dataset *ds)
     ds->classes = (uint32_t)most + 1;
 }
 
+/* The chosen rows as a set of its own, so that the original can be freed. */
 int kedge_dataset_pick(const struct kedge_dataset *ds, const uint32_t *indices, uint32_t count,
                        struct kedge_dataset *ret)
 {

@@ -1,3 +1,5 @@
+/* The container of the MNIST family, and the look at first bytes that tells people what a file is
+ * when it is not what it should be. */
 #include "common/tensor/idx.h"
 
 #include <stdio.h>
@@ -14,6 +16,8 @@ static bool is_printable(struct kedge_view v)
     return true;
 }
 
+/* By magic numbers. A file that is still compressed is a common mistake, so that answer says what
+ * to do with it. */
 static const char *guess_kind(struct kedge_view v)
 {
     static const struct {
@@ -59,6 +63,8 @@ void kedge_sniff_text(struct kedge_view file, char out[KEDGE_SNIFF_TEXT_MAX])
     snprintf(out + used, KEDGE_SNIFF_TEXT_MAX - used, "(%s)", guess_kind(file));
 }
 
+/* The number of bytes must be exactly the product of the dimensions; the product is checked for
+ * overflow at each step. */
 int kedge_idx_read(struct kedge_view file, struct kedge_idx *ret, struct kedge_diag *reterr)
 {
     struct kedge_reader r = kedge_reader_of(file);

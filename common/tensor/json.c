@@ -47,6 +47,8 @@ static void skip_space(struct parser *p)
     }
 }
 
+/* The tokens are the caller's array. Its length bounds how many values a text may have, whatever it
+ * says. */
 static int add_token(struct parser *p, enum kedge_json_type type, uint32_t *ret_at)
 {
     if (p->count == p->tokens_max) {
@@ -125,6 +127,8 @@ static size_t read_escape(struct kedge_view text, size_t i, uint32_t *ret_point)
     return 12;
 }
 
+/* Only checked here, not decoded: a token points into the text. Most strings are compared or
+ * skipped and never need a copy. */
 static int parse_string(struct parser *p, uint32_t *ret_at)
 {
     uint32_t at = 0;
@@ -211,6 +215,8 @@ static bool skip_digits(struct parser *p)
     return p->pos > before;
 }
 
+/* The grammar of RFC 8259, section 6. The value is read later, by the function that knows which
+ * range it should have. */
 static int parse_number(struct parser *p)
 {
     uint32_t at = 0;
@@ -269,6 +275,8 @@ static void close_container(struct parser *p)
     t->next = p->count;
 }
 
+/* The stack has a fixed depth; deeper nesting is an error, so no text can exhaust the program's own
+ * stack. */
 static int open_container(struct parser *p, enum kedge_json_type type, bool *ret_more)
 {
     uint32_t at = 0;
@@ -359,6 +367,8 @@ int kedge_json_parse(struct kedge_view text, struct kedge_json_token *tokens, ui
     return KEDGE_OK;
 }
 
+/* From key to key in hops over whole values (see above); objects have few keys, so no table is made
+ * of them. */
 uint32_t kedge_json_find(const struct kedge_json *doc, uint32_t object, const char *key)
 {
     if (!kedge_json_is(doc, object, KEDGE_JSON_OBJECT)) {
@@ -410,6 +420,7 @@ static size_t put_utf8(uint32_t point, char out[4])
     return more + 1;
 }
 
+/* U+0000 is refused although JSON allows it: the result is a C string, which it would cut. */
 int kedge_json_decode_string(const struct kedge_json *doc, uint32_t at, char *out, size_t out_len)
 {
     if (!kedge_json_is(doc, at, KEDGE_JSON_STRING) || out_len == 0) {
@@ -439,6 +450,8 @@ int kedge_json_decode_string(const struct kedge_json *doc, uint32_t at, char *ou
     return KEDGE_OK;
 }
 
+/* Bytes that are no UTF-8 become '?': this writes messages and reports, and a broken name must not
+ * break the document around it. */
 void kedge_json_put_string(struct kedge_buf *out, struct kedge_view s)
 {
     bool text = kedge_utf8_is_valid(s);

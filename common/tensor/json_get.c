@@ -9,6 +9,8 @@
 
 enum { KEY_SHOWN_MAX = 65 };
 
+/* Unknown keys are errors with the nearest known one as a hint. A misspelt key that is ignored
+ * would train with a default that nobody chose. */
 int kedge_json_check_keys(const struct kedge_json *doc, uint32_t at, const char *what,
                           const char *const *allowed, size_t count, struct kedge_diag *reterr)
 {
@@ -85,6 +87,8 @@ int kedge_json_get_u64(const struct kedge_json *doc, uint32_t object, const char
     return KEDGE_OK;
 }
 
+/* 64-bit numbers stand in strings: many JSON readers hold numbers as doubles and would round them
+ * above 2^53. */
 int kedge_json_get_u64_string(const struct kedge_json *doc, uint32_t object, const char *key, uint64_t *ret_v,
                               struct kedge_diag *reterr)
 {
@@ -99,6 +103,7 @@ int kedge_json_get_u64_string(const struct kedge_json *doc, uint32_t object, con
     return KEDGE_OK;
 }
 
+/* Reals may stand in strings, too, where they must be read back exactly. */
 int kedge_json_get_real(const struct kedge_json *doc, uint32_t object, const char *key, double min,
                         double max, double *ret_v, struct kedge_diag *reterr)
 {

@@ -1,3 +1,5 @@
+/* Layouts: named tensors in an order. Offsets follow from the shapes alone, so two programs that
+ * agree on the layout agree on every byte of a model. */
 #include "common/tensor/layout.h"
 
 #include <stdio.h>
@@ -56,6 +58,8 @@ static bool is_name(const char *name)
     return strcmp(name, "__metadata__") != 0; /* reserved by safetensors */
 }
 
+/* Divides before it multiplies, so no shape can overflow; a zero dimension is refused, for a tensor
+ * without elements has no place of its own. */
 static int count_elements(const char *name, const uint64_t *dims, uint32_t dims_count, uint64_t left,
                           uint64_t *ret_count, struct kedge_diag *reterr)
 {
@@ -152,6 +156,8 @@ static int say_name_differs(const struct kedge_layout *expected, const struct ke
                           want, found);
 }
 
+/* Names first, then shapes, in order: the message tells the first difference in the words of the
+ * model, which is what its author needs. */
 int kedge_layout_check_same(const struct kedge_layout *expected, const struct kedge_layout *got,
                             enum kedge_dtype dtype, struct kedge_diag *reterr)
 {

@@ -1,3 +1,10 @@
+/* Models as lists of layers: whether they are sound, which tensors they have, and their first
+ * weights.
+ *
+ * The first weights are part of the record: an auditor computes them again from the job's seed and
+ * compares digests. So they are drawn by the project's own generator, each tensor from a stream of
+ * its own, and computed with operations that IEEE 754 defines exactly (multiplication, division,
+ * subtraction, square root). */
 #include "common/tensor/model.h"
 
 #include <math.h>
@@ -13,6 +20,7 @@ static struct kedge_model_shape input_of(const struct kedge_model_spec *spec)
                                       : (struct kedge_model_shape){1, {spec->layers[0].in, 0, 0}};
 }
 
+/* The product grows step by step within the bound, so it cannot overflow. */
 static int check_input(const struct kedge_model_shape *input, struct kedge_diag *reterr)
 {
     uint64_t width = 1;
@@ -85,6 +93,8 @@ static int check_end(const struct kedge_model_spec *spec, const struct kedge_mod
     return KEDGE_OK;
 }
 
+/* Layer by layer, the shape that one gives being what the next one takes. A model that passes has a
+ * shape at every place, so all functions below can rely on it without checks. */
 int kedge_model_check(const struct kedge_model_spec *spec, struct kedge_diag *reterr)
 {
     uint64_t total = 0;
@@ -181,6 +191,8 @@ static int add_scales(struct kedge_layout *layout, uint32_t inputs, struct kedge
     return kedge_layout_add(layout, "standardize.stage", &one, 1, reterr);
 }
 
+/* Scales of a model with "standardize" come after the layers' tensors: a model without them is then
+ * the beginning of one with them. */
 int kedge_model_layout(const struct kedge_model_spec *spec, struct kedge_layout *ret,
                        struct kedge_diag *reterr)
 {
@@ -221,7 +233,9 @@ static uint64_t values_of(const struct kedge_layer_tensor *t)
     return values;
 }
 
-/* Values at … at + n - 1 of a tensor; only kernels draw, one draw a value. */
+/* Values at … at + n - 1 of a tensor; only kernels draw, one draw a value. Glorot-uniform: between
+ * plus and minus the square root of 6 / (fan in + fan out) (Glorot and Bengio 2010). Forget gates
+ * begin with a bias of 1, so that an LSTM does not forget everything before it has learnt anything. */
 static void start_values(const struct kedge_layer_tensor *t, struct kedge_rng *rng, uint64_t count,
                          uint64_t at, size_t n, float *values)
 {
@@ -273,6 +287,8 @@ void kedge_model_weights_init(struct kedge_model_weights *w, const struct kedge_
     kedge_model_shapes(spec, w->shapes);
 }
 
+/* Memory does not depend on the model: a coordinator makes one of a gigabyte in tiles. The state
+ * between two calls is the tensor, the place in it and its stream. */
 size_t kedge_model_weights_next(struct kedge_model_weights *w, float *values, size_t n)
 {
     size_t done = 0;

@@ -35,7 +35,8 @@ static bool has_key(const struct kedge_json *doc, uint32_t at, const char *key)
     return kedge_json_find(doc, at, key) != KEDGE_JSON_NONE;
 }
 
-/* What `in` is where the layer does not say it. */
+/* What `in` is where the layer does not say it: for most kinds only one value fits the layer
+ * before. An embedding's `in` is the number of tokens, which no shape tells. */
 static uint32_t inferred_in(enum kedge_layer_type type, const struct kedge_model_shape *in)
 {
     if (type == KEDGE_LAYER_LSTM) {
@@ -97,7 +98,9 @@ static int read_key(const struct kedge_json *doc, uint32_t at, const char *key,
     return err;
 }
 
-/* A layer after `in`, which has no dimensions where the model did not say its input. */
+/* A layer after `in`, which has no dimensions where the model did not say its input. Only the keys
+ * of its own kind are taken, so "kernel" in a dense layer is an error and not silently without
+ * effect. */
 static int read_layer(const struct kedge_json *doc, uint32_t at, const struct kedge_model_shape *in,
                       struct kedge_layer *ret, struct kedge_diag *reterr)
 {
@@ -189,6 +192,8 @@ static void follow(const struct kedge_layer *l, struct kedge_model_shape *shape)
                  : (struct kedge_model_shape){0};
 }
 
+/* The shape is followed while layers are read, because a later layer's missing `in` is inferred
+ * from it. Whether everything fits is judged once, by kedge_model_check, after that. */
 static int read_layers(const struct kedge_json *doc, uint32_t at, struct kedge_model_spec *ret,
                        struct kedge_diag *reterr)
 {
@@ -299,6 +304,8 @@ static void put_layer(const struct kedge_layer *l, struct kedge_buf *out)
     kedge_buf_put_str(out, "}");
 }
 
+/* Written with all inferred values filled in: what was read and what is written describe the same
+ * model in full. */
 void kedge_model_put_json(const struct kedge_model_spec *spec, struct kedge_buf *out)
 {
     kedge_buf_put_str(out, "{");

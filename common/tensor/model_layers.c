@@ -60,7 +60,8 @@ static uint32_t dense_tensors(const struct kedge_layer *l, const struct kedge_mo
     return 2;
 }
 
-/* One side of a window's output. */
+/* One side of a window's output: the last place where the whole window still fits, stride by
+ * stride. */
 static int slide(const char *side, uint32_t size, const struct kedge_layer *l, uint32_t *ret,
                  struct kedge_diag *reterr)
 {
@@ -214,6 +215,9 @@ static int lstm_shape(const struct kedge_layer *l, const struct kedge_model_shap
     return KEDGE_OK;
 }
 
+/* Names and order of the gates (i, f, g, o) are PyTorch's, so that a model can be loaded there
+ * without renaming. Of the two bias vectors only one begins with the ones of the forget gates; they
+ * are added anyway. */
 static uint32_t lstm_tensors(const struct kedge_layer *l, const struct kedge_model_shape *in,
                              struct kedge_layer_tensor *t)
 {
@@ -254,6 +258,8 @@ const struct kedge_layer_kind *kedge_layer_kind_of(enum kedge_layer_type type)
     return NULL;
 }
 
+/* The size of a sample between two layers is bounded at every layer: a few large strides or
+ * channels in a small file would otherwise ask for memory without bound. */
 int kedge_layer_shape(const struct kedge_layer *layer, const struct kedge_model_shape *in,
                       struct kedge_model_shape *ret, struct kedge_diag *reterr)
 {

@@ -83,6 +83,7 @@ static const struct preset {
       DENSE(256, 80)}},
 };
 
+/* The number of classes is the only thing that may differ from the published model. */
 int kedge_model_preset(const char *name, uint32_t classes, struct kedge_model_spec *ret,
                        struct kedge_diag *reterr)
 {

@@ -112,6 +112,8 @@ static bool take_shape(struct walk *w, struct kedge_npy *npy)
     return false;
 }
 
+/* By the type's spelling and not by its parts: what is not in the table is not read, and a pickled
+ * object has no place in it. */
 static int take_type(struct kedge_view descr, struct kedge_npy *npy, struct kedge_diag *reterr)
 {
     for (size_t i = KEDGE_NPY_F4; i < TYPES_END; i++) {
@@ -183,6 +185,8 @@ static int read_header(struct kedge_view text, struct kedge_npy *npy, struct ked
     return KEDGE_OK;
 }
 
+/* Version 1 has a header length of 16 bits, version 2 of 32. The number of data bytes must be
+ * exactly what shape and type say, so nothing after them can be hidden in a file that is passed on. */
 int kedge_npy_read(struct kedge_view file, struct kedge_npy *ret, struct kedge_diag *reterr)
 {
     struct kedge_npy npy = {.count = 1};
@@ -261,6 +265,7 @@ int kedge_npy_to_f32(const struct kedge_npy *npy, float *out, struct kedge_diag 
     return KEDGE_OK;
 }
 
+/* Labels as reals are refused and not rounded: 0.9999999 would silently become another class. */
 int kedge_npy_to_labels(const struct kedge_npy *npy, int32_t max, int32_t *out, struct kedge_diag *reterr)
 {
     if (npy->type == KEDGE_NPY_F4 || npy->type == KEDGE_NPY_F8 || is_text(npy->type)) {
@@ -293,6 +298,8 @@ static size_t utf8_of(uint32_t point, char out[4])
     return len;
 }
 
+/* NumPy stores texts in UTF-32, padded with NULs to the longest one; here they become UTF-8. A NUL
+ * inside a text is an error, since it would end the name early. */
 int kedge_npy_text(const struct kedge_npy *npy, uint64_t i, char *out, size_t out_len,
                    struct kedge_diag *reterr)
 {

@@ -18,6 +18,7 @@ enum {
     DEFLATE_RATIO_MAX = 1032, /* zlib's technical notes */
 };
 
+/* Byte by byte: the fields of zip files lie at any address, and the order of bytes is the file's. */
 static uint32_t le16(const uint8_t *p)
 {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8;
@@ -90,6 +91,8 @@ static bool find_twin(const struct kedge_npz_entry *entries, uint32_t i)
     return false;
 }
 
+/* Only the directory is read here. Each name must be unique, or which of two members is meant would
+ * depend on the reader. */
 int kedge_npz_open(struct kedge_view file, struct kedge_npz *ret, struct kedge_diag *reterr)
 {
     int64_t end = find_end(file);
@@ -148,6 +151,8 @@ static int inflate_into(struct kedge_view packed, uint8_t *out, size_t out_len)
     return whole ? KEDGE_OK : KEDGE_E_FORMAT;
 }
 
+/* Sizes come from the directory, which was checked. Before memory is taken, the length is held
+ * against what deflate can make of the packed bytes at best: a small file cannot claim gigabytes. */
 static int find_packed(const struct kedge_npz *npz, const struct kedge_npz_entry *e, struct kedge_view *ret,
                        struct kedge_diag *reterr)
 {
@@ -219,6 +224,8 @@ static int say_missing(const struct kedge_npz *npz, const char *name, struct ked
                           names);
 }
 
+/* The array borrows the file, or owns what was unpacked (storage); kedge_npy_deinit frees the one
+ * and leaves the other. */
 int kedge_npz_read(const struct kedge_npz *npz, const char *name, struct kedge_npy *ret,
                    struct kedge_diag *reterr)
 {
@@ -289,6 +296,8 @@ static void put_member(struct kedge_buf *out, uint32_t crc, uint64_t len, size_t
     put_le(out, 0, 2);
 }
 
+/* Dimensions are multiplied only while the product stays within the bound, as in npy.c, so no
+ * caller's shape can overflow. */
 static int put_local(const struct kedge_npz_array *a, size_t base, struct kedge_buf *header,
                      struct kedge_buf *out, struct kedge_npz_entry *e)
 {
@@ -318,6 +327,8 @@ static int put_local(const struct kedge_npz_array *a, size_t base, struct kedge_
     return out->err;
 }
 
+/* After the members, as every zip has it; offsets count from where this archive begins in the
+ * buffer. */
 static void put_directory(const struct kedge_npz_array *arrays, const struct kedge_npz_entry *entries,
                           uint32_t count, size_t base, struct kedge_buf *out)
 {
@@ -347,6 +358,8 @@ static void put_directory(const struct kedge_npz_array *arrays, const struct ked
     }
 }
 
+/* Stored and not compressed, with a fixed date: the same arrays give the same bytes, so archives
+ * can be compared by their digests. */
 int kedge_npz_write(const struct kedge_npz_array *arrays, uint32_t count, struct kedge_buf *out)
 {
     size_t base = out->len;

@@ -1,3 +1,6 @@
+/* A part of a model, by names of tensors or of layers. Personal and shared layers are told apart by
+ * it. Both sides, the part and the rest, are cut from the whole and put back in the order of the
+ * layout, so they can be averaged, signed and checked as models of their own. */
 #include "common/tensor/part.h"
 
 #include <string.h>
@@ -37,6 +40,8 @@ int kedge_part_add(struct kedge_part *p, const char *word, struct kedge_diag *re
     return KEDGE_OK;
 }
 
+/* Without words the part is everything but the last layer: what is commonly shared while each site
+ * keeps its own head. */
 bool kedge_part_has(const struct kedge_part *p, const struct kedge_layout *layout, uint32_t i)
 {
     const char *tensor = layout->tensors[i].name, *at = p->words;
@@ -53,6 +58,8 @@ bool kedge_part_has(const struct kedge_part *p, const struct kedge_layout *layou
     return false;
 }
 
+/* A word that names nothing is a slip that would share or keep the wrong layers in silence. A part
+ * that is empty or the whole model is refused, too: nothing would be left on one side. */
 int kedge_part_check(const struct kedge_part *p, const struct kedge_layout *layout, struct kedge_diag *reterr)
 {
     const char *at = p->words;

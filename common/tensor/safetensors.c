@@ -1,3 +1,10 @@
+/* Reader and writer of the safetensors container. What is signed and hashed has one spelling only:
+ * the canonical read parses a header, writes it again from the layout that it found, and compares
+ * the bytes. So there is no list of canonical rules in the reader that could differ from the
+ * writer.
+ *
+ * The header comes from outside. It has a bound, is parsed into a bounded number of tokens, and
+ * names, types, shapes and offsets are checked before the first byte of data is looked at. */
 #include "common/tensor/safetensors.h"
 
 #include <stdlib.h>
@@ -19,6 +26,8 @@ struct entry {
     enum kedge_dtype dtype;
 };
 
+/* The length is little-endian by the format's definition. It is bounded here, because callers read
+ * that many bytes next. */
 int kedge_safetensors_data_start(const uint8_t first[8], uint64_t *ret_start, struct kedge_diag *reterr)
 {
     uint64_t len = 0;
@@ -34,6 +43,8 @@ int kedge_safetensors_data_start(const uint8_t first[8], uint64_t *ret_start, st
     return KEDGE_OK;
 }
 
+/* Whole numbers of at most 16 digits, without leading zeros: below 2^64 in any case, and one
+ * spelling for each. */
 static int read_u64s(const struct kedge_json *doc, uint32_t array, uint64_t *out, uint32_t *ret_count,
                      uint32_t max)
 {
@@ -124,6 +135,8 @@ static int compare_begin(const void *a, const void *b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
+/* Sorted by place: other programs write tensors in any order of the header, and only the order of
+ * the data counts. */
 static int read_entries(const struct kedge_json *doc, struct entry *entries, uint32_t *ret_count,
                         struct kedge_diag *reterr)
 {
@@ -178,6 +191,8 @@ static int build_layout(const struct entry *entries, uint32_t count, struct kedg
     return KEDGE_OK;
 }
 
+/* Memory is taken for as many tokens as a text of this length can have, at most: two bytes for
+ * each. */
 static int read_header(struct kedge_view text, struct kedge_layout *layout, struct kedge_diag *reterr)
 {
     size_t tokens_max = text.len / 2 + 1 < TOKENS_MAX ? text.len / 2 + 1 : TOKENS_MAX;
@@ -216,6 +231,8 @@ static int check_canonical(struct kedge_view head, uint64_t start, const struct 
     return err;
 }
 
+/* Only the head is needed; the data may be on the disk. Their length must be exactly what the
+ * header says. */
 int kedge_safetensors_read(struct kedge_view head, uint64_t file_len, enum kedge_safetensors_form form,
                            struct kedge_layout *ret_layout, uint64_t *ret_data_start,
                            struct kedge_diag *reterr)
@@ -249,6 +266,8 @@ int kedge_safetensors_read(struct kedge_view head, uint64_t file_len, enum kedge
     return KEDGE_OK;
 }
 
+/* The length is written last, over eight bytes that were left for it; padding to eight makes the
+ * data begin at an address that is good for any element type. */
 int kedge_safetensors_header(const struct kedge_layout *layout, enum kedge_dtype dtype, struct kedge_buf *out)
 {
     size_t begin = out->len;

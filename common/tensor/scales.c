@@ -1,3 +1,8 @@
+/* Means and variances of a model's inputs, found by the sites together and carried as tensors of
+ * the model itself. An update has a bounded range and steps of 2^-20, so a value is written in four
+ * digits, each in a unit of its own: together they hold values up to 2^40 in steps of 2^-40. The
+ * mean of digits, weighted by samples, is the digits of the mean, so the ordinary aggregation finds
+ * them and nothing new has to be trusted. */
 #include "common/tensor/scales.h"
 
 #include <math.h>
@@ -12,6 +17,8 @@ uint64_t kedge_scales_count(uint32_t inputs)
     return 2 * (uint64_t)KEDGE_SCALES_DIGITS * inputs + 1;
 }
 
+/* By thresholds between the stages: the number is a tensor like the others and has gone through an
+ * average of reals. */
 uint32_t kedge_scales_stage(const float *scales, uint32_t inputs)
 {
     float stage = scales[kedge_scales_count(inputs) - 1];
@@ -27,6 +34,8 @@ static double value_of(const float *digits, uint32_t inputs, uint32_t input)
     return v;
 }
 
+/* An input that is constant, or whose spread is within rounding of its mean, is only shifted: to
+ * divide by it would blow up noise. */
 void kedge_scales_get(const float *scales, uint32_t inputs, uint32_t input, double *ret_mean,
                       double *ret_deviation)
 {
@@ -52,6 +61,7 @@ static void put_value(float *digits, uint32_t inputs, uint32_t input, double v)
     }
 }
 
+/* All values are checked before one is written: half of a stage would be taken for the whole. */
 int kedge_scales_advance(float *scales, uint32_t inputs, const double *values, uint32_t *ret_bad)
 {
     uint32_t stage = kedge_scales_stage(scales, inputs);

@@ -115,6 +115,8 @@ static void put_hashes(struct writer *w, struct kedge_view v, size_t most)
     kedge_buf_put(w->out, v.ptr, v.len);
 }
 
+/* Names that stand twice are refused: counted twice they would be two where there is one. Lists are
+ * short. */
 static bool is_among(const struct kedge_id *ids, size_t count, const struct kedge_id *id)
 {
     for (size_t i = 0; i < count; i++) {
@@ -179,6 +181,7 @@ static void put_fields(struct writer *w, const struct kedge_msg *msg)
     fail_write(w, KEDGE_E_ARG);
 }
 
+/* All or nothing: after a refusal the buffer is as it was before. */
 static int encode(const struct kedge_msg *msg, struct kedge_buf *out, bool prefix_only)
 {
     if (out->err) {
@@ -205,6 +208,8 @@ int kedge_msg_encode(const struct kedge_msg *msg, struct kedge_buf *out)
     return encode(msg, out, false);
 }
 
+/* The fixed part of a message whose payload the caller writes itself, straight into the frame: a
+ * chunk of a model is not copied. */
 int kedge_msg_prefix(const struct kedge_msg *msg, uint8_t out[KEDGE_MSG_PREFIX_MAX], size_t *ret_len)
 {
     if (msg->type != KEDGE_MSG_CHUNK && msg->type != KEDGE_MSG_BLOB_PUT
@@ -221,6 +226,7 @@ int kedge_msg_prefix(const struct kedge_msg *msg, uint8_t out[KEDGE_MSG_PREFIX_M
 
 /* ---- reading ---- */
 
+/* The first refusal counts: what follows it was read from the wrong place. */
 static void refuse(struct reader *r, int err)
 {
     if (r->err == KEDGE_OK && !r->in.failed) {
@@ -324,6 +330,8 @@ static void get_ids(struct reader *r, struct kedge_id *ret, uint8_t *ret_count, 
 #undef HASHES
 #undef IDS
 
+/* The whole frame must be one message. What is left over would be understood by another version and
+ * not by this one. */
 int kedge_msg_decode(struct kedge_view frame, struct kedge_msg *ret)
 {
     struct reader r = {.in = kedge_reader_of(frame)};
@@ -375,6 +383,8 @@ const char *kedge_msg_name(enum kedge_msg_type type)
 
 enum { ERROR_TEXT_MAX = 512 }; /* as in messages.def; the round trip of a longest text is tested */
 
+/* An error must always be sendable, whatever text it was made of: it is cut to its limit, and a
+ * text that is not plain is left out. */
 struct kedge_msg kedge_msg_of_error(int err, uint32_t retry_ms, const char *text)
 {
     struct kedge_view v = kedge_view_str(text);

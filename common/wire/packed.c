@@ -1,3 +1,10 @@
+/* Packs blocks of 256 words with as many bits as the largest of them needs. Updates are small
+ * numbers of both signs, and differences of models even more so; zigzag puts small negative numbers
+ * beside small positive ones, so both need few bits.
+ *
+ * Within a block words lie in eight lanes, word i in lane i mod 8: a lane's bits are shifted like
+ * those of the seven others, which compilers turn into vector instructions, and the bytes are the
+ * same on every machine (words are little-endian). */
 #include "common/wire/packed.h"
 
 #include <string.h>
@@ -50,6 +57,7 @@ static uint32_t word_at(const uint8_t *from)
     return word;
 }
 
+/* 0, -1, 1, -2 … become 0, 1, 2, 3 … */
 static uint32_t zigzag(uint32_t word)
 {
     return word << 1 ^ (0 - (word >> 31));
@@ -80,6 +88,8 @@ static size_t block_len(size_t left)
 
 /* ---- packing ---- */
 
+/* Each lane gathers bits from the lowest on; when a word of 32 is full, all eight lanes are stored
+ * together as a row. */
 static void pack_block(const uint32_t words[WORDS], unsigned width, uint8_t *out)
 {
     uint32_t gathered[LANES] = {0};
@@ -101,6 +111,7 @@ static void pack_block(const uint32_t words[WORDS], unsigned width, uint8_t *out
     }
 }
 
+/* The length is found without packing, so that a caller can decide whether it is worth it. */
 size_t kedge_packed_len(struct kedge_view content)
 {
     size_t sum = 0;
@@ -166,6 +177,8 @@ static void unpack_block(const uint8_t *in, unsigned width, uint32_t words[WORDS
     swap_words(words, WORDS);
 }
 
+/* Walks over the widths first. When it says yes, every block lies inside the bytes and there are
+ * exactly as many as the content needs, so unpacking needs no checks and cannot end half way. */
 int kedge_unpack_begin(struct kedge_unpacker *u, struct kedge_view packed, size_t len)
 {
     size_t at = 0;
@@ -215,6 +228,8 @@ static void put_word(uint8_t *to, uint32_t word)
     memcpy(to, &word, sizeof word);
 }
 
+/* Modulo 2^32, so that adding brings back the very bits, whatever the words mean; the last bytes of
+ * a file that is no multiple of four are taken by themselves. */
 void kedge_words_since(const uint8_t *now, const uint8_t *before, size_t len, uint8_t *out)
 {
     size_t whole = len / 4 * 4;

@@ -1,3 +1,7 @@
+/* Enrolment tokens as text. A person copies them by hand or mail, so the text has a fixed
+ * beginning, an alphabet that survives shells and addresses, and a checksum that finds what copying
+ * has damaged before the device tries in vain. It protects from slips and not from forgery: the
+ * secret in it does that. */
 #include "common/wire/token.h"
 
 #include <string.h>
@@ -50,6 +54,7 @@ static size_t to_url_safe(uint8_t *text, size_t len)
     return len;
 }
 
+/* The other alphabet's characters are refused: one token, one spelling. */
 static bool from_url_safe(struct kedge_view text, struct kedge_buf *out)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -114,6 +119,7 @@ static bool read_fields(struct kedge_view body, struct kedge_token *token)
     return true;
 }
 
+/* The sum is compared before the fields are read, so a damaged token has one message. */
 int kedge_token_decode(struct kedge_view text, struct kedge_token *ret, struct kedge_diag *reterr)
 {
     if (text.len < START_LEN || memcmp(text.ptr, TOKEN_START, START_LEN) != 0) {

@@ -33,6 +33,7 @@ void kedgei_able(struct kedge_coord *c, uint32_t site)
     }
 }
 
+/* An update that arrives proves that the site can, whatever it said before. */
 void kedgei_able_again(struct kedge_coord *c, uint32_t job, uint32_t site)
 {
     struct row *row = kedgei_row(c, job, site);
@@ -58,6 +59,8 @@ static void able_until(struct kedge_coord *c, uint32_t job, uint64_t until_ns)
     kedgei_offer_touched(j);
 }
 
+/* The operator resumes the job, or it cannot do without them: everybody is asked once more, and
+ * counts of failures begin anew. */
 void kedgei_able_all(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -162,6 +165,7 @@ void kedgei_stall(struct kedge_coord *c, uint32_t job, bool stalled)
     kedgei_offer_touched(j);
 }
 
+/* Not even a refusal: sites may be drawn again only while nothing of the round would be lost by it. */
 static bool has_nothing(const struct job *j)
 {
     for (uint32_t i = 0; i < j->touched_count; i++) {

@@ -6,6 +6,8 @@
  * round number, which is enough because a task counts for staleness_max rounds only. */
 #include "coordinator/core/core.h"
 
+/* As many as are missing: places that are held by sites at work count, so that the number of sites
+ * at work stays what the job wants. */
 uint32_t kedge_coord_draws(uint32_t sites_per_round, uint32_t places, uint32_t count)
 {
     uint32_t wanted = sites_per_round == 0 ? count : sites_per_round <= places ? 0 : sites_per_round - places;
@@ -37,11 +39,13 @@ bool kedgei_is_full(const struct job *j)
     return kedgei_is_asynchronous(j) && j->accepted_count >= wanted(j);
 }
 
+/* Updates on their way count as if they were accepted, or more could arrive than the round takes. */
 bool kedgei_has_room(const struct job *j)
 {
     return j->accepted_count + j->busy_count < wanted(j) || MUTANT(MUTANT_BUFFER_RUNS_OVER);
 }
 
+/* The model that the next round's tasks begin with, at that round's place in the ring. */
 void kedgei_base_keep(struct job *j)
 {
     uint32_t next = j->closed_round == KEDGE_COORD_NONE ? j->round : j->closed_round + 1;
@@ -54,6 +58,8 @@ const struct kedge_digest *kedgei_train_base(const struct job *j, const struct r
     return older ? &j->bases[kedgei_task_round(j, row) % BASES_KEPT] : kedgei_base(j, row->pub.group);
 }
 
+/* Over a close: a site whose update is in the list is free, one that was refused or whose task is
+ * too old is, too; all others go on with what they were given. */
 bool kedgei_stays_at_work(const struct kedge_coord *c, const struct job *j, uint32_t site)
 {
     const struct row *row = &j->rows[site];
@@ -66,6 +72,8 @@ bool kedgei_stays_at_work(const struct kedge_coord *c, const struct job *j, uint
            && c->sites[site].active;
 }
 
+/* Who holds a place when a round opens. A site that is offline or has ended its task keeps its task
+ * but not its place, so that sites that vanish do not fill a round. */
 uint32_t kedgei_places(struct kedge_coord *c, struct job *j)
 {
     uint32_t places = 0;

@@ -28,6 +28,8 @@ static bool is_eligible(const struct kedge_coord *c, const struct job *j, uint32
     return kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE && !at_work && able;
 }
 
+/* One bit and two counts for one site. While the set is stale nothing is kept up: the next question
+ * makes all of it. */
 void kedgei_eligible_update(struct kedge_coord *c, struct job *j, uint32_t site)
 {
     if (j->eligible_stale) {
@@ -68,6 +70,8 @@ uint32_t kedgei_eligible_count(struct kedge_coord *c, struct job *j)
     return j->eligible_count;
 }
 
+/* Only bits that have changed since the last round are looked at, 64 places at a time: most sites
+ * were candidates before and still are. */
 uint32_t kedgei_candidates_mark(struct kedge_coord *c, struct job *j)
 {
     (void)kedgei_eligible_count(c, j);
@@ -84,6 +88,7 @@ uint32_t kedgei_candidates_mark(struct kedge_coord *c, struct job *j)
     return j->eligible_count;
 }
 
+/* Blocks first, then words, then bits; no list of candidates has to be made. */
 uint32_t kedgei_candidate_at(const struct kedge_coord *c, const struct job *j, uint32_t rank)
 {
     KEDGE_ASSERT(rank < j->eligible_count && !j->eligible_stale);
@@ -104,6 +109,7 @@ uint32_t kedgei_candidate_at(const struct kedge_coord *c, const struct job *j, u
     return c->order[at];
 }
 
+/* The inverse of kedgei_candidate_at: how many candidates stand before this one. */
 uint32_t kedgei_candidate_rank(const struct job *j, const struct site *site)
 {
     uint32_t rank = 0, word = site->position / WORD_BITS;

@@ -14,6 +14,7 @@ uint64_t kedgei_after(const struct kedge_coord *c, uint64_t pause_ns)
     return pause_ns < UINT64_MAX - c->now_ns ? c->now_ns + pause_ns : UINT64_MAX;
 }
 
+/* All handles begin as NONE, so a field that an effect does not set names nothing and not handle 0. */
 struct kedge_coord_effect *kedgei_emit(struct kedge_coord *c, enum kedge_coord_effect_type type)
 {
     KEDGE_ASSERT(c->stepping && kedgei_room(c) > 0);

@@ -19,6 +19,8 @@ void kedgei_item_failed(struct kedge_coord *c, uint32_t job, struct item *item, 
     j->dirty = true;
 }
 
+/* The last failed one that succeeds frees the tasks: while something could not be stored none went
+ * out. */
 void kedgei_item_done(struct job *j, struct item *item)
 {
     KEDGE_ASSERT(item->out);

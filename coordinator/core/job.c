@@ -43,6 +43,8 @@ bool kedgei_job_allows(enum kedge_job_state from, enum kedge_job_state to)
     return (size_t)from < sizeof transitions / sizeof transitions[0] && (transitions[from] & 1u << to) != 0;
 }
 
+/* The table of transitions is asked here, at the one place where a state is told, so no path
+ * through the stages can tell a change that watchers must not see. */
 static void tell(struct kedge_coord *c, uint32_t job, enum kedge_job_state state, int reason)
 {
     struct job *j = &c->jobs[job];
@@ -80,6 +82,8 @@ void kedgei_job_tell(struct kedge_coord *c, uint32_t job)
     }
 }
 
+/* Failure comes before cancellation: a job that failed while it was being cancelled says why it
+ * could not go on. */
 enum kedge_job_state kedgei_outcome(const struct job *j)
 {
     return j->failing != KEDGE_OK ? KEDGE_JOB_FAILED
@@ -87,6 +91,8 @@ enum kedge_job_state kedgei_outcome(const struct job *j)
                                   : KEDGE_JOB_COMPLETED;
 }
 
+/* The last state is told from the state without halts, because the table knows no way from "halted"
+ * to an end. */
 void kedgei_job_tell_end(struct kedge_coord *c, uint32_t job, enum kedge_job_state end)
 {
     kedgei_job_tell(c, job); /* back from a halt, if any */
@@ -135,6 +141,8 @@ void kedgei_main_emit(struct kedge_coord *c, uint32_t job)
     j->main.out = true;
 }
 
+/* The host has checked the spec; what is asserted here are the bounds that tables and arithmetic of
+ * the core rely on. */
 static void check_params(const struct kedge_coord *c, const struct kedge_coord_job_params *p)
 {
     KEDGE_ASSERT(p->tenant_count >= 1 && p->tenant_count <= KEDGE_JOB_TENANTS_MAX);
@@ -187,6 +195,7 @@ void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_co
     }
 }
 
+/* PENDING is the state before the first effect; the host knows the job from here on as queued. */
 void kedgei_job_submit(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     kedgei_job_reset(c, ev->job, ev);
@@ -212,6 +221,8 @@ void kedgei_job_joined(struct kedge_coord *c, const struct kedge_coord_event *ev
     j->dirty = true;
 }
 
+/* Nothing can be asked of a job that is ending. Resuming tries at once what waited for a pause: the
+ * operator has made room on the disk, or changed what kept sites away. */
 void kedgei_job_operate(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     KEDGE_ASSERT(ev->job < c->limits.jobs_max);

@@ -11,6 +11,8 @@ uint32_t kedge_coord_first_models(const struct kedge_coord_job_params *params)
     return kedge_entry_is_settled(params->entry) ? params->groups : 1;
 }
 
+/* Never two rounds of pre-training in a row, and none as the last: groups that are made must be
+ * trained before they can be judged or handed out. */
 enum kedge_task_kind kedge_coord_round_kind(const struct kedge_coord_job_params *params, uint32_t round,
                                             enum kedge_task_kind prior, bool regroup)
 {

@@ -35,6 +35,8 @@ static void list_remove(struct kedge_coord *c, uint32_t site)
     s->prev = s->next = KEDGE_COORD_NONE;
 }
 
+/* At the end: times of one list only grow, since all its members get the same grace from a clock
+ * that never goes back. */
 static void list_append(struct kedge_coord *c, uint32_t site)
 {
     struct site *s = &c->sites[site];
@@ -88,6 +90,7 @@ static void set_presence(struct kedge_coord *c, uint32_t site, bool active, enum
     }
 }
 
+/* Tenants that come while a job runs are none of its: its spec names all that it has. */
 void kedgei_tenant_added(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     KEDGE_ASSERT(ev->tenant == c->tenant_count && ev->tenant < c->limits.tenants_max);
@@ -109,6 +112,9 @@ static int compare_sites(const struct kedge_coord *c, uint32_t a, uint32_t b)
     return by_tenant != 0 ? by_tenant : kedge_id_cmp(&x->id, &y->id);
 }
 
+/* The order by names is the order in which candidates are numbered, so it must not depend on who
+ * came first. Insertion costs a walk, and sites are added one at a time; the sets by place in the
+ * order are made anew at the next look. */
 void kedgei_site_added(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     KEDGE_ASSERT(ev->site == c->site_count && ev->site < c->limits.sites_max);
@@ -135,6 +141,7 @@ void kedgei_site_added(struct kedge_coord *c, const struct kedge_coord_event *ev
     set_presence(c, ev->site, true, PRESENCE_GONE, UINT64_MAX);
 }
 
+/* Its parked poll is answered at once: a revoked site learns it now and not at its next request. */
 void kedgei_site_revoked(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     KEDGE_ASSERT(ev->site < c->site_count);
@@ -153,6 +160,8 @@ void kedgei_site_revoked(struct kedge_coord *c, const struct kedge_coord_event *
     KEDGE_ASSERT(!c->sites[ev->site].active && c->sites[ev->site].request == KEDGE_COORD_NONE);
 }
 
+/* Nobody was heard of yet, but the sites do not know that the coordinator was away: they have a
+ * lease and a grace to come back before rounds go on without them. */
 void kedgei_presence_start(struct kedge_coord *c)
 {
     for (uint32_t i = 0; i < c->site_count; i++) {
@@ -172,6 +181,8 @@ void kedgei_presence_touch(struct kedge_coord *c, uint32_t site)
     set_presence(c, site, true, PRESENCE_ONLINE, kedgei_after(c, c->times.lease));
 }
 
+/* Each list from its head, where the time is over first. Bounded by the number of sites, so a jump
+ * of the clock cannot hold the loop. */
 void kedgei_presence_expire(struct kedge_coord *c)
 {
     for (uint32_t n = 0; n < c->site_count; n++) {

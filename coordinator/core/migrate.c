@@ -21,6 +21,8 @@ bool kedgei_migrates(const struct job *j, const struct row *row)
     return kedgei_may_migrate(j, row) || row->pub.pretrain.progress != KEDGE_INPUT_NONE;
 }
 
+/* A site says that its data have shifted; it is asked to pre-train when the rules of the job allow
+ * a move. Saying so costs others nothing. */
 void kedgei_shifted(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     /* A heartbeat overlaps the work that may be answering it just now: only a poll for work is heard. */

@@ -1,4 +1,6 @@
-/* Polls that wait: in a heap by the time at which they are answered by WAIT. */
+/* Polls that wait: in a heap by the time at which they are answered by WAIT. Each site knows its
+ * place in the heap, so a poll that is answered early is taken out of the middle in logarithmic
+ * time. */
 #include "coordinator/core/core.h"
 
 static bool heap_before(const struct kedge_coord *c, uint32_t a, uint32_t b)

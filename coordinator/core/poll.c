@@ -97,6 +97,8 @@ static bool find_task(const struct kedge_coord *c, uint32_t job, uint32_t site, 
     return true;
 }
 
+/* The next search begins after this job: a site that serves several jobs goes round among them, and
+ * a job with quick rounds cannot keep it to itself. */
 static void emit_task(struct kedge_coord *c, uint32_t site, uint32_t request, const struct task *task)
 {
     struct kedge_coord_effect *fx = kedgei_emit_site(c, KEDGE_FX_TASK, task->job, site);
@@ -141,6 +143,8 @@ static bool serve(struct kedge_coord *c, uint32_t site, uint32_t request)
     return false;
 }
 
+/* Called whenever something may have become due for the site; without a parked poll there is nobody
+ * to tell. */
 bool kedgei_offer(struct kedge_coord *c, uint32_t site)
 {
     if (c->sites[site].request == KEDGE_COORD_NONE || !serve(c, site, c->sites[site].request)) {
@@ -194,6 +198,7 @@ void kedgei_poll(struct kedge_coord *c, const struct kedge_coord_event *ev)
     }
 }
 
+/* Only the poll that is parked now: an older request of the same site may be told gone later. */
 void kedgei_request_gone(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     if (ev->site < c->site_count && ev->request != KEDGE_COORD_NONE

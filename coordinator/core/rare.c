@@ -1,3 +1,6 @@
+/* Rare turns, for the simulator: at each of these places the core takes the unusual branch now and
+ * then, by the host's own stream, so that paths which need bad luck are walked in every run.
+ * Without a host that asks for it the branches are not taken. */
 #include "coordinator/core/rare.h"
 
 #include "coordinator/core/core.h"

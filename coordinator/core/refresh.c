@@ -17,6 +17,8 @@ static bool is_accepted(const struct job *j, const struct row *row)
     return in->progress == KEDGE_INPUT_ACCEPTED;
 }
 
+/* Each count is the number of rows with the flag, so a row is taken out with its old flags and put
+ * in with its new ones. */
 static void count_flags(struct job *j, const struct row *row, uint32_t by)
 {
     j->unresolved_count += row->unresolved ? by : 0; /* by is 1 or, modulo 2^32, -1 */
@@ -76,6 +78,8 @@ void kedgei_rows_refresh_all(struct kedge_coord *c, uint32_t job)
     }
 }
 
+/* A stage can change the flags of rows that no event has touched: when evaluations begin, all sites
+ * are awaited. Otherwise only the touched rows depend on the round. */
 void kedgei_rows_refresh(struct kedge_coord *c, uint32_t job)
 {
     const struct job *j = &c->jobs[job];

@@ -17,6 +17,8 @@ struct crowd {
     uint32_t active, online, gone;
 };
 
+/* Sums over tenants and not over sites: the tenants' counts are kept as sites come and go, so the
+ * question costs the same for ten sites and for ten thousand. */
 static struct crowd crowd_of(const struct kedge_coord *c, const struct job *j)
 {
     struct crowd sum = {0, 0, 0};
@@ -38,6 +40,8 @@ static bool is_enrolling(const struct job *j)
            && j->ready_since_ns == UINT64_MAX;
 }
 
+/* The earliest of all that can happen to the job by the passing of time alone. A halted job has no
+ * settle time: it would wake the host for nothing. */
 uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j)
 {
     uint64_t at = j->retry_ns < j->deadline_ns ? j->retry_ns : j->deadline_ns;
@@ -54,6 +58,7 @@ uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j)
     return j->able_ns < at && !MUTANT(MUTANT_UNABLE_FOR_GOOD) ? j->able_ns : at;
 }
 
+/* Round 0 makes groups where there are none; only later rounds can keep those that there are. */
 static bool makes_anew(const struct job *j)
 {
     return j->kind == KEDGE_TASK_PRETRAIN && j->round > 0;
@@ -106,6 +111,9 @@ static void draw_again(struct kedge_coord *c, uint32_t job)
     open_round(c, job);
 }
 
+/* Called when round-opened is durable, and at a restart of an open round. The time of the round
+ * begins anew then: nobody could work while the coordinator was away. Where evaluations are due
+ * every site may have something to do, else only those selected are looked at. */
 void kedgei_collect(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -147,6 +155,9 @@ static bool lacks_able_sites(struct kedge_coord *c, uint32_t job)
     return few;
 }
 
+/* The job wants to open a round. It opens when all tenants have joined and enough sites are online
+ * and able, after a short wait (settle) for others that are expected: otherwise each round would
+ * open with the first to come alone. */
 static bool advance_wish(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -179,6 +190,9 @@ static bool has_quorum(const struct job *j)
     return j->accepted_count >= j->quorum || few_will_do;
 }
 
+/* A round is done when all who were asked have answered, when nobody is left to wait for, when its
+ * time is over, or in an asynchronous job when its buffer is full. Trials also wait for the
+ * evaluations that will decide them. */
 bool kedgei_is_due(const struct kedge_coord *c, const struct job *j)
 {
     bool late = j->late && !MUTANT(MUTANT_NO_DEADLINE);

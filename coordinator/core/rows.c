@@ -1,4 +1,5 @@
-/* What one job knows of one site, by itself. */
+/* What one job knows of one site, by itself: nothing here looks at other rows or changes counts
+ * (refresh.c does). */
 #include <string.h>
 
 #include "coordinator/core/core.h"
@@ -35,6 +36,8 @@ void kedgei_group_set(const struct job *j, struct row *row, uint32_t group, bool
     row->pub.group_durable = durable;
 }
 
+/* In which group the site was when the last round closed: that says which model it may still
+ * evaluate, whatever group it is in now. */
 uint32_t kedgei_prior_group(const struct job *j, const struct row *row)
 {
     bool since = j->closed_round != KEDGE_COORD_NONE && row->changed_after == j->closed_round;
@@ -63,6 +66,7 @@ static uint32_t first_group(const struct kedge_coord *c, const struct job *j, ui
     return p->groups > 1 && p->entry != KEDGE_ENTRY_TOGETHER ? KEDGE_COORD_NONE : 0;
 }
 
+/* A site in a job in which nothing has happened. Also where a site is added to a job that runs. */
 void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site)
 {
     KEDGE_ASSERT(j->used && site < c->limits.sites_max);
@@ -87,6 +91,7 @@ bool kedgei_is_member(const struct kedge_coord *c, const struct job *j, uint32_t
            && j->members[c->sites[site].tenant] == MEMBER_JOINED;
 }
 
+/* A group that has no model yet trains from the one that the job began with. */
 const struct kedge_digest *kedgei_base(const struct job *j, uint32_t group)
 {
     return group < j->model_count ? &j->models[group] : &j->initial;
@@ -97,6 +102,7 @@ bool kedgei_in_flight(const struct kedge_coord_input *in)
     return in->progress == KEDGE_INPUT_VERIFYING || in->progress == KEDGE_INPUT_APPENDING;
 }
 
+/* Every so many rounds, after the last one, and where trials wait for a verdict. */
 bool kedgei_evaluates(const struct job *j)
 {
     uint32_t r = j->closed_round, every = j->params.evaluate_every;

@@ -16,6 +16,8 @@ struct moved {
     uint32_t *places, *items;
 };
 
+/* An open-addressed table, at most half full, with Knuth's multiplicative hash. A place that was
+ * not moved yet holds its own number. */
 static uint32_t *find(const struct moved *m, uint32_t place)
 {
     uint32_t at = place * UINT32_C(2654435761) & m->mask;
@@ -45,6 +47,8 @@ static void pick_few(struct kedge_rng *rng, uint32_t count, uint32_t k, const st
     }
 }
 
+/* The table is used where it fits into the scratch memory. Both ways draw the same numbers from the
+ * stream, so the choice between them cannot be seen from outside. */
 void kedge_coord_pick(uint64_t seed, uint32_t round, uint32_t count, uint32_t k, uint32_t *scratch,
                       uint32_t *ret_picks)
 {
@@ -92,6 +96,8 @@ uint32_t kedge_coord_pretrain_wanted(uint32_t pretrain_sites, uint32_t count)
     return pretrain_sites == 0 || pretrain_sites > most ? most : pretrain_sites;
 }
 
+/* Tenants are put into a random order first: where places do not divide evenly, chance and not the
+ * name decides which tenants get one more. */
 void kedge_coord_pick_by_quota(uint64_t seed, uint32_t round, const uint32_t *available, uint32_t tenants,
                                uint32_t k, uint32_t *scratch, uint32_t *ret_picks)
 {

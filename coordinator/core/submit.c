@@ -9,6 +9,9 @@
 
 enum { BUSY_PAUSE_DIVISOR = 4 }; /* "busy" passes sooner than a failed write */
 
+/* Whether the site may try again follows from the class of the error alone, so site and coordinator
+ * agree on it without a second field. A pause goes with it, or thousands of sites would come back
+ * at once. */
 static struct kedge_coord_effect *turn_away(struct kedge_coord *c, const struct kedge_coord_event *ev,
                                             uint32_t request, int err)
 {
@@ -38,6 +41,7 @@ static void say_closed(struct kedge_coord *c, const struct kedge_coord_event *ev
     fx->err = KEDGE_E_ROUND_CLOSED;
 }
 
+/* The host makes the receipt; the core only says of which leaf. */
 static void give_receipt(struct kedge_coord *c, const struct kedge_coord_event *ev, uint32_t request,
                          uint64_t leaf)
 {
@@ -96,11 +100,15 @@ static int check_content(const struct job *j, const struct row *row, const struc
     return ev->weight >= 1 && ev->weight <= j->params.weight_max ? KEDGE_OK : KEDGE_E_WEIGHT;
 }
 
+/* By the digest of the envelope: two signatures over the same update are two envelopes, and only
+ * one of them is in the ledger. */
 static bool same_envelope(const struct kedge_coord_input *in, const struct kedge_coord_event *ev)
 {
     return memcmp(&in->envelope, &ev->envelope, sizeof in->envelope) == 0;
 }
 
+/* From here on the host holds the ticket, and the round cannot close until it is known what became
+ * of it. */
 static void take(struct kedge_coord *c, const struct kedge_coord_event *ev, enum item_kind kind,
                  enum kedge_input_progress progress)
 {
@@ -129,6 +137,8 @@ static bool is_moving(const struct row *row, enum item_kind kind)
                                  : row->assign != ASSIGN_NONE || kedgei_in_flight(&row->pub.pretrain);
 }
 
+/* A site may send what it was asked for and nothing else: a training in a training round, a
+ * pre-training where groups are made or where it has none, or when it may move. */
 static bool is_asked(const struct job *j, const struct row *row, enum item_kind kind)
 {
     if (kind == ITEM_TRAIN) {
@@ -259,6 +269,7 @@ static void submit_evaluation(struct kedge_coord *c, const struct kedge_coord_ev
     }
 }
 
+/* A submission is a sign of life, too: a site that trains for long is heard of by its result. */
 void kedgei_submit(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     KEDGE_ASSERT(ev->request != KEDGE_COORD_NONE && ev->ticket != KEDGE_COORD_NONE);
@@ -302,6 +313,7 @@ static void give_up(struct kedge_coord *c, const struct kedge_coord_event *ev, e
     KEDGE_ASSERT(!kedgei_in_flight(in));
 }
 
+/* For jobs that end. The site is told that there is no such job, which blames nobody. */
 void kedgei_input_give_up(struct kedge_coord *c, uint32_t job, uint32_t site, enum item_kind kind)
 {
     static const enum kedge_task_kind kinds[] = {KEDGE_TASK_PRETRAIN, KEDGE_TASK_TRAIN, KEDGE_TASK_EVALUATE};

@@ -69,6 +69,9 @@ static bool is_one_of(const struct kedge_digest *model, const struct kedge_diges
     return false;
 }
 
+/* What a site may fetch follows from its group in force. A model of another group would tell it
+ * about sites that it does not train with; the models before the last close stay readable, for an
+ * evaluation that was begun may still be under way. */
 bool kedge_coord_may_read(const struct kedge_coord *c, uint32_t job, uint32_t site,
                           const struct kedge_digest *model)
 {
@@ -92,6 +95,8 @@ bool kedge_coord_may_read(const struct kedge_coord *c, uint32_t job, uint32_t si
            || (before < j->prior_count && is_model(model, &j->prior[before]));
 }
 
+/* Asked before the first byte of an upload is taken: what could not count should not be sent. While
+ * a round closes the answer is "busy", since what comes after is known when the close is durable. */
 int kedge_coord_may_upload(const struct kedge_coord *c, uint32_t job, uint32_t site, uint32_t round)
 {
     const struct job *j = job_find(c, job);
@@ -120,6 +125,9 @@ int kedge_coord_may_upload(const struct kedge_coord *c, uint32_t job, uint32_t s
     return closing ? KEDGE_E_BUSY : KEDGE_OK;
 }
 
+/* The invariants (core.h) are computed here from the rows alone and compared with what the tables
+ * say. Debug builds and the simulator do this after each step, so a count that drifts is found at
+ * the event that made it drift. */
 struct counts {
     uint32_t selected, unresolved, awaited, testing, accepted, refused, ended, busy, in_flight, failed;
 };

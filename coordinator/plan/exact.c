@@ -1,3 +1,9 @@
+/* The long run for up to four devices, exactly: what the best way to play is worth, what a price is
+ * worth, and which price is best. It is a Markov decision process whose state is the charge of all
+ * devices; shares are drawn anew in each round.
+ *
+ * The sizes are small by design (256 states of each kind), so plain tables and repeated sweeps are
+ * enough. */
 #include <math.h>
 #include <string.h>
 
@@ -40,7 +46,10 @@ static uint32_t count_states(uint32_t base, uint32_t devices)
     return count;
 }
 
-/* The most that a round gives when these shares spend these energies. */
+/* The most that a round gives when these shares spend these energies. A device that spends no
+ * energy can only rest; one that spends some must find an amount of data that its share can train.
+ * If one device has no way the combination is impossible, and its reward is minus infinity, which
+ * no choice takes. */
 static struct kedge_plan_value best_round(const struct program *p, uint32_t shares, uint32_t energies)
 {
     const struct kedge_plan_setting *s = p->setting;
@@ -104,6 +113,8 @@ static void program_deinit(struct program *p)
     kedge_mem_free(p->scratch);
 }
 
+/* Everything that does not depend on worths is computed here once: the sweeps that follow only look
+ * up. */
 static int program_init(const struct kedge_plan_setting *setting, uint32_t devices, struct program *p)
 {
     *p = (struct program){.setting = setting, .devices = devices};
@@ -174,6 +185,10 @@ static uint32_t choose(const struct program *p, uint32_t charges, uint32_t share
     return chosen;
 }
 
+/* Relative value iteration (Puterman, "Markov Decision Processes", 8.5.5). Worths grow by the mean
+ * reward with every sweep, so only their differences are kept, or they would grow without bound.
+ * The smallest and the largest change of a sweep enclose the mean reward; when they agree their
+ * middle is the answer. */
 int kedge_plan_optimum(const struct kedge_plan_setting *setting, uint32_t count, double *ret_reward)
 {
     struct program p;
@@ -214,8 +229,9 @@ int kedge_plan_optimum(const struct kedge_plan_setting *setting, uint32_t count,
     return err;
 }
 
-/* chances: a distribution over charges that stays the same from round to round when `moves` decides what is
- * left. */
+/* chances: a distribution over charges that stays the same from round to round when `moves` decides
+ * what is left. Found by repeating the step until nothing changes; a setting for which it does not
+ * settle is an error and no wrong number. */
 static int settle(struct program *p, const double *moves, double *chances)
 {
     double *next = kedge_mem_new(p->charges, sizeof *next), change = INFINITY;
@@ -241,7 +257,9 @@ static int settle(struct program *p, const double *moves, double *chances)
     return err ? err : change > 1e-13 ? KEDGE_E_STATE : KEDGE_OK;
 }
 
-/* moves, chances: scratch of charges squared and of charges. */
+/* moves, chances: scratch of charges squared and of charges. First the plan that follows from the
+ * price fixes how charges move, then the distribution that these moves settle in weighs the
+ * rewards: so the worth is exact for that plan. */
 static int evaluate(struct program *p, double price, double *moves, double *chances,
                     struct kedge_plan_value *ret)
 {

@@ -1,8 +1,17 @@
+/* One round for any number of devices: who trains on how much, so that the reward less the cost of
+ * the time is largest.
+ *
+ * Devices depend on each other only by the time of the slowest. So a limit on the time is tried for
+ * each time that some option takes: within the limit everybody takes the best option of its own,
+ * and the limit costs what it costs. Sorted by time, all limits are tried in one walk, in which
+ * each device keeps the best option so far. That is exact, and n log n in the number of options. */
 #include <stdlib.h>
 
 #include "common/base/mem.h"
 #include "coordinator/plan/impl.h"
 
+/* A total order, so that the outcome depends on nothing but the numbers: qsort may leave equal
+ * elements in any order, and a plan must be the same on every machine. */
 static int compare(const void *a, const void *b)
 {
     const struct kedgei_plan_option *x = a, *y = b;
@@ -18,8 +27,9 @@ static int compare(const void *a, const void *b)
     return (x->energy > y->energy) - (x->energy < y->energy);
 }
 
-/* Devices meet only in the time of the slowest: for each time that one could take, everybody's best within
- * it. */
+/* The first walk finds the best limit and its worth; only then is it known which options belong to
+ * it, and a second walk over those picks them. A limit counts only where all devices have some
+ * option within it, and only at the last of several options with the same time. */
 double kedgei_plan_pick(struct kedgei_plan_option *options, size_t option_count, uint32_t devices,
                         double cost_per_second, double *best, size_t *ret_picked)
 {
@@ -63,7 +73,9 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* The ways of a device to spend the round; resting is one. */
+/* The ways of a device to spend the round; resting is one. A choice that the device's share of the
+ * processor cannot reach is none. What is left of the charge has a worth of its own (price), which
+ * is what makes a plan look beyond this round. */
 static size_t list_options(const struct kedge_plan_setting *setting, const struct kedge_plan_device *device,
                            uint32_t number, const double *worth_left, struct kedgei_plan_option *out)
 {

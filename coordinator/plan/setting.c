@@ -1,9 +1,15 @@
+/* The published setting (Hieu et al., arXiv 2004.04104), the bounds of any setting, and the parts
+ * of the model that can be computed alone: the rate of blocks, the interval of anchors, the time of
+ * training, the arrival of charge. */
 #include <math.h>
 
 #include "coordinator/plan/impl.h"
 
 enum { TERMS_MAX = 200000 };
 
+/* The paper divides each part of the reward by its largest value for three devices before it weighs
+ * it. Here the quotients are folded into the costs once, so the planner itself knows no such
+ * maxima. */
 struct kedge_plan_setting kedge_plan_setting_published(double latency_weight, double charge_per_round)
 {
     const double most_data = 9, most_energy = 9, most_seconds = 540,
@@ -36,6 +42,7 @@ static int refuse(struct kedge_diag *d, const char *field, const char *expected)
     return kedge_diag_set(d, KEDGE_E_ARG, "plan: \"%s\": expected %s", field, expected);
 }
 
+/* Comparisons are written so that NaN fails them: a setting comes from a file. */
 int kedge_plan_check(const struct kedge_plan_setting *setting, struct kedge_diag *reterr)
 {
     const struct {
@@ -95,6 +102,8 @@ static double mean_place(double load)
     return sum;
 }
 
+/* Nothing else depends on the rate of blocks, and there are at most 64 of them: all are tried. At
+ * the first one *ret_reward is not read. */
 uint32_t kedge_plan_rate(const struct kedge_plan_setting *setting, double *ret_reward)
 {
     uint32_t best = setting->rate_least;
@@ -111,11 +120,15 @@ uint32_t kedge_plan_rate(const struct kedge_plan_setting *setting, double *ret_r
     return best;
 }
 
+/* With an interval of T seconds an anchor costs c/T per second and waiting costs w·T/2 in the mean;
+ * the sum is least at the square root of 2c/w. */
 double kedge_plan_anchor_interval(double cost_per_anchor, double cost_per_second)
 {
     return cost_per_anchor > 0 && cost_per_second > 0 ? sqrt(2 * cost_per_anchor / cost_per_second) : 0;
 }
 
+/* Energy e·δ = τ·ν·d·f² gives the clock f; beyond what the share of the processor allows there is
+ * no such choice. */
 double kedgei_plan_seconds(const struct kedge_plan_setting *setting, uint32_t data, uint32_t energy,
                            uint32_t share)
 {
@@ -124,6 +137,8 @@ double kedgei_plan_seconds(const struct kedge_plan_setting *setting, uint32_t da
     return hertz <= setting->hertz_per_share * share ? cycles / hertz : -1;
 }
 
+/* Poisson probabilities, each from the one before it. All that would fill the store beyond its top
+ * counts for the top, so the last one is the rest and the sum is exactly 1. */
 void kedgei_plan_arrivals(const struct kedge_plan_setting *setting, uint32_t left,
                           double ret_p[KEDGE_PLAN_LEVELS_MAX + 1])
 {

@@ -1,3 +1,6 @@
+/* One round for the sites of a job, by what their own statements say that training costs them. The
+ * three parts of the worth (data, energy, time) have different units; each is divided by what a
+ * round with all data would have, so weights are plain numbers. */
 #include "coordinator/plan/sites.h"
 
 #include <math.h>
@@ -46,6 +49,8 @@ static double seconds_of(const struct kedge_plan_site *s, double part)
     return part > 0 ? s->other_seconds + part * s->samples * s->seconds_per_sample : 0;
 }
 
+/* A site that does not tell its energy counts as the dearest of those that do: otherwise silence
+ * would be an advantage. */
 static struct whole sum_up(const struct kedge_plan_site *sites, uint32_t count)
 {
     struct whole w = {.samples = 0};
@@ -61,7 +66,8 @@ static struct whole sum_up(const struct kedge_plan_site *sites, uint32_t count)
     return w;
 }
 
-/* Its part of the worth, but the time. */
+/* Its part of the worth, but the time: that belongs to the slowest, and kedgei_plan_pick takes care
+ * of it. */
 static double gain_of(const struct kedge_plan_terms *t, const struct whole *w,
                       const struct kedge_plan_site *s, double part)
 {

@@ -38,6 +38,8 @@ int kedge_path_join(char out[KEDGE_PATH_MAX], const char *dir, const char *name)
     return KEDGE_OK;
 }
 
+/* A read-only file system counts as a full one: for what Kedge wants to do it is the same, and both
+ * can pass. */
 int kedge_errno(int os_errno)
 {
     switch (os_errno) {
@@ -276,6 +278,8 @@ int kedge_file_write(const char *path, struct kedge_view content, unsigned mode,
     return err ? kedge_diag_set(reterr, err, "%s: cannot sync its folder", path) : KEDGE_OK;
 }
 
+/* A folder that is there already is no error, and neither is one that another process makes at the
+ * same moment. */
 int kedge_dir_make(const char *path, unsigned mode, struct kedge_diag *reterr)
 {
     char part[KEDGE_PATH_MAX];

@@ -143,6 +143,7 @@ int kedge_kept_link(const char *dir, const struct kedge_id *owner, const uint8_t
 
 /* ---- tidying ---- */
 
+/* A file that is gone already is as good as removed: another thread may tidy the same folder. */
 static void drop(const char *dir, struct row *row)
 {
     char path[KEDGE_PATH_MAX];

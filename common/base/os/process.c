@@ -46,6 +46,7 @@ static _Noreturn void complain(int status_fd, bool separate)
     _exit(127);
 }
 
+/* Memory is limited before exec, so the program cannot take more even at its start. */
 static bool set_up(const struct kedge_process_options *o, const struct pipes *p)
 {
     bool ok = dup2(p->in[0], STDIN_FILENO) >= 0;
@@ -112,6 +113,7 @@ static void close_pair(const int fds[2])
     close_if(fds[0]), close_if(fds[1]);
 }
 
+/* All ends close at exec, except those that become the child's standard streams. */
 static int open_pipes(const struct kedge_process_options *o, struct pipes *ret, struct kedge_diag *reterr)
 {
     struct pipes p = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, -1};
@@ -182,6 +184,8 @@ static int start(const struct kedge_process_options *o, const struct kedge_sandb
     return KEDGE_OK;
 }
 
+/* The maps are written before the fork: after it, in the child, only calls that are safe in a
+ * signal handler may be made. */
 int kedge_process_start(const struct kedge_process_options *o, struct kedge_process *ret,
                         struct kedge_diag *reterr)
 {
@@ -202,6 +206,8 @@ static void forget(struct kedge_process *p)
     *p = (struct kedge_process){.in_fd = -1, .out_fd = -1, .err_fd = -1};
 }
 
+/* The group is killed while its leader is a zombie, see above; only then is the leader's number
+ * given back by waitpid. */
 bool kedge_process_poll(struct kedge_process *p, int *ret_status)
 {
     int status = 0;
@@ -231,6 +237,7 @@ void kedge_process_signal(const struct kedge_process *p, int signal_number)
     }
 }
 
+/* Asked first, killed after the time-out: a trainer that is asked can save what it has. */
 void kedge_process_stop(struct kedge_process *p, int signal_number, uint32_t timeout_ms)
 {
     if (p->pid == 0) {

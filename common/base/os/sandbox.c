@@ -50,6 +50,7 @@ static bool limit(int which, uint64_t soft, uint64_t hard)
     return setrlimit((__rlimit_resource_t)which, &wanted) == 0;
 }
 
+/* Each limit may already be lower from outside; it is then kept, for it cannot be raised. */
 bool kedgei_sandbox_limit(const struct kedge_sandbox *s, int keep_fd)
 {
     bool ok = setsid() >= 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
@@ -61,6 +62,8 @@ bool kedgei_sandbox_limit(const struct kedge_sandbox *s, int keep_fd)
     return ok && (!s->files_max || limit(RLIMIT_NOFILE, s->files_max, s->files_max));
 }
 
+/* By the kernel's version: before 5.14 the limit counts the user's processes over all namespaces,
+ * and a trainer could start none of its own where the user has many. */
 static bool counts_apart(void)
 {
     struct utsname u;

@@ -170,6 +170,7 @@ static int overwrite(const char *path, off_t offset, struct kedge_view slot, str
                 : kedge_diag_set(reterr, kedge_errno(e), "%s: cannot write: %s", path, strerror(e));
 }
 
+/* The caller counts the sequence; it knows the last one from reading. */
 int kedge_slots_write(const char *path, uint64_t sequence, struct kedge_view content,
                       struct kedge_diag *reterr)
 {

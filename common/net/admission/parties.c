@@ -1,3 +1,6 @@
+/* What is counted for each known key: its connections, the bytes that it holds, how often it asks
+ * and dials. A party that is idle and whose buckets are full again is what a new one would be, so
+ * it is forgotten. */
 #include "common/net/admission/parties.h"
 
 #include <string.h>

@@ -30,6 +30,8 @@ static const struct kedgei_rate of_all_strangers = {NS_PER_S / KEDGE_NET_ALL_REQ
 static const struct kedgei_rate of_known = {NS_PER_S / KEDGE_NET_REQUESTS / TURN,
                                             KEDGE_NET_REQUESTS_BURST *TURN};
 
+/* Without `knows` there are no strangers to be told apart: all peers are of one class and nothing
+ * is counted by address. */
 int kedgei_strangers_init(struct kedge_net_server *server, const struct kedge_net_server_options *options)
 {
     unsigned strangers = options->strangers ? options->strangers : KEDGE_NET_STRANGERS_MAX;
@@ -65,6 +67,7 @@ static bool is_same_peer(const struct kedgei_session *a, const struct kedgei_ses
                                        : a->class == KEDGEI_DOOR || (a->party && a->party == b->party);
 }
 
+/* The list of strangers is short, for their number is bounded. */
 static unsigned count_of_address(const struct kedge_net_server *server, const struct kedgei_session *s)
 {
     unsigned count = 0;
@@ -160,6 +163,8 @@ static void count_strangers(struct kedge_net_server *server)
     pthread_mutex_unlock(&server->mutex);
 }
 
+/* Strangers have a list of their own, so that a flood of them can be searched without walking over
+ * the known ones. */
 void kedgei_strangers_enter(struct kedgei_session *s)
 {
     struct kedge_net_server *server = s->server;
@@ -176,6 +181,8 @@ void kedgei_strangers_enter(struct kedgei_session *s)
     count_strangers(server);
 }
 
+/* What the session still holds of memory is charged to the server alone from here on: its party may
+ * be gone before the last reply. */
 void kedgei_strangers_leave(struct kedgei_session *s)
 {
     struct kedge_net_server *server = s->server;

@@ -77,6 +77,9 @@ static bool next_line(struct kedge_view *rest, struct kedge_view *ret)
     return line.len == 0 || memchr(line.ptr, '\r', line.len) == NULL;
 }
 
+/* Finds the empty line that ends a head, in what has come so far. Another protocol is told at its
+ * first byte, and a head that cannot become a valid one is refused before the rest of it is waited
+ * for. */
 unsigned kedge_http_find_end(struct kedge_view in, size_t seen, size_t *ret_len)
 {
     for (size_t i = seen; i < in.len; i++) {
@@ -144,6 +147,7 @@ static unsigned read_method(struct kedge_view name, enum kedge_http_method *ret)
     return 405;
 }
 
+/* Other versions of HTTP/1 are told what is spoken here (505); anything else is no HTTP. */
 static unsigned read_version(struct kedge_view v, bool *ret_old)
 {
     if (kedge_view_eq(v, kedge_view_str("HTTP/1.1")) || kedge_view_eq(v, kedge_view_str("HTTP/1.0"))) {
@@ -164,6 +168,8 @@ struct fields {
     bool has_host, has_length, has_range, has_if_range, has_authorization;
 };
 
+/* A field that may stand once only: two of them could be understood differently by another program
+ * in between. */
 static bool take_once(bool *has)
 {
     bool first = !*has;
@@ -171,6 +177,8 @@ static bool take_once(bool *has)
     return first;
 }
 
+/* Digits only, without leading zeros. A length that two programs read differently moves the border
+ * between requests. */
 static unsigned read_length(struct fields *f, struct kedge_view value)
 {
     bool digits = value.len > 0 && (value.len == 1 || value.ptr[0] != '0');
@@ -193,6 +201,8 @@ static unsigned read_connection(struct fields *f, struct kedge_view value)
     return 0;
 }
 
+/* What is not understood is as if it were not there: the whole answer is always right (RFC 9110,
+ * section 14.2). */
 static void read_range(struct kedge_view value, struct kedge_http_range *ret)
 {
     struct kedge_http_range r = {.present = true, .last = UINT64_MAX};
@@ -209,6 +219,8 @@ static void read_range(struct kedge_view value, struct kedge_http_range *ret)
     *ret = r;
 }
 
+/* Transfer-Encoding is refused: bodies are small and have a length, and without chunks there is one
+ * way less to disagree about where a request ends. */
 static unsigned read_field(struct fields *f, struct kedge_view line)
 {
     struct kedge_view value = line, name;
@@ -248,6 +260,7 @@ static unsigned read_field(struct fields *f, struct kedge_view line)
     return 0;
 }
 
+/* The method is judged last, so a malformed request is told so whatever its method is. */
 unsigned kedge_http_parse(struct kedge_view head, uint64_t body_max, struct kedge_http_head *ret)
 {
     struct kedge_http_head h = {.method = KEDGE_HTTP_GET};
@@ -290,6 +303,7 @@ unsigned kedge_http_parse(struct kedge_view head, uint64_t body_max, struct kedg
     return status;
 }
 
+/* A suffix longer than the whole is the whole; a first position after the end is not satisfiable. */
 bool kedge_http_range_resolve(const struct kedge_http_range *range, uint64_t total, uint64_t *ret_offset,
                               uint64_t *ret_len)
 {

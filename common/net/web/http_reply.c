@@ -1,4 +1,7 @@
-/* Requests that are with the application, and what it answers. */
+/* Requests that are with the application, and what it answers. An answer comes in pieces: the head
+ * with the first one, and when a piece has left the application is asked for the next, at the
+ * offset where it continues. So an answer of any length needs the memory of one piece, and the
+ * application keeps no state between them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,6 +73,7 @@ static struct kedge_http_answer status_answer(unsigned status, size_t len)
         .status = status, .content_type = "text/plain; charset=utf-8", .len = len};
 }
 
+/* An answer of the server's own, to a request that the application never sees. */
 struct kedgei_http_out *kedgei_http_refusal(unsigned status, bool with_body)
 {
     char head[HEAD_TEXT_MAX], text[64];
@@ -93,6 +97,8 @@ void kedgei_http_request_free(struct kedge_http_request *req)
     }
 }
 
+/* The request holds the session and the server until it comes back, whatever becomes of them
+ * meanwhile. */
 void kedgei_http_hand_over(struct kedge_http_request *req)
 {
     struct kedge_http_server *server = req->server;
@@ -147,6 +153,8 @@ static bool is_piece(const struct kedge_http_request *req, struct kedge_view pie
     return piece.len <= KEDGE_HTTP_PIECE_MAX && piece.len <= req->left && (piece.len > 0) == (req->left > 0);
 }
 
+/* A piece that does not fit what was announced is a mistake of the application: without `out` the
+ * client gets an error or, once the answer has begun, an early end. */
 void kedge_http_reply(struct kedge_http_request *req, const struct kedge_http_answer *answer,
                       struct kedge_view piece)
 {

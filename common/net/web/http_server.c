@@ -133,6 +133,8 @@ static int listen_at(struct kedge_http_server *server, struct kedgei_http_listen
                : kedge_diag_set(reterr, KEDGE_E_NOMEM, "https: out of memory");
 }
 
+/* Addresses first, then the certificate, then the sockets: what is wrong with the configuration is
+ * told before a port is taken. */
 static int start(struct kedge_http_server *server, const struct kedge_http_options *options,
                  struct kedge_diag *reterr)
 {
@@ -170,6 +172,9 @@ static uint64_t ns_of(uint32_t ms, uint32_t fallback)
     return (uint64_t)(ms ? ms : fallback) * NS_PER_MS;
 }
 
+/* The budget always has room for one largest body and one piece, or a request could wait for room
+ * that there can never be. The answers of one party take at most a quarter of the pieces or
+ * connections that there are. */
 static struct kedge_http_server *new_server(const struct kedge_http_options *options)
 {
     struct kedge_http_server *server = kedge_mem_new(1, sizeof *server);

@@ -1,5 +1,11 @@
-/* A connection of the HTTP server, from its handshake to its close. Everything here runs on the network
- * thread. */
+/* A connection of the HTTP server, from its handshake to its close. Everything here runs on the
+ * network thread.
+ *
+ * A session is in one stage at a time, and each stage knows what it waits for and for how long.
+ * Requests of one connection are served one after the other: the next head is looked at only when
+ * the answer before it has left, so no answers can be mixed up and a client cannot pile up work.
+ * Memory for a request (its body and one piece of its answer) is charged before the application
+ * sees it; if there is none the session waits in a queue and is not read. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -30,6 +36,7 @@ static void count(struct kedge_http_server *server, uint64_t *counter)
 
 /* ---- memory ---- */
 
+/* The budget is the network thread's own; the lock is for those who read the counter. */
 static void set_charge(struct kedgei_http_session *s, size_t charge)
 {
     struct kedge_http_server *server = s->server;
@@ -73,6 +80,8 @@ void kedgei_http_session_drop(struct kedgei_http_session *s)
 
 /* ---- the end ---- */
 
+/* A request that is with the application comes back later and finds the session dead; its memory
+ * stays until then. */
 void kedgei_http_session_close(struct kedgei_http_session *s)
 {
     struct kedge_http_server *server = s->server;
@@ -175,6 +184,8 @@ static bool has_room(const struct kedgei_http_session *s)
     return s->server->budget + (size_t)s->req->head.body_len + KEDGE_HTTP_PIECE_MAX <= s->server->budget_max;
 }
 
+/* First come, first served: a small request does not pass a larger one, which might then wait for
+ * ever. */
 void kedgei_http_serve_waiting(struct kedge_http_server *server)
 {
     server->freed = false;
@@ -296,6 +307,8 @@ static void sent_all(struct kedgei_http_session *s)
 
 /* ---- bytes ---- */
 
+/* A body goes straight into its place; a head into the session's own buffer, whose size is the
+ * largest head. */
 static int receive(struct kedgei_http_session *s)
 {
     bool body = s->stage == KEDGEI_HTTP_BODY;
@@ -320,6 +333,7 @@ static int receive(struct kedgei_http_session *s)
     return KEDGE_OK;
 }
 
+/* An answer for which there was no memory ends the connection here. */
 static int send_out(struct kedgei_http_session *s)
 {
     if (!s->out) {

@@ -27,6 +27,8 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
     return SSL_TLSEXT_ERR_OK;
 }
 
+/* As for Kedge's own connections, but clients have no certificate, and a second group is offered
+ * for those that lack X25519. */
 static bool set_rules(SSL_CTX *ctx)
 {
     SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
@@ -52,6 +54,7 @@ static int read_file(const char *path, bool secret, struct kedge_buf *ret, struc
     return err;
 }
 
+/* Without this OpenSSL would ask on the terminal, and a service would hang at its start. */
 static int refuse_passphrase(char *buf, int size, int writing, void *arg)
 {
     (void)buf, (void)size, (void)writing, (void)arg;
@@ -91,6 +94,8 @@ static bool use_key(SSL_CTX *ctx, struct kedge_view pem)
     return good;
 }
 
+/* Certificate and key are compared here: a pair that does not belong together would fail at every
+ * handshake instead. */
 static int load_files(SSL_CTX *ctx, const char *certificate_file, const char *key_file,
                       struct kedge_diag *reterr)
 {
