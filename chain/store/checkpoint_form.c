@@ -1,4 +1,8 @@
-/* Checkpoints without what their place says already. */
+/* Checkpoints without what their place says already.
+ *
+ * A checkpoint is stored under its size in the ledger of its origin, so only root, key id and signature
+ * are new in it: the text is left out and 101 bytes are stored. It is shortened only if spelling it again
+ * gives the same bytes, so a note with cosignatures or from another program stays as it is. */
 #include "chain/store/checkpoint_form.h"
 
 #include <string.h>
@@ -47,6 +51,8 @@ static bool read_parts(struct kedge_view bytes, uint8_t out[KEDGEI_CHECKPOINT_SH
     return true;
 }
 
+/* The comparison at the end is the proof that the form loses nothing; what the parser accepts beyond the
+ * one spelling (other base64, another order) is not relied on. */
 bool kedgei_checkpoint_shorten(struct kedge_view note, uint8_t out[KEDGEI_CHECKPOINT_SHORT],
                                struct kedge_checkpoint *ret_checkpoint)
 {
@@ -78,6 +84,8 @@ struct kedge_view kedgei_head_store(struct kedge_view origin, uint64_t size, str
     return room->err ? note : kedge_buf_view(room);
 }
 
+/* A stored note of exactly that length which begins with byte 1 cannot be text, because notes are
+ * printable lines; so no mark besides the form byte is needed. */
 int kedge_head_load(struct kedge_view origin, uint64_t size, struct kedge_view stored, struct kedge_buf *room,
                     struct kedge_view *ret_note)
 {

@@ -1,6 +1,10 @@
 /* Group commit. Producers link their submissions into a list under one mutex; the thread takes as many as
  * fit into one transaction, in order, commits, calls back. While it commits, the next group gathers by
- * itself; under load it is given a little longer. When nothing waits it stores the newest checkpoint. */
+ * itself; under load it is given a little longer. When nothing waits it stores the newest checkpoint.
+ *
+ * One thread writes each ledger, so the order of the log is the order of the queue, LMDB's single writer
+ * is never waited for, and the ledger's writer side needs no lock. What a commit costs is the sync; group
+ * commit shares it among all that wait. */
 #include "chain/store/committer.h"
 
 #include <pthread.h>
@@ -90,7 +94,8 @@ static struct submission *copy_items(const struct kedge_ledger_append *items, si
 
 /* The queue is bounded in entries and bytes. When it is full the producer is told to come back, so that
  * load grows in the producers, which can refuse, and not in memory. While the thread waits for company it
- * is woken only when enough are there. */
+ * is woken only when enough are there. What a caller can get wrong is refused here, before anything is
+ * copied: a submission that the thread cannot take would block the queue for all others. */
 int kedge_committer_submit(struct kedge_committer *c, const struct kedge_ledger_append *items, size_t count,
                            kedge_commit_done *done, void *arg)
 {
@@ -141,9 +146,10 @@ int kedge_committer_submit(struct kedge_committer *c, const struct kedge_ledger_
 
 /* ---- the thread ---- */
 
-/* A commit costs nearly the same for one entry as for a hundred. Where many wait, more are coming: they are
- * waited for in proportion to what the last commit took. Who comes with few never waits. The mutex is held.
- */
+/* A commit costs nearly the same for one entry as for a hundred. Where many wait, more are coming: they
+ * are waited for in proportion to what the last commit took. Who comes with few never waits. The mutex is
+ * held. LINGER_FACTOR 4 means that a ledger under load spends a fifth of its time in commits, so
+ * neighbours on the same disk get the rest; LINGER_MAX_US bounds what it adds to an answer. */
 static void linger(struct kedge_committer *c)
 {
     if (c->waiting < LINGER_COMPANY) {
@@ -160,7 +166,9 @@ static void linger(struct kedge_committer *c)
     c->is_lingering = false;
 }
 
-/* Waits for work, or, with a checkpoint to store, until it has been idle for a while. The mutex is held. */
+/* Waits for work, or, with a checkpoint to store, until it has been idle for a while. The mutex is held.
+ * The flush is by time and not after each commit: a checkpoint that the next append stores for nothing
+ * would cost a transaction of its own otherwise. */
 static void await(struct kedge_committer *c, bool is_flushed)
 {
     uint64_t end_ns = kedge_os_now_ns() + (uint64_t)FLUSH_AFTER_MS * 1000000;
@@ -173,7 +181,9 @@ static void await(struct kedge_committer *c, bool is_flushed)
     }
 }
 
-/* Takes from the front what fits into one transaction. The mutex is held. */
+/* Takes from the front what fits into one transaction. The mutex is held. In the order of arrival and
+ * without looking further back: a large submission at the front is never overtaken, so no producer
+ * starves. The first one is always taken, however large; submit has bounded it. */
 static size_t take_group(struct kedge_committer *c)
 {
     size_t taken = 0, items = 0, bytes = 0;
@@ -197,8 +207,10 @@ static size_t take_group(struct kedge_committer *c)
     return taken;
 }
 
-/* Answers come after the commit and with a checkpoint that covers it: a receipt that was handed out earlier
- * could be one for an entry that a crash took away. */
+/* Answers come after the commit and with a checkpoint that covers it: a receipt that was handed out
+ * earlier could be one for an entry that a crash took away. The checkpoint is taken once for the group.
+ * Each submission is freed after its callback, so what it points to is valid during the call and not
+ * longer. Errors of the store reach all of the group, an error of one submission only that one. */
 static void call_back(struct kedge_committer *c, size_t taken, int err, struct kedge_diag *diag)
 {
     struct kedge_buf note;
@@ -235,8 +247,9 @@ static void call_back(struct kedge_committer *c, size_t taken, int err, struct k
     kedge_buf_deinit(&note);
 }
 
-/* One transaction for all that were taken. A submission that is at fault fails alone: it was planned before
- * anything of it was put. */
+/* One transaction for all that were taken. A submission that is at fault fails alone: it was planned
+ * before anything of it was put. How long the next group is waited for follows from this commit's own
+ * time: a slow disk makes larger groups by itself. */
 static void commit_group(struct kedge_committer *c, size_t taken)
 {
     struct kedge_diag diag = {.err = KEDGE_OK};
@@ -256,6 +269,9 @@ static void commit_group(struct kedge_committer *c, size_t taken)
     call_back(c, taken, err, &diag);
 }
 
+/* On the committer's thread, because it is the only one that may touch the writer's side. What waits in
+ * the queue stays there and is committed afterwards; idempotency keys make a repeated submission
+ * harmless. */
 static void reopen(struct kedge_committer *c)
 {
     struct kedge_diag diag = {.err = KEDGE_OK};
@@ -269,6 +285,8 @@ static void reopen(struct kedge_committer *c)
     pthread_mutex_unlock(&c->mutex);
 }
 
+/* On stop it drains the queue first: every submission that was accepted gets its one callback. The last
+ * act is a flush, so an orderly end leaves no checkpoint unsaved. */
 static void *run(void *arg)
 {
     struct kedge_committer *c = arg;

@@ -1,4 +1,9 @@
-/* Statements without what they all say. */
+/* Statements without what they all say.
+ *
+ * Two thirds of an envelope's bytes are the same in every statement. A packed entry begins with a byte
+ * that says its form; it is followed by a checksum, the signatures, and the payload deflated with a
+ * dictionary of those words. Each entry is packed alone, so that a damaged bit costs one entry, and the
+ * stored form has one inverse: what is loaded is byte for byte the entry that was hashed. */
 #include "chain/store/entry_form.h"
 
 #include <stdalign.h>
@@ -82,6 +87,7 @@ struct kedge_view kedge_entry_words(enum kedge_entry_forms forms)
                                       : kedge_view_of(words_packed, sizeof words_packed - 1);
 }
 
+/* zlib's memory comes from common/base/mem.h, so the tests can make every allocation fail. */
 static void *take(void *arg, uInt count, uInt size)
 {
     (void)arg;
@@ -96,6 +102,7 @@ static void give_back(void *arg, void *ptr)
 
 /* ---- storing ---- */
 
+/* Kept for a whole commit, so that the 40 kB that zlib needs for deflating are set up once. */
 struct kedge_entry_packer {
     enum kedge_entry_forms forms;
     z_stream z;
@@ -166,8 +173,9 @@ static bool is_digest(struct kedge_view rest)
 }
 
 /* Deflated, a hexadecimal digit takes five bits and says four. So each digest becomes a byte, which says
- * which of them it is, and they stand before the stream, each once, as the 32 bytes that they are. False: the
- * payload has such bytes of its own, so it is no statement. */
+ * which of them it is, and they stand before the stream, each once, as the 32 bytes that they are. False:
+ * the payload has such bytes of its own, so it is no statement. A statement is JSON without control
+ * characters, so bytes up to DIGESTS_MAX are free to stand for digests. */
 static bool set_digests_apart(struct kedge_entry_packer *p)
 {
     struct kedge_view rest = kedge_buf_view(&p->payload);
@@ -190,7 +198,8 @@ static bool set_digests_apart(struct kedge_entry_packer *p)
     return p->text.err == KEDGE_OK;
 }
 
-/* False: it does not become shorter. */
+/* False: it does not become shorter. `most` is the length of the entry as it is: a form that is not
+ * shorter is not used, so no stored record is longer than the entry plus its form byte. */
 static bool deflate_text(struct kedge_entry_packer *p, struct kedge_view text, size_t most,
                          struct kedge_buf *out)
 {
@@ -217,6 +226,8 @@ static void begin_form(struct kedge_buf *out, uint8_t form)
     kedge_buf_put_u32(out, 0);
 }
 
+/* Some bits of a deflated stream change nothing in what comes out (padding, unused codes). Without a sum
+ * a flip there would pass unnoticed, and fsck promises to find every live bit. */
 static void put_sum(struct kedge_buf *out)
 {
     uint32_t sum = (uint32_t)crc32(0, out->ptr + SUMMED, (uInt)(out->len - SUMMED));
@@ -266,7 +277,9 @@ static bool pack_envelope(struct kedge_entry_packer *p, struct kedge_view entry,
     return true;
 }
 
-/* False: it is no tenant's checkpoint in the spelling of one. */
+/* False: it is no tenant's checkpoint in the spelling of one. Root, key and signature are what cannot be
+ * derived; text, base64 and key name are spelled again. The salt keeps its first bit, which tells such an
+ * entry from an envelope in the main chain. */
 static bool pack_checkpoint(struct kedge_view entry, struct kedge_buf *out)
 {
     uint8_t parts[KEDGEI_CHECKPOINT_SHORT];
@@ -295,6 +308,9 @@ static bool pack(struct kedge_entry_packer *p, struct kedge_view entry, struct k
     return p->forms == KEDGE_FORMS_SHORT && pack_checkpoint(entry, out);
 }
 
+/* An entry whose own first byte could be taken for a form gets the form byte 0 before it; all other
+ * entries that cannot be packed are stored unchanged. So every entry has exactly one "as it is" spelling,
+ * which kedge_entry_load demands. */
 int kedge_entry_store(struct kedge_entry_packer *packer, struct kedge_view entry, struct kedge_buf *out)
 {
     kedge_buf_clear(out);
@@ -340,7 +356,9 @@ static void give_back_near(void *arg, void *ptr)
     }
 }
 
-/* All of this input, into out, which has room for *len bytes; *len: how many came. */
+/* All of this input, into out, which has room for *len bytes; *len: how many came. The stream must end
+ * with the input and give no more than the payload's stated length: a bomb stops at `len` bytes, and
+ * bytes after the stream are damage. */
 static int inflate_text(enum kedge_entry_forms forms, struct kedge_view packed, uint8_t *out, size_t *len)
 {
     struct kedge_view words = kedge_entry_words(forms);
@@ -366,7 +384,9 @@ static int inflate_text(enum kedge_entry_forms forms, struct kedge_view packed, 
     return err;
 }
 
-/* The payload, exactly len bytes of it, of a text in which bytes stand for digests. */
+/* The payload, exactly len bytes of it, of a text in which bytes stand for digests. Every write is
+ * bounded by the stated length first, because the text comes from a file that may be damaged: each byte
+ * can become 64. */
 static int put_digests_back(struct kedge_view text, struct kedge_view digests, uint8_t *out, size_t len)
 {
     size_t at = 0;
@@ -389,7 +409,9 @@ static int put_digests_back(struct kedge_view text, struct kedge_view digests, u
     return at == len ? KEDGE_OK : KEDGE_E_CORRUPT;
 }
 
-/* What follows the length of the payload, into out, which has room for twice that length. */
+/* What follows the length of the payload, into out, which has room for twice that length. The text is
+ * inflated into the second half of the room and expanded into the first; it is never longer than the
+ * payload, so the halves do not meet. */
 static int unpack_payload(bool apart, struct kedge_view rest, uint8_t *out, size_t len)
 {
     size_t text_len = len;
@@ -406,6 +428,8 @@ static int unpack_payload(bool apart, struct kedge_view rest, uint8_t *out, size
     return err ? err : put_digests_back(kedge_view_of(out + len, text_len), digests, out, len);
 }
 
+/* The envelope is spelled again in its one spelling (chain/log/dsse.h). Only envelopes that are in that
+ * spelling were packed, so these are the bytes that were hashed. */
 static int unpack_envelope(struct kedge_view stored, struct kedge_buf *room)
 {
     struct kedge_dsse_entry signatures[KEDGE_DSSE_SIGNATURES_MAX];

@@ -1,3 +1,6 @@
+/* Looks at every live bit of a folder and names each damage, changes nothing, and stops only where it
+ * cannot look any further. It is run in a child process (guard.h), because LMDB maps the file and a
+ * damaged page may kill the process that reads it. */
 #include "chain/store/fsck.h"
 
 #include <stdio.h>
@@ -54,6 +57,8 @@ static int unless_damage(const struct run *r, int err, const char *part, const s
 
 /* ---- any store ---- */
 
+/* A tree that is damaged in a branch page can be whole for a scan and lose keys for a search, which is
+ * what all other readers use. */
 static int visit_record(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct run *r = arg;
@@ -98,6 +103,9 @@ static int check_table(struct run *r, enum kedge_kv_table table)
     return err == KEDGE_E_NOT_FOUND || err == KEDGE_E_CORRUPT ? KEDGE_OK : err;
 }
 
+/* Beside a running writer, pages are judged as of the state that this process's own read transaction
+ * pins: later states do not reuse those pages. A writer that was always two transactions further on, or
+ * another version of LMDB, is a note and no damage. */
 static int check_structure(struct run *r, struct kedge_diag *reterr)
 {
     struct kedge_diag d = {.text = ""};
@@ -192,6 +200,8 @@ struct refs {
     struct kedge_buf *out;
 };
 
+/* A blob whose update was erased must not be asked for: its absence is what the ledger orders. The
+ * idempotency key of the tenant's `erased` statement names the digest. */
 static bool is_gone(const struct refs *refs, struct kedge_view digest)
 {
     char key[KEDGE_IDEM_KEY_MAX + 1], hex[KEDGE_HASH_HEX_LEN + 1];
@@ -214,6 +224,9 @@ static int append_ref(void *arg, struct kedge_view key, struct kedge_view value)
     return refs->out->err;
 }
 
+/* Beside a writer the mark is newer than the state that was read before it; then the ledger is looked at
+ * once more. MARK_TRIES bounds that, since a busy writer may always be ahead; only a mark that stays
+ * ahead is damage. */
 static int check_mark(const struct run *r, struct kedge_ledger *l, const char *mark)
 {
     struct kedge_diag d = {.text = ""};
@@ -245,7 +258,8 @@ static int check_mark(const struct run *r, struct kedge_ledger *l, const char *m
     return unless_damage(&at_mark, err, "high-water", &d);
 }
 
-/* As the writer would open it, which says more than the tables by themselves: against the mark too. */
+/* As the writer would open it, which says more than the tables by themselves: against the mark too. When
+ * tables are damaged already, an error here is only their consequence and is not told twice. */
 static int check_as_opened(struct run *r, const struct kedge_fsck_ledger *ledger)
 {
     struct kedge_ledger_options options = {.origin = ledger->origin, .public_key = ledger->key};
@@ -261,6 +275,8 @@ static int check_as_opened(struct run *r, const struct kedge_fsck_ledger *ledger
     return err;
 }
 
+/* The references are gathered for the blobs' check (fsck_blobs.c), also from a damaged table as far as it
+ * can be read: a blob that is named nowhere else is better looked at than passed over. */
 int kedge_fsck_ledger(const struct kedge_fsck *f, const struct kedge_fsck_ledger *ledger,
                       struct kedge_buf *ret_refs, struct kedge_fsck_counts *counts, struct kedge_diag *reterr)
 {

@@ -34,6 +34,9 @@ static void find(const struct run *r, enum kedge_fsck_severity severity, const c
     r->f->report(r->f->arg, &finding);
 }
 
+/* All names are listed before any content is read: hashing gigabytes takes minutes, in which a
+ * coordinator at work adds and removes blobs. What came or went since is told apart below and never
+ * reported as damage. */
 static enum kedge_blob_verdict take_file(void *arg, const struct kedge_hash *digest, uint64_t size,
                                          const char *path)
 {
@@ -89,6 +92,8 @@ static bool is_elsewhere(const struct run *r, const struct kedge_hash *digest)
     return false;
 }
 
+/* A blob may lie in another log's folder, and a model that its operator pruned is made again by a replay:
+ * neither is missing. */
 static int find_missing(const struct run *r)
 {
     for (size_t i = 0; i < r->b->refs.len / KEDGE_HASH_LEN; i++) {
@@ -108,6 +113,10 @@ static int find_missing(const struct run *r)
     return KEDGE_OK;
 }
 
+/* An encrypted blob without a key is damage where the keys belong to the folder, and a note where they
+ * are kept elsewhere on purpose, as in a replica. A blob that no entry names is removed by the
+ * coordinator at its next start; beside a running one it may be an update whose statement is about to be
+ * appended. */
 static int check_files(struct run *r, struct kedge_diag *reterr)
 {
     for (size_t i = 0; i < r->count; i++) {
@@ -151,6 +160,8 @@ static int check_files(struct run *r, struct kedge_diag *reterr)
     return KEDGE_OK;
 }
 
+/* A damaged key file must not hide what it encrypts nor everything else: it is told, and the rest is
+ * looked at without keys. */
 int kedge_fsck_blobs(const struct kedge_fsck *f, const struct kedge_fsck_blobs *blobs,
                      struct kedge_fsck_counts *counts, struct kedge_diag *reterr)
 {

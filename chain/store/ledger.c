@@ -18,7 +18,10 @@ static struct kedge_view meta_key(const char *name)
 /* ---- checkpoints ---- */
 
 /* Takes the newest stored checkpoint into the handle. None is fine; one beyond the size is a cut-off log.
- */
+ * The stored checkpoint was signed for a committed size, so a store with fewer entries than its newest
+ * checkpoint says has lost committed entries and must not grow again. Memory is exchanged under the mutex
+ * and the former note freed after it, because readers of other threads copy the note under the same
+ * mutex. */
 static int load_note(struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t size, struct kedge_diag *reterr)
 {
     struct kedge_buf key, note, stored;
@@ -61,7 +64,10 @@ static int load_note(struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t si
 
 /* ---- opening ---- */
 
-/* Which log this is, under which key, and how its entries are written. */
+/* Which log this is, under which key, and how its entries are written. The name, the key and the words of
+ * the dictionary lie in the store itself, so a folder can be audited without the program's configuration.
+ * `copy` is the last row because only a replica has it: it is what keeps a replica from ever being opened
+ * for signing. */
 static int put_identity(const struct kedge_ledger *l, struct kedge_kv_tx *tx)
 {
     const struct kedge_view key = kedge_view_of(l->public_key.b, KEDGE_KEY_LEN);
@@ -79,7 +85,9 @@ static int put_identity(const struct kedge_ledger *l, struct kedge_kv_tx *tx)
     return KEDGE_OK;
 }
 
-/* The identity of a new ledger. */
+/* The identity of a new ledger. State and identity are one transaction: a crash leaves either no ledger
+ * at all, which can be made anew, or an empty one with its identity. A schema without a state would look
+ * like damage. */
 static int create(struct kedge_ledger *l, struct kedge_diag *reterr)
 {
     struct kedge_kv_tx *tx;
@@ -99,7 +107,9 @@ static int create(struct kedge_ledger *l, struct kedge_diag *reterr)
     return kedge_kv_commit(tx, reterr);
 }
 
-/* Damage, unless it is what a program before this one wrote. */
+/* Damage, unless it is what a program before this one wrote. It is told apart from damage
+ * (KEDGE_E_VERSION), because the hint for damage, repair from another copy, would not help here: the
+ * statements themselves lack what this program checks. */
 static int refuse_schema(const struct kedge_ledger *l, struct kedge_view schema, struct kedge_diag *reterr)
 {
     if (!kedge_view_eq(schema, kedge_view_str(KEDGEI_LEDGER_SCHEMA_BEFORE))) {
@@ -113,6 +123,8 @@ static int refuse_schema(const struct kedge_ledger *l, struct kedge_view schema,
         l->origin, KEDGEI_LEDGER_SCHEMA_BEFORE, KEDGEI_LEDGER_SCHEMA);
 }
 
+/* Each form that was ever written stays readable, and a ledger keeps the form it began with: a store with
+ * two forms could not be read by the program that made it. */
 static bool read_schema(struct kedge_view schema, enum kedge_entry_forms *ret)
 {
     static const char *const names[] = {[KEDGE_FORMS_AS_IS] = KEDGEI_LEDGER_SCHEMA_AS_IS,
@@ -127,7 +139,11 @@ static bool read_schema(struct kedge_view schema, enum kedge_entry_forms *ret)
     return false;
 }
 
-/* Schema, origin and key are those asked for; what was not asked for is taken over. */
+/* Schema, origin and key are those asked for; what was not asked for is taken over. The words are
+ * compared whole: entries that were deflated with other words would inflate to other bytes. Of a reader
+ * without a given origin or key (`kedge audit` on a folder) the stored ones are taken, but what was given
+ * is never replaced. A copy is refused to a signer, and the log itself to a replica: both would append
+ * what the other's log does not have. */
 static int check_identity(struct kedge_ledger *l, const struct kedge_ledger_options *options,
                           struct kedge_kv_tx *tx, struct kedge_diag *reterr)
 {
@@ -175,7 +191,10 @@ static int check_identity(struct kedge_ledger *l, const struct kedge_ledger_opti
 
 enum { TAIL = 64 }; /* entries checked at open: what a crash could have touched */
 
-/* State, tiles and the last entries agree. */
+/* State, tiles and the last entries agree. LMDB has no checksums, so a root is derived from the tiles and
+ * compared with the stored one. That touches a tile of each level only and hardly depends on the size;
+ * all entries are hashed by the full check alone (ledger_check.c). The last entries are hashed here as
+ * well: they lie in the pages that a writer touched last, where a crash or a bad write shows first. */
 static int load_state(struct kedge_ledger *l, struct kedge_kv_tx *tx, struct kedge_diag *reterr)
 {
     struct kedgei_state state;
@@ -218,7 +237,9 @@ static int load_state(struct kedge_ledger *l, struct kedge_kv_tx *tx, struct ked
 }
 
 /* The mark's history is a prefix of this ledger's. A missing mark needs the operator's word once there
- * are entries. */
+ * are entries. Before the first signature there is nothing to fork from, so an empty ledger needs no
+ * mark. A mark that cannot be read is an error and never "none": else deleting or damaging one small file
+ * would let an old backup sign. */
 static int check_high_water(struct kedge_ledger *l, struct kedge_kv_tx *tx, struct kedge_diag *reterr)
 {
     uint64_t size = l->state.frontier.size;
@@ -253,6 +274,8 @@ static int check_high_water(struct kedge_ledger *l, struct kedge_kv_tx *tx, stru
     return KEDGE_OK;
 }
 
+/* Only a signer is held against the mark here. A reader may look at an old backup; where it matters to
+ * it, it asks kedge_ledger_check_high_water. */
 static int verify(struct kedge_ledger *l, const struct kedge_ledger_options *options, struct kedge_kv_tx *tx,
                   struct kedge_diag *reterr)
 {
@@ -262,7 +285,11 @@ static int verify(struct kedge_ledger *l, const struct kedge_ledger_options *opt
     return l->key && l->high_water_path[0] ? check_high_water(l, tx, reterr) : KEDGE_OK;
 }
 
-/* Everything that open and reopen verify. */
+/* Everything that open and reopen verify. A signer publishes at once, although nothing is new: a crash
+ * between commit and signature left a committed size without a checkpoint. Ed25519 is deterministic, so
+ * signing the same size and root again gives the same bytes, and what was handed out before the crash is
+ * not contradicted. When the checkpoint was stored and there is no mark to raise, there is nothing to
+ * make up for. */
 static int load(struct kedge_ledger *l, const struct kedge_ledger_options *options, struct kedge_diag *reterr)
 {
     struct kedge_kv_tx *tx;
@@ -325,7 +352,8 @@ static int look(struct kedge_kv *kv, bool *ret_present, struct kedge_diag *reter
                : kedge_diag_set(reterr, err, "meta table: %s", kedge_strerror(err));
 }
 
-/* Earlier states in the file of a damaged or forked ledger may tell how it came about. */
+/* Earlier states in the file of a damaged or forked ledger may tell how it came about. So the file is not
+ * cleaned when it is closed (kedge_kv_keep). */
 static void keep_evidence(struct kedge_kv *kv, int err)
 {
     if (err == KEDGE_E_CORRUPT || err == KEDGE_E_FORK) {
@@ -333,6 +361,8 @@ static void keep_evidence(struct kedge_kv *kv, int err)
     }
 }
 
+/* Create and load are two steps on purpose: a new ledger is read back and verified in the same way as an
+ * old one, so a store that loses what was just committed is noticed before the first append. */
 int kedge_ledger_open(struct kedge_kv *kv, const struct kedge_ledger_options *options,
                       struct kedge_ledger **ret, struct kedge_diag *reterr)
 {
@@ -365,6 +395,8 @@ int kedge_ledger_open(struct kedge_kv *kv, const struct kedge_ledger_options *op
     return KEDGE_OK;
 }
 
+/* No state, tiles or checkpoints are looked at: kedge_ledger_check_all must be able to name damage there,
+ * and opening in the usual way would end at the first of it. */
 int kedgei_ledger_open_unchecked(struct kedge_kv *kv, const char *origin, const struct kedge_public_key *key,
                                  struct kedge_ledger **ret, struct kedge_diag *reterr)
 {
@@ -392,6 +424,8 @@ int kedgei_ledger_open_unchecked(struct kedge_kv *kv, const char *origin, const 
     return KEDGE_OK;
 }
 
+/* A handle with an error status is not flushed: its state in memory may be ahead of or behind the
+ * store's, and a checkpoint of it must not be stored. */
 void kedge_ledger_close(struct kedge_ledger *l)
 {
     if (!l) {
@@ -407,6 +441,9 @@ void kedge_ledger_close(struct kedge_ledger *l)
     kedge_mem_free(l);
 }
 
+/* After KEDGE_E_IO the last transaction may or may not be on the disk. So nothing in memory is believed:
+ * the store is opened again, the state is read from it and verified, and the checkpoint is signed anew
+ * for what is there. The mutex is held only for the handle's members, never during I/O. */
 int kedge_ledger_reopen(struct kedge_ledger *l, struct kedge_diag *reterr)
 {
     struct kedge_ledger_options options = {

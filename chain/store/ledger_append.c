@@ -8,6 +8,8 @@
 #include "chain/store/ledger_impl.h"
 #include "common/base/try.h"
 
+/* The writer's copy of the state: it becomes the handle's only after the commit, so readers never see a
+ * size that a failed transaction took back. */
 struct run {
     struct kedge_ledger *l;
     struct kedge_kv_tx *tx;
@@ -22,7 +24,8 @@ struct run {
  * together that their number is what matters, they are stored as they are. */
 enum { PACK_MOST = 64 };
 
-/* Finds an idempotency key used earlier in the same batch; its place or `i` when there is none. */
+/* Finds an idempotency key used earlier in the same batch; its place or `i` when there is none.
+ * Quadratic, in a batch of at most KEDGE_APPEND_MAX items. */
 static size_t find_twin(const struct kedge_ledger_batch *b, size_t i)
 {
     if (b->items[i].idem_key.len > 0) {
@@ -45,7 +48,10 @@ static int leaf_of(const struct run *r, uint64_t index, struct kedge_hash *ret)
     return kedgei_tile_subtree(r->tx, 0, index, ret);
 }
 
-/* Index under which the key is stored, its tag checked. KEDGE_E_NOT_FOUND. */
+/* Index under which the key is stored, its tag checked. KEDGE_E_NOT_FOUND. Batches of the same
+ * transaction are staged but not committed; their keys are in the table already, so the bound is base +
+ * staged. A tag that does not match is damage and not "not found": taken for absent, the statement would
+ * be appended a second time. */
 static int find_stored(const struct run *r, struct kedge_view idem_key, uint64_t *ret_index)
 {
     struct kedge_view value;
@@ -76,7 +82,11 @@ static int check_item(const struct kedge_ledger_append *item)
 }
 
 /* Decides what happens to each item of the batch, changing nothing in the store. A fault of the batch
- * goes to its err; the return value is for faults of the store. *ret_new: how many entries it adds. */
+ * goes to its err; the return value is for faults of the store. *ret_new: how many entries it adds. The
+ * same key with the same entry is a repeated request, whose first answer was lost on the way: it gets the
+ * old index, so sites and the coordinator may always send again. The same key with another entry is a
+ * contradiction, and nothing of the batch is put. Leaf hashes of new entries go behind those staged,
+ * where put_item and grow_tree find them. */
 static int plan_batch(struct run *r, struct kedge_ledger_batch *b, size_t *ret_new)
 {
     size_t fresh = 0;
@@ -116,6 +126,10 @@ static int plan_batch(struct run *r, struct kedge_ledger_batch *b, size_t *ret_n
     return KEDGE_OK;
 }
 
+/* Entries are put with APPEND and keys with PUT_IF_ABSENT: the plan says that neither is there, so a
+ * record that is there all the same means that the table was written past its state, and the transaction
+ * is given up as damage. Of references the first entry wins, because a blob is named by the statement
+ * that brought it and later ones only mention it. */
 static int put_item(struct run *r, const struct kedge_ledger_append *item, uint64_t index)
 {
     const struct kedge_hash *leaf = &r->l->leaves[index - r->base];
@@ -158,7 +172,9 @@ static int put_batch(struct run *r, const struct kedge_ledger_batch *b, size_t f
 }
 
 /* The store's own bytes must have the hashes that enter the tree: memory errors stop here, before the
- * root. */
+ * root. Bytes are read through the transaction and unpacked, so a bug in the packer or a flipped bit
+ * between the caller's buffer and LMDB's page is found while the transaction can still be aborted. Once a
+ * root is signed, a wrong entry could never be put right. */
 static int rehash(struct run *r, struct kedge_diag *reterr)
 {
     for (size_t i = 0; i < r->staged; i++) {
@@ -186,7 +202,9 @@ static int rehash(struct run *r, struct kedge_diag *reterr)
     return KEDGE_OK;
 }
 
-/* Tiles, frontier and state of the new size; both ways to the root must agree. */
+/* Tiles, frontier and state of the new size; both ways to the root must agree. The frontier in memory and
+ * the tiles in the store grow by different code. If an old tile was damaged, the frontier alone would
+ * still give a valid root, and no proof from the tiles would ever verify against it. */
 static int grow_tree(struct run *r, struct kedge_diag *reterr)
 {
     int err = kedgei_tiles_append(r->tx, r->base, r->l->leaves, r->staged);
@@ -208,7 +226,9 @@ static int grow_tree(struct run *r, struct kedge_diag *reterr)
     return err ? kedge_diag_set(reterr, err, "ledger %s: %s", r->l->origin, kedge_strerror(err)) : KEDGE_OK;
 }
 
-/* The newest checkpoint goes along with this transaction; the state counts it. */
+/* The newest checkpoint goes along with this transaction; the state counts it. A transaction of its own
+ * would cost two syncs more for each commit. Until then the checkpoint is in memory only; when a crash
+ * loses it, opening signs the same bytes again. */
 static int put_note(struct run *r)
 {
     struct kedge_ledger *l = r->l;
@@ -218,7 +238,8 @@ static int put_note(struct run *r)
     return kedgei_head_put(l, r->tx, l->note_size, kedge_buf_view(&l->note), &r->state.head_count);
 }
 
-/* Everything between begin and commit. */
+/* Everything between begin and commit. The stored state must be the one in memory: the lock keeps other
+ * writers out, so a difference means that the file was exchanged or damaged under a running coordinator. */
 static int fill(struct run *r, struct kedge_ledger_batch *batches, size_t count, struct kedge_diag *reterr)
 {
     struct kedgei_state stored;
@@ -246,6 +267,9 @@ static int fill(struct run *r, struct kedge_ledger_batch *batches, size_t count,
     return err ? err : grow_tree(r, reterr);
 }
 
+/* After these two the store and the memory may differ, so every further append is refused until the
+ * ledger is reopened and verified. A full disk is not among them: then nothing was changed, and the same
+ * handle can try again. */
 static void set_status(struct kedge_ledger *l, int err)
 {
     if (err == KEDGE_E_IO || err == KEDGE_E_CORRUPT) {
@@ -284,6 +308,10 @@ static int commit_batches(struct kedge_ledger *l, struct kedge_ledger_batch *bat
     return err;
 }
 
+/* When the commit was durable but no checkpoint could be made, the answer is KEDGE_E_UNKNOWN and never
+ * success: a receipt needs the checkpoint. The caller sends again with the same keys, and the next append
+ * or flush signs what is there. A total that does not fit is counted with a cap, so that a hostile count
+ * cannot overflow the sum. */
 int kedge_ledger_append_batches(struct kedge_ledger *l, struct kedge_ledger_batch *batches, size_t count,
                                 struct kedge_diag *reterr)
 {

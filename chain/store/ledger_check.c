@@ -43,7 +43,9 @@ static const char *said_of(int err)
     return err == KEDGE_E_CORRUPT ? "the table cannot be read beyond this record" : kedge_strerror(err);
 }
 
-/* Returns what ends the check, or KEDGE_OK to go on to the next damage. */
+/* Returns what ends the check, or KEDGE_OK to go on to the next damage. With a callback the check goes
+ * on: an operator who repairs wants the whole list, and one damage must not hide another. Without one the
+ * first damage ends it, which is all that an auditor or repair needs. */
 static int damaged(struct check *c, enum kedge_kv_table table, uint64_t index, const char *what)
 {
     int err = kedge_diag_set(c->reterr, KEDGE_E_CORRUPT, "ledger %s: %s table, index %llu: %s", c->l->origin,
@@ -56,7 +58,9 @@ static int damaged(struct check *c, enum kedge_kv_table table, uint64_t index, c
     return KEDGE_OK;
 }
 
-/* The tile at the right edge of a level, as derived, must be what is stored. */
+/* The tile at the right edge of a level, as derived, must be what is stored. After a difference the
+ * stored hash is taken over, so the levels above are derived from what the tree says. Otherwise one
+ * changed entry would be reported at each level up to the root. */
 static int compare_tile(struct check *c, unsigned level)
 {
     struct level *v = &c->levels[level];
@@ -88,7 +92,8 @@ static int compare_tile(struct check *c, unsigned level)
     return KEDGE_OK;
 }
 
-/* Adds a leaf hash and whatever it completes above. */
+/* Adds a leaf hash and whatever it completes above. Only the right edge of each level is in memory, 256
+ * hashes each, so the check needs the same few kilobytes for a thousand entries and for ten million. */
 static int add_leaf(struct check *c, struct kedge_hash hash)
 {
     for (unsigned level = 0; level < KEDGEI_TILE_LEVELS; level++) {
@@ -103,7 +108,8 @@ static int add_leaf(struct check *c, struct kedge_hash hash)
     return KEDGE_OK;
 }
 
-/* Goes over entries that are not there, by their leaf hashes. */
+/* Goes over entries that are not there, by their leaf hashes. The tree still knows their hashes, so the
+ * rest of the log can be checked as if they were there. */
 static int skip_to(struct check *c, uint64_t index)
 {
     int err = KEDGE_OK;
@@ -116,6 +122,9 @@ static int skip_to(struct check *c, uint64_t index)
     return err;
 }
 
+/* A withheld entry of a copy has no bytes to hash; its leaf comes from the tile, and the signed root
+ * tells whether that is the right one. An entry that cannot be unpacked is told once and then gone over
+ * in the same way. */
 static int visit_entry(void *arg, struct kedge_view key, struct kedge_view stored)
 {
     struct check *c = arg;
@@ -159,6 +168,9 @@ static int visit_entry(void *arg, struct kedge_view key, struct kedge_view store
     return err;
 }
 
+/* The root is compared only when no damage was found in the tree: after a damage the frontier was made of
+ * hashes as found, and a second finding would say nothing new. Tiles are counted because a tile beyond
+ * the size is read by nobody today and would be taken as a hash by a later append. */
 static int check_tree(struct check *c)
 {
     uint64_t found = c->found;
@@ -204,8 +216,8 @@ static int visit_pointer(void *arg, struct kedge_view key, struct kedge_view val
                : KEDGE_OK;
 }
 
-/* Bytes under a key by themselves, as readers ask for them: the way down the tree is another than a scan's.
- */
+/* Bytes under a key by themselves, as readers ask for them: the way down the tree is another than a
+ * scan's. Damage in a branch page can leave a scan whole and lose a key, or the other way round. */
 static bool is_found_again(const struct check *c, struct kedge_view key, struct kedge_view value)
 {
     struct kedge_view again;
@@ -243,8 +255,9 @@ static uint64_t expected_records(const struct check *c, enum kedge_kv_table tabl
     }
 }
 
-/* Scan, count, last record and search by key tell the same of every table, and there is no record too many.
- */
+/* Scan, count, last record and search by key tell the same of every table, and there is no record too
+ * many. When the state itself is damaged (has_state is false), nothing says how many records there must
+ * be; then only scan, count and search are compared with each other. */
 static int check_table(struct check *c, enum kedge_kv_table table)
 {
     struct kedge_view all = kedge_view_of(NULL, 0);
@@ -273,6 +286,7 @@ static int check_table(struct check *c, enum kedge_kv_table table)
     return KEDGE_OK;
 }
 
+/* An error that only says "damage" has been told already, so the next table is looked at. */
 static int check_tables(struct check *c)
 {
     int err = KEDGE_OK;
@@ -308,6 +322,9 @@ static int read_head(const struct check *c, struct kedge_view bytes, struct kedg
     return err || kedge_view_eq(ret->origin, kedge_view_str(c->l->origin)) ? err : KEDGE_E_FORMAT;
 }
 
+/* Every stored checkpoint must be of a prefix of this tree: one with another root is the log's own
+ * signature under a second history. Where the caller has no key that it trusts (unsigned_heads), text and
+ * root are checked and the signature is left to it. */
 static int visit_head(void *arg, struct kedge_view key, struct kedge_view note)
 {
     struct check *c = arg;
@@ -383,6 +400,9 @@ static int check_parts(struct check *c)
     return err;
 }
 
+/* Messages go into a diag of this function's own, because a callback must not see half of one, and the
+ * caller's is filled only when the check ends with an error. One read transaction covers everything, so a
+ * writer at work beside it changes nothing that is compared. */
 static int run_check(struct kedge_ledger *l, bool unsigned_heads, kedge_ledger_damage *damage,
                      kedge_ledger_progress *progress, void *arg, struct kedge_diag *reterr)
 {

@@ -29,6 +29,8 @@ static int take_line(struct kedge_view *rest, struct kedge_view *ret_line)
     return KEDGE_OK;
 }
 
+/* Of another origin is an error of its own (KEDGE_E_STATE): somebody gave the wrong path, and "damaged"
+ * would send them looking for the wrong thing. */
 static int parse(struct kedge_view text, const char *origin, struct kedgei_high_water *ret)
 {
     struct kedge_view lines[4];
@@ -70,6 +72,9 @@ int kedgei_high_water_read(const char *path, const char *origin, struct kedgei_h
     return err;
 }
 
+/* Asked before each signature and not only at open: another process may have signed meanwhile for a copy
+ * of this folder, and the mark, which lies outside it, is where the two meet. No mark is allowed here;
+ * whether it may be missing is decided at open, by check_high_water in ledger.c. */
 int kedgei_high_water_allows(const char *path, const char *origin, uint64_t size,
                              const struct kedge_hash *root, struct kedge_diag *reterr)
 {
@@ -122,6 +127,8 @@ static bool overwrite(const char *path, struct kedge_view text, int *ret_err, st
     return fits;
 }
 
+/* The first mark, one that does not fit into a sector and one whose write came up short go by temporary
+ * file and rename (kedge_file_write); all others are overwritten. */
 int kedgei_high_water_write(const char *path, const char *origin, uint64_t size,
                             const struct kedge_hash *root, struct kedge_diag *reterr)
 {
@@ -157,6 +164,8 @@ int kedge_high_water_set(struct kedge_ledger *l, const char *path, struct kedge_
                : kedgei_high_water_write(path, l->origin, size, &root, reterr);
 }
 
+/* For readers, such as fsck: the same question as at open, but the log may be longer than its mark, as it
+ * is between commit and mark. */
 int kedge_ledger_check_high_water(struct kedge_ledger *l, const char *path, struct kedge_diag *reterr)
 {
     struct kedgei_high_water mark;

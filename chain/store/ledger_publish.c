@@ -2,9 +2,12 @@
 #include "chain/store/ledger.h"
 #include "chain/store/ledger_impl.h"
 
-/* The mark is asked before anything is signed and raised before the signature is shown. A crash between the
- * two leaves a mark of a size that nobody has seen signed, which is harmless; the other order could leave a
- * signature that the mark does not know, and an old backup could then sign another root for that size. */
+/* The mark is asked before anything is signed and raised before the signature is shown. A crash between
+ * the two leaves a mark of a size that nobody has seen signed, which is harmless; the other order could
+ * leave a signature that the mark does not know, and an old backup could then sign another root for that
+ * size. An error of the class "corrupt" or "fork" puts the ledger out of service: from then on it must
+ * sign nothing, whatever is asked. The same bytes as before need not be stored again, so note_is_stored
+ * survives a signature that is made a second time. */
 int kedgei_publish(struct kedge_ledger *l, struct kedge_diag *reterr)
 {
     uint64_t size = l->state.frontier.size;

@@ -1,5 +1,8 @@
 /* Reading: each function takes one short read transaction; sizes beyond the handle's state are refused.
- */
+ *
+ * A read transaction sees one committed state of LMDB, but possibly a newer one than the handle's; so
+ * bounds come from the handle and records from the transaction, and what is newer counts as not there.
+ * Nothing that is read is believed before it has been hashed to the tree. */
 #include <string.h>
 
 #include "chain/store/ledger_impl.h"
@@ -32,6 +35,8 @@ bool kedge_ledger_is_copy(const struct kedge_ledger *l)
     return l->is_copy;
 }
 
+/* The mutex covers the copy of a few hundred bytes; the writer holds it only to exchange pointers, so
+ * neither waits for the other's I/O. */
 int kedge_ledger_checkpoint(struct kedge_ledger *l, struct kedge_buf *ret_note, uint64_t *ret_size)
 {
     int err = KEDGE_OK;
@@ -51,6 +56,8 @@ int kedge_ledger_checkpoint(struct kedge_ledger *l, struct kedge_buf *ret_note, 
     return err;
 }
 
+/* The newest checkpoint is asked for in memory first, because it is stored only with the next
+ * transaction. */
 int kedge_ledger_checkpoint_at(struct kedge_ledger *l, uint64_t size, struct kedge_buf *ret_note)
 {
     uint64_t newest;
@@ -82,6 +89,8 @@ int kedge_ledger_checkpoint_at(struct kedge_ledger *l, uint64_t size, struct ked
     return noting(l, err);
 }
 
+/* Counted only when it is new: the same checkpoint is put again when it is signed anew after a crash, and
+ * the count in the state is how a lost one is noticed. */
 int kedgei_head_put(const struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t size,
                     struct kedge_view note, uint64_t *io_count)
 {
@@ -100,6 +109,9 @@ int kedgei_head_put(const struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64
     return kedge_kv_put(tx, KEDGE_KV_HEAD, kedgei_key_view(&key), note, KEDGE_KV_PUT);
 }
 
+/* Within the size every entry must be there, so one that is missing is damage. Length 0 is allowed to a
+ * copy alone, for entries that its reader may not see; the log itself never has one, since it refuses
+ * empty entries. */
 int kedgei_peek_entry(const struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t index,
                       struct kedge_buf *room, struct kedge_view *ret)
 {
@@ -208,6 +220,8 @@ int kedge_ledger_consistency(struct kedge_ledger *l, uint64_t old_size, uint64_t
     return noting(l, err);
 }
 
+/* A pointer to an index that the handle does not know yet is no damage when the store's own state covers
+ * it; that is looked at only in this rare case. */
 static int find_pointer(struct kedge_ledger *l, enum kedge_kv_table table, struct kedge_view key,
                         uint64_t *ret_index)
 {
@@ -252,6 +266,7 @@ struct key_scan {
     void *arg;
 };
 
+/* Keys are visited in the order of their bytes and not of the log, so newer ones lie between. */
 static int visit_key(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct key_scan *s = arg;

@@ -14,6 +14,9 @@ struct sight {
     uint64_t signed_size;           /* of the newest checkpoint, ≤ frontier.size; 0: none */
 };
 
+/* Taken once and kept for the whole answer: checkpoint and tree must be of one moment, while the writer
+ * goes on. Widths are bound by the signed size, because a reader can verify nothing beyond it and would
+ * take the tile for a fork. */
 static struct sight look(struct kedge_ledger *l)
 {
     struct sight s;
@@ -31,7 +34,9 @@ static const struct kedge_hash *peak_of(const struct kedge_frontier *f, unsigned
     return &f->peaks[__builtin_popcountll(f->size >> (height + 1))];
 }
 
-/* The hashes of a partial tile against the peaks of its level; overwrites them. */
+/* The hashes of a partial tile against the peaks of its level; overwrites them. A partial tile of width w
+ * is as many full subtrees as w has bits, the largest first, and each of them is a peak of the frontier.
+ * So it is checked with at most 255 hashes and without a read. */
 static bool partial_is_sound(const struct kedge_frontier *f, unsigned level, struct kedge_hash *hashes,
                              unsigned width)
 {
@@ -57,8 +62,9 @@ static int check_full(struct kedge_kv_tx *tx, unsigned level, uint64_t index, st
     return err || kedge_hash_eq(&root, &expected) ? err : KEDGE_E_CORRUPT;
 }
 
-/* The tile's hashes as of the committed tree, checked; valid as long as tx. The caller has seen to it that
- * the tree has the tile. */
+/* The tile's hashes as of the committed tree, checked; valid as long as tx. The caller has seen to it
+ * that the tree has the tile. A tile may have grown since the frontier was taken; hashes only come
+ * behind, so its beginning is what it was. */
 static int peek_tile(struct kedge_kv_tx *tx, const struct kedge_frontier *f, unsigned level, uint64_t index,
                      struct kedge_view *ret)
 {
@@ -86,7 +92,9 @@ static int peek_tile(struct kedge_kv_tx *tx, const struct kedge_frontier *f, uns
     return err;
 }
 
-/* Ends the transaction. Damage that a reader met is evidence from now on, whatever becomes of the reader. */
+/* Ends the transaction. Damage that a reader met is evidence from now on, whatever becomes of the reader.
+ * The scrubber would otherwise empty the unused bytes of the file at its next orderly close, and with
+ * them what tells how the damage came about. */
 static int conclude(struct kedge_ledger *l, struct kedge_kv_tx *tx, int err)
 {
     kedge_kv_abort(tx);
@@ -120,6 +128,9 @@ int kedge_ledger_tile(struct kedge_ledger *l, unsigned level, uint64_t index, un
     return conclude(l, tx, err);
 }
 
+/* The tile is checked first and then each entry against its hash in it, so the bundle can be served
+ * without trust in the store. What the reader may not see becomes an empty record, which no entry is: the
+ * numbers of the others stay right and the reader sees that something is withheld. */
 int kedge_ledger_bundle(struct kedge_ledger *l, uint64_t index, unsigned width,
                         kedge_ledger_may_read *may_read, void *arg, struct kedge_buf *ret)
 {

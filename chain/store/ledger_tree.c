@@ -1,4 +1,8 @@
-/* Tiles: the tree as it lies in the store, and the tagged pointers into it. */
+/* Tiles: the tree as it lies in the store, and the tagged pointers into it.
+ *
+ * A tile is 256 hashes of one level, as c2sp.org/tlog-tiles cuts the tree, so that what a web server
+ * gives out is one record here. Levels between (of 2, 4 … 128 leaves) are folded when they are needed:
+ * that costs up to 127 hashes and saves half of the table. */
 #include <string.h>
 
 #include "chain/store/ledger_impl.h"
@@ -24,6 +28,8 @@ struct kedge_view kedgei_key_view(const struct kedgei_key *k)
     return kedge_view_of(k->b, k->len);
 }
 
+/* In place, because a tile is 8 KiB and this is called for each of them. The order of the pairs is RFC
+ * 6962's; depth 8 makes a full tile the one hash that stands for it a level above. */
 void kedgei_fold(struct kedge_hash *hashes, unsigned depth, struct kedge_hash *ret)
 {
     for (size_t count = (size_t)1 << depth; count > 1; count /= 2) {
@@ -34,6 +40,8 @@ void kedgei_fold(struct kedge_hash *hashes, unsigned depth, struct kedge_hash *r
     *ret = hashes[0];
 }
 
+/* The tile has to have all the leaves that are asked for. A tile that is missing or too short is damage:
+ * callers ask only within the size that the state says. */
 int kedgei_tile_subtree(void *arg, unsigned level, uint64_t index, struct kedge_hash *ret)
 {
     struct kedge_kv_tx *tx = arg;
@@ -56,7 +64,9 @@ int kedgei_tile_subtree(void *arg, unsigned level, uint64_t index, struct kedge_
     return KEDGE_OK;
 }
 
-/* Adds hashes behind the `have` of one level; *next receives the roots of the tiles that became full. */
+/* Adds hashes behind the `have` of one level; *next receives the roots of the tiles that became full. A
+ * tile that is partly full is read, continued and written again under its key. Its length must be exactly
+ * what the size says; a longer one would hide entries that the state does not count. */
 static int append_level(struct kedge_kv_tx *tx, unsigned level, uint64_t have,
                         const struct kedge_hash *hashes, size_t count, struct kedge_hash *next,
                         size_t *ret_next)
@@ -88,6 +98,8 @@ static int append_level(struct kedge_kv_tx *tx, unsigned level, uint64_t have,
     return KEDGE_OK;
 }
 
+/* Two arrays take turns: the hashes that one level completes are the input of the next. A batch completes
+ * at most KEDGE_APPEND_MAX / 256 + 1 tiles a level, so the arrays are of fixed size. */
 int kedgei_tiles_append(struct kedge_kv_tx *tx, uint64_t size, const struct kedge_hash *leaves, size_t count)
 {
     KEDGE_ASSERT(count <= KEDGE_APPEND_MAX);
@@ -103,6 +115,9 @@ int kedgei_tiles_append(struct kedge_kv_tx *tx, uint64_t size, const struct kedg
     return KEDGE_OK;
 }
 
+/* Eight bytes of SHA-256 over index, leaf and key. A flipped bit in key or value then shows when the
+ * record is used, without a checksum on LMDB's pages; the leaf is included so that a record does not
+ * survive its entry being another one. It is no defence against a writer, who can compute it, too. */
 void kedgei_pointer_encode(struct kedge_view key, uint64_t index, const struct kedge_hash *leaf,
                            uint8_t out[KEDGEI_POINTER_LEN])
 {
@@ -138,6 +153,8 @@ int kedgei_pointer_check(struct kedge_kv_tx *tx, struct kedge_view key, struct k
 
 /* ---- the state record ---- */
 
+/* The frontier (at most 63 hashes) and the root say the same twice: a flipped bit in either is found
+ * here, before an append or a signature builds on it. */
 int kedgei_state_read(struct kedge_kv_tx *tx, struct kedgei_state *ret)
 {
     struct kedge_view value;

@@ -1,3 +1,8 @@
+/* Builds a damaged log anew beside itself with the help of another copy of it, a replica or a backup. The
+ * rule is that nothing is believed that the log's own key did not sign: the copy is verified whole, the
+ * size that must come out is the largest that is known to be signed, and the built store is opened and
+ * checked like any other before it takes the damaged one's place. Until that instant nothing of the
+ * folder is changed. */
 #include "chain/store/repair.h"
 
 #include <errno.h>
@@ -37,6 +42,8 @@ static int open_copy(const struct kedge_repair *r, struct kedge_kv **ret_kv, str
     return err;
 }
 
+/* A replica or backup is a file of unknown quality as well, and LMDB maps it: damage there must not kill
+ * the repair. */
 static int check_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag *d)
 {
     const struct kedge_repair *r = arg;
@@ -50,7 +57,8 @@ static int check_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_dia
     return err;
 }
 
-/* Behind this it may be read without a child. */
+/* Behind this it may be read without a child. The time grows with the file, because a check that was cut
+ * off would refuse a good copy; it is bounded all the same, since a damaged tree can lead in a circle. */
 static int check_copy(const struct kedge_repair *r, struct kedge_diag *reterr)
 {
     struct kedge_diag d = {.text = ""};
@@ -89,6 +97,9 @@ static int refuse(struct kedge_diag *d, int err, const struct kedge_repair *r, c
     return err;
 }
 
+/* Without a mark nothing tells that the copy is not older than what was once signed, and building from an
+ * old copy would fork the log with the next signature. Only the operator can know, so only the option
+ * says so. */
 static int read_mark(const struct kedge_repair *r, struct kedgei_rebuild *b, struct kedge_diag *reterr)
 {
     struct kedgei_high_water *ret = &b->goal;
@@ -113,9 +124,12 @@ static int read_mark(const struct kedge_repair *r, struct kedgei_rebuild *b, str
     return err;
 }
 
-/* The size to build and its root: the largest of the mark's, the copy's newest checkpoint's, and that of any
- * checkpoint which the damaged store still has. The root is known to have been signed: a checkpoint of the
- * copy is checked, one from here verified, and a mark is written with its signature. */
+/* The size to build and its root: the largest of the mark's, the copy's newest checkpoint's, and that of
+ * any checkpoint which the damaged store still has. The root is known to have been signed: a checkpoint
+ * of the copy is checked, one from here verified, and a mark is written with its signature. To build less
+ * than the largest signed size would make the log shorter than what sites and witnesses hold receipts of.
+ * A copy that contradicts the mark at its size is another history: it is refused as a fork, and both
+ * folders are evidence. */
 static int choose(const struct kedge_repair *r, struct kedge_ledger *copy, struct kedgei_rebuild *b,
                   struct kedge_diag *reterr)
 {
@@ -160,7 +174,9 @@ static int fail(struct kedge_diag *d, const char *what, const char *path)
 }
 
 /* The new store gets the old one's place and the old one the name `aside`, at one instant where the file
- * system can do that, else at two, between which there is no store and none is made. */
+ * system can do that, else at two, between which there is no store and none is made. The damaged store is
+ * never deleted: it is what an investigation needs, and what a second attempt takes entries from. The
+ * folder is synced last, so after a power cut either name is the old or the new store. */
 static int swap(const struct kedge_repair *r, const char *built, const char *store,
                 struct kedge_repaired *ret, struct kedge_diag *reterr)
 {
@@ -191,7 +207,8 @@ static int swap(const struct kedge_repair *r, const char *built, const char *sto
     return err ? kedge_diag_set(reterr, err, "%s: cannot sync the folder", r->dir) : KEDGE_OK;
 }
 
-/* The new store as the coordinator will open it, and whole. */
+/* The new store as the coordinator will open it, and whole. Opened with the signing key and the mark, as
+ * the coordinator will, so a result that the coordinator would refuse never gets the ledger's name. */
 static int check_built(const struct kedge_repair *r, const char *built, struct kedge_diag *reterr)
 {
     struct kedge_kv_lmdb_options options = {.create = false};
@@ -209,6 +226,9 @@ static int check_built(const struct kedge_repair *r, const char *built, struct k
     return err ? err : kedge_dir_sync(built);
 }
 
+/* The first walk proves that the entries make the signed root, before a byte is written; only then the
+ * second builds. A void mark is removed here, after the check, so that a repair which fails leaves the
+ * folder as it was. */
 static int build_beside(const struct kedge_repair *r, struct kedgei_rebuild *b, const char *built,
                         struct kedge_diag *reterr)
 {
@@ -245,6 +265,8 @@ static int build(const struct kedge_repair *r, const char *store, struct kedge_r
     return swap(r, built, store, ret, reterr);
 }
 
+/* The lock is the coordinator's own. Without it a running coordinator would go on writing to the file
+ * that is being renamed. */
 int kedge_repair_ledger(const struct kedge_repair *r, struct kedge_repaired *ret, struct kedge_diag *reterr)
 {
     char store[KEDGE_PATH_MAX], lock[KEDGE_PATH_MAX];

@@ -1,3 +1,7 @@
+/* Puts back blobs that are missing or damaged, from another copy's folder. A blob is its own proof: its
+ * name is the digest of its content, so the source needs no trust. Updates are encrypted again under this
+ * folder's keys, under the key's name that they have in the source, so that shredding a job's key covers
+ * them here as well; models and lists stay plain. */
 #include <string.h>
 
 #include "chain/store/blob/pruned.h"
@@ -16,7 +20,9 @@ struct target {
     struct kedge_upload *upload;
 };
 
-/* The name of the key that the blob has there. */
+/* The name of the key that the blob has there. A file's head names its key by an identifier only; the
+ * source's key folder says which job that is. Where it does not, the blob goes under a key of its own
+ * name, "repaired", and is not left in the clear. */
 static struct kedge_id key_there(struct kedge_blobs *from, const struct kedge_blob_file *file)
 {
     struct kedge_id name, found = plain_there;
@@ -47,6 +53,8 @@ static int target_open(struct kedge_blobs *from, struct kedge_blobs *to, const s
     return kedge_upload_open_under(to, &uploader, &key, digest, file->size, &ret->upload, &offset, d);
 }
 
+/* An upload is committed only after it was finished, which is where its digest is verified; on any error
+ * its staged bytes go. */
 static int target_end(struct target *t, int err, struct kedge_diag *d)
 {
     if (err || !t->upload) {
@@ -66,7 +74,8 @@ static int target_end(struct target *t, int err, struct kedge_diag *d)
     return err;
 }
 
-/* Copies a blob whose digest was checked; an error when it cannot be had. */
+/* Copies a blob whose digest was checked; an error when it cannot be had. The result is verified once
+ * more from the disk: what is reported as brought can be read. */
 static int bring(struct kedge_blobs *from, struct kedge_blobs *to, const struct kedge_hash *digest, bool seal,
                  struct kedge_diag *d)
 {
@@ -95,6 +104,8 @@ static int bring(struct kedge_blobs *from, struct kedge_blobs *to, const struct 
     return err ? err : kedge_blobs_verify(to, digest, d);
 }
 
+/* A model that belongs to several tenants' ledgers lies in one folder only, so its absence here is no
+ * loss when another folder of the same state has it. */
 static bool is_elsewhere(const struct kedge_repair_blobs *r, const struct kedge_hash *digest)
 {
     bool found = false;
@@ -108,7 +119,9 @@ static bool is_elsewhere(const struct kedge_repair_blobs *r, const struct kedge_
     return found;
 }
 
-/* `must`: its absence is a loss. */
+/* `must`: its absence is a loss. What cannot be brought is counted and the rest goes on; only errors of
+ * this side (no space, no memory) end the repair. Absence alone is no loss for blobs that were pruned on
+ * purpose. */
 static int mend(const struct kedge_repair_blobs *r, struct kedge_blobs *here, struct kedge_blobs *there,
                 const struct kedge_hash *digest, bool must, struct kedge_view pruned,
                 struct kedge_repaired_blobs *n, struct kedge_diag *reterr)

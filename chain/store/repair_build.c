@@ -27,7 +27,8 @@ struct salvage {
 
 static const struct kedge_kv_lmdb_options salvage_options = {.read_only = true, .no_lock = true};
 
-/* u32 length and bytes of each entry, length 0 where there is none. */
+/* u32 length and bytes of each entry, length 0 where there is none. Runs in the child. What it finds goes
+ * through a pipe as bytes, so the parent never touches the damaged mapping. */
 static int salvage_entries(void *arg, struct kedge_buf *ret_out, struct kedge_diag *d)
 {
     const struct salvage *s = arg;
@@ -57,7 +58,9 @@ static int salvage_entries(void *arg, struct kedge_buf *ret_out, struct kedge_di
     return err; /* the process ends: nothing needs closing */
 }
 
-/* Entries [from, to) of the damaged store into out, as above; what cannot be read is empty. */
+/* Entries [from, to) of the damaged store into out, as above; what cannot be read is empty. A stretch
+ * that failed is asked for entry by entry, each in a child of its own: one bad page costs the entries on
+ * it and not its 255 neighbours. */
 static int salvage(const struct kedgei_rebuild *b, uint64_t from, uint64_t to, struct kedge_buf *out)
 {
     struct salvage s = {b->store, b->r->origin, from, to};
@@ -88,6 +91,8 @@ struct notes {
     struct kedge_buf *out, room;
 };
 
+/* Checkpoints that cannot be read are passed over here and not refused: whether one counts is decided by
+ * its signature and root (raise_goal, put_head). */
 static int put_note(void *arg, struct kedge_view key, struct kedge_view stored)
 {
     struct notes *n = arg;
@@ -149,7 +154,9 @@ static int read_notes_here(const struct kedgei_rebuild *b, uint64_t from, struct
 
 typedef int take_note(void *arg, uint64_t size, struct kedge_view note);
 
-/* Checkpoints of size `from` and above in either store, ascending, a piece of them in memory. */
+/* Checkpoints of size `from` and above in either store, ascending, a piece of them in memory. In pieces
+ * of NOTES_BYTES, each from the size after the last one seen: a log of millions of commits has gigabytes
+ * of checkpoints. A piece that goes backwards would loop for ever, so it is damage. */
 static int walk_notes(const struct kedgei_rebuild *b, bool in_copy, uint64_t from, take_note *take, void *arg)
 {
     struct kedge_buf notes;
@@ -178,6 +185,8 @@ static int make_vkey(const struct kedgei_rebuild *b, struct kedge_vkey *ret)
     return kedge_vkey_make(kedge_view_str(b->r->origin), KEDGE_KEY_ED25519, &b->r->key->public, ret);
 }
 
+/* A checkpoint by the log's key is proof that this size was signed, wherever it was found, so it raises
+ * the goal even when it comes from the damaged store. */
 static int raise_goal(void *arg, uint64_t size, struct kedge_view note)
 {
     struct kedgei_rebuild *b = arg;
@@ -209,7 +218,8 @@ struct walk {
     void *arg;
 };
 
-/* The damaged store's entry; empty when it has none. */
+/* The damaged store's entry; empty when it has none. Entries are asked for in ascending order, so the
+ * next stretch begins at the one that is missing from this. */
 static int entry_here(struct walk *w, uint64_t index, struct kedge_view *ret)
 {
     uint64_t size = w->b->goal.size;
@@ -225,6 +235,8 @@ static int entry_here(struct walk *w, uint64_t index, struct kedge_view *ret)
     return r.failed ? KEDGE_E_BUG : KEDGE_OK;
 }
 
+/* Within the copy's size its tile says what hash the entry must have. Beyond it nothing does until the
+ * root is compared; a wrong entry is then found by kedgei_rebuild_check. */
 static int take_here(struct walk *w, uint64_t index, const struct kedge_hash *expected)
 {
     struct kedge_view entry = kedge_view_of(NULL, 0);
@@ -291,6 +303,8 @@ static int grow_frontier(struct walk *w, uint64_t index, struct kedge_view entry
     return kedge_frontier_append(w->arg, leaf);
 }
 
+/* The one proof that all entries are those of the signed log, in order and complete. It is a walk of its
+ * own, so that a copy which does not suffice costs no half-built store. */
 int kedgei_rebuild_check(struct kedgei_rebuild *b, struct kedge_diag *reterr)
 {
     struct kedge_frontier frontier;
@@ -351,6 +365,8 @@ static int commit(struct filling *f, struct kedge_diag *d)
     return kedge_kv_commit(tx, d);
 }
 
+/* Keys and references follow from the entries (index), so the new tables agree with the log whatever the
+ * old ones had. A second statement under one idempotency key cannot be in a sound log and is an error. */
 static int put_pointer(struct filling *f, enum kedge_kv_table table, struct kedge_view key, uint64_t index,
                        const struct kedge_hash *leaf, uint64_t *count)
 {
@@ -362,6 +378,8 @@ static int put_pointer(struct filling *f, enum kedge_kv_table table, struct kedg
                                                           : err; /* an earlier entry was the first */
 }
 
+/* Batches are bound in entries and bytes, which keeps LMDB's dirty pages few. All forms become the newest
+ * one: the new store has the present schema. */
 static int put_entry(struct walk *w, uint64_t index, struct kedge_view entry, const struct kedge_hash *leaf)
 {
     struct filling *f = w->arg;
@@ -432,7 +450,8 @@ static int take_head(void *arg, uint64_t size, struct kedge_view note)
     return f->bytes < BATCH_BYTES ? KEDGE_OK : commit(f, h->d);
 }
 
-/* Both copies', the damaged store's where they can be read at all. */
+/* Both copies', the damaged store's where they can be read at all. The damaged store's come last and only
+ * where none of that size is there yet. */
 static int put_all_heads(struct filling *f, const struct kedgei_rebuild *b, struct kedge_diag *d)
 {
     struct heads h = {.f = f, .b = b, .d = d};

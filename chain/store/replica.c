@@ -1,3 +1,6 @@
+/* A replica is a ledger of somebody else's log: it has no signing key, takes entries only with hashes
+ * that a signed checkpoint covers, and may lack the content of entries that its owner may not read. It is
+ * written by the follower (chain/follow) and is what `kedge ledger repair` can build from. */
 #include "chain/store/replica.h"
 
 #include "chain/log/checkpoint.h"
@@ -19,7 +22,9 @@ void kedge_replica_frontier(struct kedge_ledger *l, struct kedge_frontier *ret)
     pthread_mutex_unlock(&l->mutex);
 }
 
-/* Frontier and root with the new leaves. */
+/* Frontier and root with the new leaves. An entry without content is taken by its leaf hash alone; one
+ * with content must have that hash. So what the server sends as an entry can never differ from what its
+ * tree says. */
 static int grow(struct kedge_ledger *l, const struct kedge_replica_entry *entries, size_t count,
                 struct kedgei_state *state, struct kedge_diag *reterr)
 {
@@ -121,7 +126,8 @@ static void keep(struct kedge_ledger *l, const struct kedgei_state *state, struc
 }
 
 /* A copy takes entries together with the checkpoint that covers them, or entries of which a later call
- * brings the checkpoint. Everything is checked before the transaction begins. */
+ * brings the checkpoint. Everything is checked before the transaction begins. The checks need no
+ * transaction, so a hostile server cannot make the copy hold the store's lock while it computes. */
 int kedge_replica_extend(struct kedge_ledger *l, const struct kedge_replica_entry *entries, size_t count,
                          struct kedge_view note, struct kedge_diag *reterr)
 {

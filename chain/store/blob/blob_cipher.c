@@ -1,3 +1,6 @@
+/* The format of an encrypted blob (blob_cipher.h has every byte). The key that encrypts a file is derived
+ * from the job's seed, the whole head and the digest; so a file under another name, with another salt or
+ * with a changed head has another key, and no chunk of it opens. */
 #include "chain/store/blob/blob_cipher.h"
 
 #include <string.h>
@@ -33,6 +36,8 @@ bool kedge_blob_is_sealed(struct kedge_view head)
     return head.len >= sizeof magic && memcmp(head.ptr, magic, sizeof magic) == 0;
 }
 
+/* Deriving a key for each file means that random nonces only have to be unique within one file, far below
+ * the bound for 96-bit nonces of AES-GCM (2^32 for one key, NIST SP 800-38D, section 8.3). */
 static void derive(const struct kedge_seed *key, const struct kedge_hash *digest, struct kedge_blob_cipher *c)
 {
     const struct kedge_view parts[] = {kedge_view_str(label), kedge_view_of(c->head, sizeof c->head),
@@ -47,6 +52,8 @@ void kedge_blob_cipher_new(enum kedge_aead aead, const struct kedge_blob_key_id 
     kedge_blob_cipher_short(aead, id, key, digest, KEDGEI_SHORT_NOT, 0, ret);
 }
 
+/* The version rises only for the deflated form, so programs from before it still read all other files and
+ * refuse these as damaged. */
 void kedge_blob_cipher_short(enum kedge_aead aead, const struct kedge_blob_key_id *id,
                              const struct kedge_seed *key, const struct kedge_hash *digest, unsigned how,
                              uint32_t len, struct kedge_blob_cipher *ret)
@@ -72,6 +79,8 @@ void kedge_blob_head_form(const uint8_t head[KEDGE_BLOB_HEAD_LEN], unsigned *ret
     *ret_len = (uint32_t)len[0] << 24 | (uint32_t)len[1] << 16 | (uint32_t)len[2] << 8 | len[3];
 }
 
+/* A version, a form or a length that do not belong together are refused before the key is looked for, so
+ * nothing of unknown meaning is decrypted. */
 int kedge_blob_head_read(const uint8_t head[KEDGE_BLOB_HEAD_LEN], enum kedge_aead *ret_aead,
                          struct kedge_blob_key_id *ret_id)
 {
@@ -125,6 +134,8 @@ uint64_t kedge_blob_stored_len(enum kedge_aead aead, uint64_t len)
     return KEDGE_BLOB_HEAD_LEN + len + chunks * kedge_blob_chunk_overhead(aead);
 }
 
+/* Every length that no sequence of chunks has is refused: a last chunk without content exists only in an
+ * empty file, else a file could be cut by a whole chunk plus the overhead of an empty one. */
 int kedge_blob_content_len(enum kedge_aead aead, uint64_t stored, uint64_t *ret)
 {
     const uint64_t overhead = kedge_blob_chunk_overhead(aead), whole = KEDGE_BLOB_CHUNK + overhead;
@@ -140,12 +151,16 @@ int kedge_blob_content_len(enum kedge_aead aead, uint64_t stored, uint64_t *ret)
     return KEDGE_OK;
 }
 
+/* Number and "last" are authenticated, not stored: a chunk in another place, a missing end and a further
+ * chunk behind the last all fail. */
 static void put_also(uint64_t i, bool is_last, uint8_t also[ALSO_LEN])
 {
     kedge_store_be64(also, i);
     also[ALSO_LEN - 1] = is_last;
 }
 
+/* Another random nonce for each writing: an upload that goes on after a crash may write the same chunk
+ * number again, with the same or other content. */
 void kedge_blob_chunk_seal(const struct kedge_blob_cipher *c, uint64_t i, bool is_last,
                            struct kedge_view plain, uint8_t *out)
 {

@@ -1,3 +1,7 @@
+/* Reads a blob from any offset, whichever of the four ways it is stored in: a file of its own or a record
+ * of a pack, plain or encrypted; and small ones perhaps deflated. Means and groupings read 512 updates at
+ * the same positions, so an encrypted file is decrypted chunk by chunk where it is needed, while a
+ * deflated one, 16 KiB at most, is opened whole. */
 #include "chain/store/blob/blob_file.h"
 
 #include <fcntl.h>
@@ -28,6 +32,8 @@ static void make_key(void)
     KEDGE_ASSERT(rc == 0);
 }
 
+/* One buffer for each thread in place of one for each open file: a mean has hundreds of files open. It
+ * may hold decrypted content, so it is overwritten when its thread ends. */
 uint8_t *kedgei_blob_scratch(void)
 {
     pthread_once(&once, make_key);
@@ -44,6 +50,8 @@ uint8_t *kedgei_blob_scratch(void)
 
 /* ---- opening ---- */
 
+/* Head and length are checked before the key is looked for; so a damaged file is told as damaged also
+ * where its key is missing. */
 static int open_cipher(const struct kedge_blob_at *at, const uint8_t head[KEDGE_BLOB_HEAD_LEN],
                        uint64_t stored, struct kedge_blob_file *f, struct kedge_diag *d)
 {
@@ -67,7 +75,8 @@ static int open_cipher(const struct kedge_blob_at *at, const uint8_t head[KEDGE_
     return err;
 }
 
-/* flags: O_NOFOLLOW, or 0 for files that people name, which may be links. */
+/* flags: O_NOFOLLOW, or 0 for files that people name, which may be links. A place in a pack must lie
+ * inside the file: the path may be older than the file, or made up. */
 static int open_part(const char *path, int flags, uint64_t *ret_begin, uint64_t *ret_len,
                      struct kedge_diag *d)
 {
@@ -169,8 +178,9 @@ static void turn_into(struct kedge_blob_file *f, uint8_t *content, size_t len)
     f->is_sealed = false;
 }
 
-/* What is in short form becomes its content; all else stays as it is. Plain short forms are in packs only: a
- * file that a site has sent, or one of its own, holds what its digest is of, however it begins. */
+/* What is in short form becomes its content; all else stays as it is. Plain short forms are in packs
+ * only: a file that a site has sent, or one of its own, holds what its digest is of, however it begins.
+ * The stream's stated length is bounded by the head's reader; the result must have exactly this length. */
 static int lengthen(struct kedge_blob_file *f, const char *path)
 {
     char file[KEDGE_PATH_MAX];
@@ -258,7 +268,10 @@ static int take_chunk(const struct kedge_blob_file *f, uint64_t i, size_t len, u
     return kedge_fd_read_at(f->fd, scratch, stored, f->begin + at);
 }
 
-/* The part of chunk i from `skip` on, n bytes. */
+/* The part of chunk i from `skip` on, n bytes. A caller that wants the whole chunk gets it decrypted in
+ * place; otherwise the chunk is decrypted into the thread's buffer, behind the nonce that was read with
+ * it, and a part of it copied. The tag covers the chunk, so not one byte of it is given out before all of
+ * it was verified. */
 static int read_chunk(const struct kedge_blob_file *f, uint64_t i, size_t skip, uint8_t *out, size_t n)
 {
     uint64_t left = f->size - i * KEDGE_BLOB_CHUNK;
@@ -279,6 +292,8 @@ static int read_chunk(const struct kedge_blob_file *f, uint64_t i, size_t skip, 
     return KEDGE_OK;
 }
 
+/* An empty encrypted file has one empty chunk, whose tag is verified all the same: else a file that was
+ * cut to its head would pass for an empty blob. */
 int kedge_blob_file_read(const struct kedge_blob_file *f, uint64_t offset, uint8_t *out, size_t len)
 {
     if (offset > f->size || len > f->size - offset) {

@@ -1,3 +1,7 @@
+/* Keys of encrypted updates, one for each tenant and job, in memory while the store is open. Sealed ones
+ * (with a passphrase) are known by their public half and opened when first used, so that a program which
+ * needs none of them does not ask. Destroying a key is what makes every copy of a job's updates
+ * unreadable, also those in backups that nobody can reach any more. */
 #include "chain/store/blob/blob_keys.h"
 
 #include <dirent.h>
@@ -40,6 +44,7 @@ static void forget(struct entry *e)
     kedge_mem_free(e->path);
 }
 
+/* KEYS_MAX bounds the memory that a folder full of files can take. */
 static int remember(struct kedge_blob_keys *k, const struct entry *e)
 {
     if (k->count == k->cap) {
@@ -90,6 +95,8 @@ static bool read_name(const char *file, struct kedge_id *ret)
            && kedge_id_from(kedge_view_of(file, len - 4), ret) == KEDGE_OK;
 }
 
+/* The identifier is computed from the public key, which a sealed file says in clear. The same key under
+ * two file names is taken once. */
 static int read_file(struct kedge_blob_keys *k, const char *path, struct kedge_diag *d)
 {
     const char *slash = strrchr(path, '/');
@@ -128,7 +135,8 @@ static int read_file(struct kedge_blob_keys *k, const char *path, struct kedge_d
     return err;
 }
 
-/* All "*.pem" of a folder; absent is fine. */
+/* All "*.pem" of a folder; absent is fine. Only names that are identifiers: a key that is being destroyed
+ * ("JOB.pem.going") and editors' copies are no keys. */
 static int read_folder(struct kedge_blob_keys *k, const char *folder, struct kedge_diag *d)
 {
     DIR *dir = opendir(folder);
@@ -218,6 +226,8 @@ bool kedge_blob_keys_at(struct kedge_blob_keys *keys, size_t i, struct kedge_id 
 
 /* ---- use ---- */
 
+/* The file may have been replaced between the two readings; content decrypted with another key would be
+ * refused chunk by chunk, with a message that leads nowhere. */
 static int take_seed(struct entry *e, struct kedge_seed *ret, struct kedge_diag *d)
 {
     if (!e->has_seed) {
@@ -236,6 +246,8 @@ static int take_seed(struct entry *e, struct kedge_seed *ret, struct kedge_diag 
     return KEDGE_OK;
 }
 
+/* A miss may be a key that a coordinator beside this reader has made since: the folder is read again
+ * before the answer is no. */
 int kedge_blob_keys_find(struct kedge_blob_keys *keys, const struct kedge_blob_key_id *id,
                          struct kedge_seed *ret, struct kedge_diag *reterr)
 {
@@ -253,7 +265,9 @@ int kedge_blob_keys_find(struct kedge_blob_keys *keys, const struct kedge_blob_k
     return err;
 }
 
-/* The folder is there, and its entry and its parent's durable: no blob may outlive its key. */
+/* The folder is there, and its entry and its parent's durable: no blob may outlive its key. Key first:
+ * the key's file and its folders are durable before the first byte is encrypted under it. A blob whose
+ * key was lost in a power cut would be lost as well. */
 static int make_folder(const struct kedge_blob_keys *k, struct kedge_diag *d)
 {
     char parent[KEDGE_PATH_MAX];
@@ -271,8 +285,9 @@ static int make_folder(const struct kedge_blob_keys *k, struct kedge_diag *d)
     return err;
 }
 
-/* The key by which its owner chose a passphrase or none: the coordinator's or the witness's, two folders up.
- */
+/* The key by which its owner chose a passphrase or none: the coordinator's or the witness's, two folders
+ * up. A new key is protected as its owner protects the other ones; asking for a passphrase in the middle
+ * of an upload is no alternative. */
 static bool find_like(const struct kedge_blob_keys *k, char out[KEDGE_PATH_MAX])
 {
     static const char *const above[] = {"../../statement.pem", "../../tls.pem"};
@@ -298,6 +313,8 @@ static int make(struct kedge_blob_keys *k, const char *path, struct kedge_diag *
     return err ? err : read_file(k, path, d);
 }
 
+/* One mutex covers looking and making, so two uploads of one job that begin at the same time get one key.
+ */
 int kedge_blob_keys_get(struct kedge_blob_keys *keys, const struct kedge_id *name,
                         struct kedge_blob_key_id *ret_id, struct kedge_seed *ret, struct kedge_diag *reterr)
 {
@@ -329,7 +346,9 @@ int kedge_blob_keys_get(struct kedge_blob_keys *keys, const struct kedge_id *nam
 
 /* ---- the end of a key ---- */
 
-/* Random bytes over all of it, where the file system writes in place. */
+/* Random bytes over all of it, where the file system writes in place. In place and synced, before the
+ * name goes: unlinking alone leaves the bytes on the disk. Where the file system writes elsewhere this
+ * does nothing, which docs/modules/store.md says. */
 static int overwrite(const char *path, struct kedge_diag *d)
 {
     uint8_t noise[KEDGE_PEM_MAX];
@@ -365,6 +384,8 @@ static bool is_going(const char *name)
     return len > tail && strcmp(name + len - tail, going) == 0;
 }
 
+/* Keys whose destruction a crash interrupted: the order was given, so it is carried out before anything
+ * else. */
 int kedge_blob_keys_finish(struct kedge_blob_keys *keys, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];
@@ -399,8 +420,9 @@ static int end_key(const struct kedge_blob_keys *keys, const struct entry *e, st
     return kedge_dir_sync(keys->dir);
 }
 
-/* First it gets a name that is no key's: were it overwritten under its own, a crash in between would leave a
- * key that nobody can read, and with which no store opens. */
+/* First it gets a name that is no key's: were it overwritten under its own, a crash in between would
+ * leave a key that nobody can read, and with which no store opens. The entry is removed from memory only
+ * after the file is gone; an error leaves a key that still works, and a later call tries again. */
 int kedge_blob_keys_destroy(struct kedge_blob_keys *keys, const struct kedge_id *name,
                             struct kedge_diag *reterr)
 {

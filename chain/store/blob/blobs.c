@@ -34,7 +34,9 @@ static int fail(struct kedge_diag *d, const char *what, const char *path)
 
 /* ---- opening ---- */
 
-/* Removes what no upload can go on with: writers' files, and uploads' files older than their time. */
+/* Removes what no upload can go on with: writers' files, and uploads' files older than their time. Run at
+ * each opening for writing, when nobody has an upload open. An upload that a site can still go on with
+ * stays for resume_hours; a file of another name is what a writer left when its process was killed. */
 static int clean_staging(const struct kedge_blobs *b, struct kedge_diag *reterr)
 {
     DIR *dir = opendir(b->staging_dir);
@@ -59,7 +61,8 @@ static int clean_staging(const struct kedge_blobs *b, struct kedge_diag *reterr)
     return KEDGE_OK;
 }
 
-/* After an error nothing of it is open. */
+/* After an error nothing of it is open. A reader makes no folder and removes nothing: it may be an
+ * auditor who works on evidence. */
 static int open_folders(struct kedge_blobs *b, const char *dir, struct kedge_diag *reterr)
 {
     if (strlen(dir) >= KEDGE_PATH_MAX || kedge_path_join(b->blobs_dir, dir, "blobs") != KEDGE_OK
@@ -117,8 +120,10 @@ void kedge_blobs_close(struct kedge_blobs *b)
     }
 }
 
-/* Room is promised before the first byte comes. Without that, many uploads that each find enough room would
- * together fill the disk, which the ledgers share. */
+/* Room is promised before the first byte comes. Without that, many uploads that each find enough room
+ * would together fill the disk, which the ledgers share. The reserve stays free for the ledgers and the
+ * state: a full disk must refuse an update and not the statement about it. The bound on open uploads
+ * covers descriptors and, for encrypted ones, a chunk of memory each. */
 int kedgei_blobs_admit(struct kedge_blobs *b, uint64_t more, struct kedge_diag *reterr)
 {
     if (b->options.read_only) {
@@ -162,6 +167,7 @@ void kedgei_blobs_leave(struct kedge_blobs *b, uint64_t promised_left)
 
 /* ---- finding and reading ---- */
 
+/* 256 folders by the first byte of the digest, so that none of them holds all files of a large store. */
 int kedgei_blobs_file(const struct kedge_blobs *b, const struct kedge_hash *digest, char out[KEDGE_PATH_MAX])
 {
     char hex[KEDGE_HASH_HEX_LEN + 1];
@@ -177,6 +183,9 @@ static struct kedgei_packs *packs_of(const struct kedge_blobs *b)
     return (struct kedgei_packs *)(uintptr_t)&b->packs;
 }
 
+/* A pack that another process appends to grows without this one knowing. So before a blob is said to be
+ * absent, the packs are looked at once more; a blob of a file of its own needs no such look, and is not
+ * delayed by it. */
 static int own_path(const struct kedge_blobs *b, const struct kedge_hash *digest, char out[KEDGE_PATH_MAX])
 {
     struct kedgei_pack_record r;
@@ -192,6 +201,8 @@ static int own_path(const struct kedge_blobs *b, const struct kedge_hash *digest
     return packed ? err : kedgei_packs_path(&b->packs, &r, out);
 }
 
+/* Another store is asked only for what is not here; the answer is a path and never a copy. A prune uses
+ * it: models that a replay has rebuilt beside the store are found as if they were here. */
 int kedge_blobs_path(const struct kedge_blobs *b, const struct kedge_hash *digest, char out[KEDGE_PATH_MAX])
 {
     char there[KEDGE_PATH_MAX];
@@ -221,7 +232,9 @@ int kedge_blobs_at(const struct kedge_blobs *b, const struct kedge_hash *digest,
     return KEDGE_OK;
 }
 
-/* Bytes of its content; its key is not needed. */
+/* Bytes of its content; its key is not needed. What is stored may be shorter (deflated) or longer
+ * (encrypted) than the content, so the length comes from the head. The head is unverified here; who reads
+ * the content verifies it by its digest. */
 static int content_size(const char *path, uint64_t *ret)
 {
     char file[KEDGE_PATH_MAX];
@@ -299,6 +312,8 @@ int kedge_blobs_stored(const struct kedge_blobs *b, const struct kedge_hash *dig
     return S_ISREG(st.st_mode) ? KEDGE_OK : KEDGE_E_CORRUPT;
 }
 
+/* Also uploads of the same content by other sites: what is removed must not come back by the commit of an
+ * upload that was still open. The folder is synced, since an erasure must not be undone by a power cut. */
 int kedge_blobs_unstage(struct kedge_blobs *b, const struct kedge_hash *digest, struct kedge_diag *reterr)
 {
     char suffix[KEDGE_HASH_HEX_LEN + 2] = "-";
@@ -325,6 +340,9 @@ int kedge_blobs_unstage(struct kedge_blobs *b, const struct kedge_hash *digest, 
     return err;
 }
 
+/* Each place where the content may be, staging, packs and a file of its own, before the answer. The
+ * folder is synced even if the file was not there: an earlier call may have been interrupted between the
+ * two. */
 int kedge_blobs_remove(struct kedge_blobs *b, const struct kedge_hash *digest, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];
@@ -350,6 +368,8 @@ int kedge_blobs_remove(struct kedge_blobs *b, const struct kedge_hash *digest, s
                : KEDGE_OK;
 }
 
+/* Not durable on purpose: no statement names the blob, so one that a crash brings back is removed by the
+ * sweep at the next start. */
 int kedge_blobs_drop(struct kedge_blobs *b, const struct kedge_hash *digest, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];
@@ -369,6 +389,8 @@ int kedge_blobs_compact(struct kedge_blobs *b, uint64_t *ret_freed, struct kedge
     return kedgei_packs_compact(&b->packs, ret_freed, reterr);
 }
 
+/* Large files only: dropping small ones from the page cache frees next to nothing and costs a system call
+ * for each. */
 void kedge_blobs_drop_cache(const struct kedge_blobs *b, const struct kedge_hash *digest)
 {
     char path[KEDGE_PATH_MAX];
@@ -393,7 +415,10 @@ int kedgei_blobs_pack(struct kedge_blobs *b, const struct kedge_hash *digest, st
     return err;
 }
 
-/* The bytes of a record, as they are stored; the caller's. */
+/* The bytes of a record, as they are stored; the caller's. Offsets come from a path that may be a moment
+ * old: between looking and reading another thread may have removed the blob and overwritten its bytes.
+ * The record's own check tells whether they are still those of the blob, and "no longer there" is the
+ * right answer if not. */
 static int read_packed(const char *path, uint8_t **ret, size_t *ret_len, struct kedge_diag *reterr)
 {
     uint64_t begin, len;
@@ -421,6 +446,8 @@ static int read_packed(const char *path, uint8_t **ret, size_t *ret_len, struct 
     return KEDGE_OK;
 }
 
+/* The stored bytes go over as they are, encrypted or deflated, so a backup can copy blobs without having
+ * their keys. */
 int kedge_blobs_take(struct kedge_blobs *b, const struct kedge_hash *digest, const char *path,
                      struct kedge_diag *reterr)
 {
@@ -462,6 +489,8 @@ static int lengthen_packed(const char *path, uint8_t **bytes, size_t *count, str
     return KEDGE_OK;
 }
 
+/* For people and tools that want a file: a plain short form becomes the content, an encrypted blob stays
+ * encrypted. */
 int kedge_blobs_copy_packed(struct kedge_blobs *b, const struct kedge_hash *digest, const char *to,
                             struct kedge_diag *reterr)
 {

@@ -1,4 +1,8 @@
-/* Blobs from front to back, checked against their names. */
+/* Blobs from front to back, checked against their names.
+ *
+ * Whatever asks for content by its digest reads it here. A blob that does not have its digest is damage
+ * whatever the reason, and is told as such only after all of it was read; so the caller's buffer is
+ * emptied again, and no byte of unverified content is left in it. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -49,6 +53,8 @@ static int read_all(const struct kedge_blob_file *f, struct kedge_hasher *h, str
     return err;
 }
 
+/* The bound is looked at before the first byte is read, because the size comes from a head that anybody
+ * may have changed. */
 static int read_checked(const struct kedge_blobs *b, const struct kedge_hash *digest, struct kedge_buf *ret,
                         struct kedge_diag *reterr)
 {

@@ -31,7 +31,10 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Asks about one file and does as told; *ret_stop when the visitor has seen enough. */
+/* Asks about one file and does as told; *ret_stop when the visitor has seen enough. Names are read
+ * strictly, two and 62 lower-case hexadecimal digits: anything else is shown to the visitor as no blob
+ * and is never opened. A file that is gone meanwhile is no error, for other processes may remove blobs as
+ * well. */
 static int visit_file(const char *dir, const char *prefix, const char *name, kedge_blobs_visit *visit,
                       void *arg, bool *ret_stop, struct kedge_diag *reterr)
 {
@@ -54,6 +57,7 @@ static int visit_file(const char *dir, const char *prefix, const char *name, ked
     return KEDGE_OK;
 }
 
+/* What is neither a folder nor a pack is shown as well, so that fsck can tell its operator of it. */
 static int visit_folder(const char *blobs_dir, const char *prefix, kedge_blobs_visit *visit, void *arg,
                         bool *ret_stop, struct kedge_diag *reterr)
 {
@@ -92,6 +96,7 @@ struct packed_visit {
     struct kedge_diag *reterr;
 };
 
+/* Removal goes through packs_remove, which overwrites the bytes, and not through the file. */
 static bool visit_packed(void *arg, const struct kedgei_pack_record *record, const char *path, uint64_t len)
 {
     struct packed_visit *v = arg;

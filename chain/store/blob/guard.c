@@ -1,5 +1,9 @@
 /* The child sends one fixed header (result, output length), its diagnostic and its output through a pipe;
- * anything short of the whole message counts as a crash. */
+ * anything short of the whole message counts as a crash.
+ *
+ * LMDB maps its file and follows page numbers in it, so a damaged store can kill the process that reads
+ * it. A child of its own takes that risk: it has no threads, no locks of its parent's and no core dump,
+ * and all that it can tell is bytes through the pipe, which are bounded before they are read. */
 #include "chain/store/blob/guard.h"
 
 #include <errno.h>
@@ -46,7 +50,9 @@ static void send_all(int fd, const void *ptr, size_t len)
     }
 }
 
-/* The child's whole life. Its standard error is silenced: LMDB and sanitizers talk when they die. */
+/* The child's whole life. Its standard error is silenced: LMDB and sanitizers talk when they die.
+ * Handlers that the parent has set (a sanitizer's, a program's own) must not run in the child: dying at
+ * once is the message. */
 static _Noreturn void run_child(int fd, kedge_store_guarded_fn *fn, void *arg, size_t out_max)
 {
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
@@ -109,7 +115,9 @@ static bool receive_all(int fd, void *ptr, size_t len, struct wait *w)
     return true;
 }
 
-/* The child's message, or KEDGE_E_CORRUPT when it did not arrive whole. */
+/* The child's message, or KEDGE_E_CORRUPT when it did not arrive whole. The child is not trusted: its
+ * length is held against the room that the caller gave. A child that died and one that was too slow are
+ * told apart, since a slow disk is no damage. */
 static int receive_result(int fd, struct wait *w, struct kedge_buf *ret_out, struct kedge_diag *reterr)
 {
     struct header h;
@@ -143,6 +151,8 @@ int kedge_store_guarded(kedge_store_guarded_fn *fn, void *arg, uint32_t timeout_
     return kedge_store_guarded_watched(fn, arg, timeout_ms, NULL, NULL, ret_out, reterr);
 }
 
+/* Killed in every case, also after a good answer: a child of a damaged store may hang while it ends. It
+ * is waited for, so none is left behind. */
 int kedge_store_guarded_watched(kedge_store_guarded_fn *fn, void *arg, uint32_t timeout_ms,
                                 kedge_store_watch *watch, void *watch_arg, struct kedge_buf *ret_out,
                                 struct kedge_diag *reterr)

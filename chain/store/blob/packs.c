@@ -39,6 +39,8 @@ void kedgei_pack_check(struct kedge_view bytes, uint8_t out[8])
     memcpy(out, hash.b, 8);
 }
 
+/* Multiples of 64, so that the next head can be found again behind damage, and 22 bits suffice for an
+ * offset in the index. */
 uint64_t kedgei_pack_whole(uint32_t len)
 {
     return ((uint64_t)len + 2 * KEDGEI_PACK_HEAD - 1) / KEDGEI_PACK_HEAD * KEDGEI_PACK_HEAD;
@@ -57,7 +59,8 @@ void kedgei_pack_head_write(const struct kedgei_pack_record *record, uint8_t out
     kedgei_pack_check(kedge_view_of(out, CHECKED), out + CHECKED);
 }
 
-/* KEDGE_E_CORRUPT: these bytes are no head. */
+/* KEDGE_E_CORRUPT: these bytes are no head. The head is written again from what was read and compared
+ * whole; that covers version, zeros and its check at once, and no bit of a head is without meaning. */
 static int read_head(const uint8_t head[KEDGEI_PACK_HEAD], struct kedgei_pack_record *ret)
 {
     uint8_t again[KEDGEI_PACK_HEAD];
@@ -74,6 +77,8 @@ static int read_head(const uint8_t head[KEDGEI_PACK_HEAD], struct kedgei_pack_re
                                                                                         : KEDGE_E_CORRUPT;
 }
 
+/* A damaged head costs one record: the search goes on in steps of 64 bytes, where every record begins,
+ * until a head proves itself. A bad sector is gone over in the same way. */
 int kedgei_pack_next(int fd, uint32_t number, uint64_t size, uint64_t *at, struct kedgei_pack_record *ret)
 {
     uint8_t head[KEDGEI_PACK_HEAD];
@@ -143,6 +148,8 @@ int kedgei_packs_path(const struct kedgei_packs *p, const struct kedgei_pack_rec
     return place_path(p, record->pack, record->offset + KEDGEI_PACK_HEAD, record->len, out);
 }
 
+/* A path of this form is the only way in which a place in a pack is handed around; code that opens "a
+ * blob's file" needs not know of packs. */
 bool kedgei_pack_place(const char *path, char file[KEDGE_PATH_MAX], uint64_t *ret_offset, uint64_t *ret_len)
 {
     const char *name = strrchr(path, '/');
@@ -244,6 +251,9 @@ static int list_files(struct kedgei_packs *p)
     return err;
 }
 
+/* Nothing besides the files says what is in them, so nothing can contradict them: the index is made anew
+ * from the heads at each opening. The seed of the hash table is random, so that nobody can choose digests
+ * which all meet in one place. */
 int kedgei_packs_open(const char *blobs_dir, struct kedgei_packs *ret, struct kedge_diag *reterr)
 {
     *ret = (struct kedgei_packs){.fd = -1};
@@ -280,6 +290,8 @@ void kedgei_packs_close(struct kedgei_packs *p)
 
 /* ---- finding ---- */
 
+/* The index has only the first 16 bytes of the digest and the place; the head on the disk has the last
+ * word. It is read at each look, because another process may have removed the blob. */
 int kedgei_packs_look(struct kedgei_packs *p, const struct kedge_hash *digest, struct kedgei_pack_record *ret)
 {
     uint8_t head[KEDGEI_PACK_HEAD];
@@ -314,7 +326,8 @@ int kedgei_packs_find(struct kedgei_packs *p, const struct kedge_hash *digest, s
     return err;
 }
 
-/* What is behind the end of the last file, and the file behind it. */
+/* What is behind the end of the last file, and the file behind it. Another process may have appended to
+ * the last file or begun further ones; earlier files only lose records, which a look at the head finds. */
 static int refresh(struct kedgei_packs *p, bool *ret_more)
 {
     struct kedgei_pack *last = p->file_count ? &p->files[p->file_count - 1] : NULL;
@@ -363,7 +376,8 @@ static bool is_newest(struct kedgei_packs *p, const struct kedgei_pack_record *r
 }
 
 /* Behind a blob's bytes are zeros, and nothing else where one was removed: what is there instead is no
- * record. True: all zeros. */
+ * record. True: all zeros. Bytes after a record that are not zero belong to nothing: they may be an
+ * interrupted removal, and are told to the sweep as a stretch that is no blob. */
 static bool is_clean(int fd, const struct kedgei_pack_record *r, uint64_t *ret_from)
 {
     uint8_t bytes[4096];
@@ -382,6 +396,8 @@ static bool is_clean(int fd, const struct kedgei_pack_record *r, uint64_t *ret_f
     return is;
 }
 
+/* The mutex is not held while the visitor works, since it may hash or remove. What changes meanwhile is
+ * found by the head, as everywhere. */
 static int visit_file(const struct walk *w, const struct kedgei_pack *f, bool *ret_stop, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];

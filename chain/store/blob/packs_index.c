@@ -1,4 +1,8 @@
-/* Where the newest record of each digest is: an open hash table, 24 bytes a slot. */
+/* Where the newest record of each digest is: an open hash table, 24 bytes a slot.
+ *
+ * Linear probing over a power of two, at most three quarters full. A slot is the first half of the digest
+ * and one word for the place; two digests that share 128 bits would be taken for one here, and the head
+ * on the disk would tell them apart. */
 #include <string.h>
 
 #include "chain/store/blob/packs.h"
@@ -7,6 +11,8 @@
 
 enum { SLOTS_FIRST = 64 };
 
+/* 24 bits for the file, 22 for the offset in units of 64 bytes (a file of 64 MiB has 2^20 of them), 18
+ * for the length. Files are numbered from 1, so 0 is never a place and marks a free slot. */
 static uint64_t where_of(const struct kedgei_pack_record *r)
 {
     return (uint64_t)r->pack << 40 | r->offset / KEDGEI_PACK_HEAD << 18 | r->len;
@@ -19,7 +25,9 @@ static void place_of(uint64_t where, struct kedgei_pack_record *ret)
     ret->len = (uint32_t)(where & 0x3ffff);
 }
 
-/* The slot of that key, or the free one where it would be. */
+/* The slot of that key, or the free one where it would be. Digests of updates are chosen by whoever sends
+ * them, by trying. The seed is this process's secret, so a site cannot make rows of collisions that would
+ * slow each look. */
 static struct kedgei_pack_slot *slot_of(const struct kedgei_packs *p, const uint8_t key[16])
 {
     uint64_t h = (kedge_load_be64(key) ^ p->seed[0]) * (p->seed[1] | 1);
@@ -79,6 +87,8 @@ int kedgei_packs_note(struct kedgei_packs *p, const struct kedgei_pack_record *r
     return KEDGE_OK;
 }
 
+/* No tombstones: the slots that follow without a gap are put in again, so a later search still finds
+ * them. */
 void kedgei_packs_forget(struct kedgei_packs *p, const struct kedge_hash *digest)
 {
     struct kedgei_pack_slot *slot = p->slot_cap ? slot_of(p, digest->b) : NULL;

@@ -1,4 +1,9 @@
-/* Packed blobs: appending, removing, making room (packs.h has the format). */
+/* Packed blobs: appending, removing, making room (packs.h has the format).
+ *
+ * Writers of one process share a file and its sync: each appends its record under the mutex, then one of
+ * them syncs for all that have come so far. Two processes never share a file (flock), so no writer has to
+ * look at another's offset. A failed sync is final for what it was to cover, since Linux may drop dirty
+ * pages and report the error only once. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -55,7 +60,10 @@ static void give_up_file(struct kedgei_packs *p)
     p->generation++;
 }
 
-/* Until what lies before `end` of the present file is durable; one thread syncs for all who wait. */
+/* Until what lies before `end` of the present file is durable; one thread syncs for all who wait. The
+ * mutex is released during the sync, so other threads append meanwhile and wait for the next one.
+ * `generation` tells a waiter that a sync failed and its record was cut off, even if a later file is
+ * durable. */
 static int sync_to(struct kedgei_packs *p, uint64_t end, struct kedge_diag *d)
 {
     const uint64_t generation = p->generation;
@@ -86,7 +94,11 @@ static int sync_to(struct kedgei_packs *p, uint64_t end, struct kedge_diag *d)
 
 /* ---- the file that is appended to ---- */
 
-/* Opens pack-`number`, made when there is none, for this process alone. KEDGE_E_LOCKED: another has it. */
+/* Opens pack-`number`, made when there is none, for this process alone. KEDGE_E_LOCKED: another has it.
+ * What lies behind the last whole record is cut off before anything is appended, or the rest of it would
+ * stay behind a new record that is shorter. Then the file is synced, because its former writer may have
+ * been killed before its own sync: records that are found must be durable before anybody answers for
+ * them. */
 static int take_file(struct kedgei_packs *p, uint32_t number, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
@@ -125,8 +137,9 @@ static int take_file(struct kedgei_packs *p, uint32_t number, struct kedge_diag 
     return KEDGE_OK;
 }
 
-/* Goes on in the last file until it is full, or begins the next one. Files that another process has locked
- * are passed over: two writers never share one. */
+/* Goes on in the last file until it is full, or begins the next one. Files that another process has
+ * locked are passed over: two writers never share one. The file is closed only once everything in it is
+ * durable and nobody syncs, since another thread may hold its descriptor. */
 static int open_current(struct kedgei_packs *p, uint64_t more, struct kedge_diag *d)
 {
     while (p->fd >= 0 && p->end + more > KEDGEI_PACK_FILE_MAX) {
@@ -155,7 +168,8 @@ static int open_current(struct kedgei_packs *p, uint64_t more, struct kedge_diag
 
 /* ---- putting ---- */
 
-/* Whether the bytes are those that the record was made with. */
+/* Whether the bytes are those that the record was made with. A removed blob's bytes are zeros, an
+ * interrupted write's are incomplete; in both cases the record must be put again. */
 static bool is_whole(const struct kedgei_packs *p, const struct kedgei_pack_record *r)
 {
     char path[KEDGE_PATH_MAX];
@@ -175,8 +189,10 @@ static bool is_whole(const struct kedgei_packs *p, const struct kedgei_pack_reco
     return is;
 }
 
-/* The record is written, then synced, and only then noted in the index: nothing is found that a crash could
- * take away. Syncs of several threads are joined (sync_to), so the index may have grown in between. */
+/* The record is written, then synced, and only then noted in the index: nothing is found that a crash
+ * could take away. Syncs of several threads are joined (sync_to), so the index may have grown in between.
+ * When the record cannot be written whole, the file is cut back to where it was; `end` is raised only
+ * afterwards. */
 static int append(struct kedgei_packs *p, const uint8_t *record, struct kedgei_pack_record *r,
                   struct kedge_diag *d)
 {
@@ -249,7 +265,10 @@ int kedgei_packs_put(struct kedgei_packs *p, const struct kedge_hash *digest, st
 
 /* ---- removing ---- */
 
-/* Zeros first: after a crash in between the blob is still found, and removed by whoever tries again. */
+/* Zeros first: after a crash in between the blob is still found, and removed by whoever tries again.
+ * Three steps, in this order on the disk: zeros over the bytes, the head that says "removed", the hole. A
+ * crash after the first leaves a record that still has its name, so it can be removed again, and bytes
+ * that do not have its digest. */
 static int overwrite(const struct kedgei_packs *p, const struct kedgei_pack_record *r, bool durable,
                      struct kedge_diag *d)
 {
@@ -280,7 +299,9 @@ static int overwrite(const struct kedgei_packs *p, const struct kedgei_pack_reco
     return err;
 }
 
-/* Older records of the digest, which the index does not know. */
+/* Older records of the digest, which the index does not know. A digest that was put twice (after damage,
+ * or by two processes) has older records that no index leads to. An erasure must reach them as well, so
+ * all files are searched, but only if there is any such record at all. */
 static int remove_shadowed(struct kedgei_packs *p, const struct kedge_hash *digest, bool durable,
                            struct kedge_diag *d)
 {
@@ -324,6 +345,8 @@ int kedgei_packs_remove(struct kedgei_packs *p, const struct kedge_hash *digest,
 
 /* ---- making room ---- */
 
+/* The check of the bytes is copied and not computed: computed anew it would certify damage that happened
+ * in the old file. */
 static int move_record(struct kedgei_packs *p, int fd, struct kedgei_pack_record r, struct kedge_diag *d)
 {
     uint8_t *bytes = kedge_mem_new(r.len + 1u, 1);
@@ -353,7 +376,9 @@ static uint64_t bytes_in_use(int fd, const struct kedgei_pack *f)
     return used;
 }
 
-/* Moves what file i still holds, when that is little, and removes it. */
+/* Moves what file i still holds, when that is little, and removes it. Records are durable in another file
+ * before the old one is removed, so a crash leaves a blob twice and never without a place. Of two records
+ * of one digest only the newer one moves. */
 static int compact_file(struct kedgei_packs *p, size_t i, uint64_t *freed, struct kedge_diag *d)
 {
     const struct kedgei_pack f = p->files[i];

@@ -1,3 +1,6 @@
+/* The list of models that an operator gave up to save space, because a replay makes them again. It is
+ * what tells a missing model from a lost one: without it fsck, repair and the auditor would report
+ * damage. Sorted digests, one a line, so that it is written in one way only and searched by halves. */
 #include "chain/store/blob/pruned.h"
 
 #include <stdlib.h>
@@ -14,6 +17,8 @@ static int compare(const void *a, const void *b)
     return memcmp(a, b, KEDGE_HASH_LEN);
 }
 
+/* Strictly ascending: a repeated or disordered list was not written by this program, and the search would
+ * miss entries. */
 static int parse(struct kedge_view text, struct kedge_buf *ret)
 {
     const size_t first = sizeof FIRST - 1;
@@ -59,6 +64,9 @@ bool kedge_pruned_has(struct kedge_view digests, const struct kedge_hash *digest
            && bsearch(digest->b, digests.ptr, digests.len / KEDGE_HASH_LEN, KEDGE_HASH_LEN, compare);
 }
 
+/* Written whole and renamed, before the files are removed: a crash in between leaves a list that names
+ * files which are still there, and that is harmless. The other order would leave models missing without a
+ * reason. */
 int kedge_pruned_add(const char *dir, struct kedge_view digests, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX], hex[LINE];

@@ -1,4 +1,7 @@
-/* Blobs from memory: small ones in a file with others, large ones through a writer. */
+/* Blobs from memory: small ones in a file with others, large ones through a writer.
+ *
+ * The one way for what this process has in memory already: lists, specs and small models. A small blob
+ * costs one append to a shared file in place of a file, a rename and two syncs. */
 #include <string.h>
 
 #include "chain/store/blob/blobs.h"

@@ -35,6 +35,8 @@ void kedgei_sealing_free(struct kedgei_sealing *s)
     }
 }
 
+/* A new salt gives a new file key. So content that is sent once more, perhaps other content, is never
+ * encrypted under a key and nonce that an earlier try used. */
 void kedgei_sealing_restart(struct kedgei_sealing *s)
 {
     s->chunks = 0;
@@ -54,7 +56,8 @@ static bool is_last(const struct kedgei_sealing *s, uint64_t i)
     return s->total - i * KEDGE_BLOB_CHUNK <= KEDGE_BLOB_CHUNK;
 }
 
-/* The next chunk; the head goes with the first. */
+/* The next chunk; the head goes with the first. The head is written together with the first chunk: a
+ * staged file that has a head has something to go on with. */
 static int write_chunk(struct kedgei_sealing *s, int fd, struct kedge_view plain)
 {
     uint8_t *out = kedgei_blob_scratch();
@@ -135,7 +138,9 @@ int kedgei_sealing_write(struct kedgei_sealing *s, int fd, struct kedge_view byt
 /* ---- small ones ---- */
 
 /* A small blob is read back, deflated and sealed again as one chunk, if that saves enough. Its head says
- * which form it has. */
+ * which form it has. Sealed under a cipher of its own: reusing the upload's key with another head is
+ * impossible, because the head enters the derivation. Decrypted content is overwritten before its memory
+ * is freed. */
 bool kedgei_sealing_shorten(const struct kedgei_sealing *s, struct kedge_view stored, uint8_t *out,
                             size_t *ret_len)
 {
@@ -186,7 +191,10 @@ static bool take_head(struct kedgei_sealing *s, int fd)
 }
 
 /* What a former upload left is read as long as its chunks open; the rest of the file is cut off, and the
- * upload goes on there. Chunks that do not open may be half written or another one's. */
+ * upload goes on there. Chunks that do not open may be half written or another one's. Nothing about the
+ * upload's progress is stored; the tags themselves say up to where the file is good. The hash runs over
+ * the decrypted content, which is what the digest is of. Half a chunk that waited in memory at the crash
+ * is lost and comes again. */
 int kedgei_sealing_resume(struct kedgei_sealing *s, int fd, struct kedge_hasher *h, uint64_t *ret_size)
 {
     uint64_t size = 0;

@@ -1,3 +1,6 @@
+/* zlib finds repeated bytes, not numbers of similar size. So what begins like a tensor file has its
+ * values' bytes sorted by significance, with the sign in the lowest bit: the high bytes of small numbers
+ * are then long rows of zeros, and the noise of the low bytes is kept apart from them. */
 #include "chain/store/blob/short_form.h"
 
 #include <string.h>
@@ -46,7 +49,9 @@ static void give_back(void *arg, void *ptr)
 
 /* ---- the values' bytes in another order ---- */
 
-/* Where the values of a tensor file begin; false: it is none. */
+/* Where the values of a tensor file begin; false: it is none. The first eight bytes of a safetensors file
+ * are the length of its header; content that merely looks so is handled alike in both directions, so a
+ * wrong guess costs space and no correctness. */
 static bool values_begin(struct kedge_view content, size_t *ret)
 {
     uint64_t header = 0;
@@ -63,6 +68,7 @@ static bool values_begin(struct kedge_view content, size_t *ret)
     return true;
 }
 
+/* A file with both kinds, or with neither, goes as it comes: the head has room for one answer. */
 static enum kedgei_short_how how_of(struct kedge_view content, size_t *ret_begin)
 {
     static const char integers[] = "\"dtype\":\"I32\"", reals[] = "\"dtype\":\"F32\"";
@@ -80,7 +86,9 @@ static enum kedgei_short_how how_of(struct kedge_view content, size_t *ret_begin
     return is_int ? KEDGEI_SHORT_INTEGERS : KEDGEI_SHORT_REALS;
 }
 
-/* The highest bytes of all values, then the next. */
+/* The highest bytes of all values, then the next. Zigzag for integers (v << 1 ^ sign mask), so that -1 is
+ * as short as 1; for reals the sign bit alone moves, since mantissa and exponent do not grow with the
+ * sign. */
 static void spread(struct kedge_view values, enum kedgei_short_how how, uint8_t *out)
 {
     const size_t count = values.len / WORD;
@@ -111,7 +119,9 @@ static void gather(const uint8_t *spread_out, size_t count, enum kedgei_short_ho
 
 /* ---- deflating ---- */
 
-/* Header and each row of bytes are blocks of their own: what is noise is stored in one, as it is. */
+/* Header and each row of bytes are blocks of their own: what is noise is stored in one, as it is. Z_BLOCK
+ * ends a block at each row's end. Deflate builds one code for a block, and a block with both zeros and
+ * noise would have a bad one. */
 static bool deflate_parts(z_stream *z, const uint8_t *bytes, size_t begin, size_t len)
 {
     const size_t part = begin < len ? (len - begin) / WORD : 0;
@@ -153,7 +163,8 @@ enum kedgei_short_how kedgei_shorten(struct kedge_view content, uint8_t *out, si
     return is_fine ? how : KEDGEI_SHORT_NOT;
 }
 
-/* Exactly len bytes, of exactly this input. */
+/* Exactly len bytes, of exactly this input. The output's room is the stated length and the input must be
+ * used up: neither a bomb nor bytes after the stream get through. */
 static int inflate_all(struct kedge_view stream, uint8_t *out, size_t len)
 {
     z_stream z = {.zalloc = take, .zfree = give_back};
@@ -173,6 +184,8 @@ static int inflate_all(struct kedge_view stream, uint8_t *out, size_t len)
     return rc == Z_MEM_ERROR ? KEDGE_E_NOMEM : is_all ? KEDGE_OK : KEDGE_E_CORRUPT;
 }
 
+/* The header is read from what was inflated and bounded again there, because the stream may come from a
+ * damaged or hostile file. */
 int kedgei_lengthen(enum kedgei_short_how how, struct kedge_view stream, uint8_t *out, size_t len)
 {
     size_t begin;

@@ -1,4 +1,9 @@
-/* The end of keys: when nothing is left that they encrypt. */
+/* The end of keys: when nothing is left that they encrypt.
+ *
+ * A key may be destroyed only when no blob and no open upload is encrypted under it, and when the caller
+ * (the coordinator, who knows the ledger) says that the job's updates are all to be erased. Destroying it
+ * too early would lose updates that an audit needs; too late, backups stay readable longer than was
+ * promised. */
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
@@ -25,7 +30,8 @@ static void mark(const struct users *u, const struct kedge_blob_key_id *id)
     }
 }
 
-/* The key that the file at path is encrypted under. */
+/* The key that the file at path is encrypted under. Only the head is read: no key is needed to know under
+ * which key a file is. */
 static bool read_key_id(const char *path, struct kedge_blob_key_id *ret)
 {
     uint8_t head[KEDGE_BLOB_HEAD_LEN];
@@ -67,7 +73,8 @@ static int list_keys(struct kedge_blobs *b, struct users *u)
     return KEDGE_OK;
 }
 
-/* Uploads that nobody has open: their key goes, and so do they. */
+/* Uploads that nobody has open: their key goes, and so do they. Before the key: an upload that nobody has
+ * open could otherwise be resumed later, under a key that does not exist any more. */
 static int drop_staged(const struct kedge_blobs *b, const struct key *k, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
@@ -90,6 +97,8 @@ static int drop_staged(const struct kedge_blobs *b, const struct key *k, struct 
     return err;
 }
 
+/* What an earlier call left unfinished comes first. Keys of open uploads count as used; that no upload of
+ * the job begins meanwhile is part of what `may` says yes to, for the job has ended. */
 int kedge_blobs_shred(struct kedge_blobs *b, kedge_blobs_may_shred *may, void *arg, size_t *ret_count,
                       struct kedge_diag *reterr)
 {

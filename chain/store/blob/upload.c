@@ -1,4 +1,8 @@
-/* Files on their way into blobs/: the streaming writer and the resumable upload. */
+/* Files on their way into blobs/: the streaming writer and the resumable upload.
+ *
+ * A file is written under a name in staging/ that no reader looks for, hashed on the way, synced, and
+ * only then renamed to its digest. What a crash leaves in staging/ is either gone on with, when an upload
+ * has the site's and the digest's name, or removed at the next opening. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -51,7 +55,9 @@ static int staged_open(struct kedgei_staged *s, bool must_be_new, struct kedge_d
     return err;
 }
 
-/* Has the disk begin with what is complete, so that the sync at the end has little left to wait for. */
+/* Has the disk begin with what is complete, so that the sync at the end has little left to wait for.
+ * Without it all dirty pages of a large update are written at the one moment when the site waits for its
+ * receipt. It is a hint only: what makes the file durable is the fsync in staged_move_in. */
 static void start_writeback(const struct kedgei_staged *s, uint64_t before)
 {
     uint64_t step = s->announced < WRITEBACK_BYTES ? WRITEBACK_BYTES_SMALL : WRITEBACK_BYTES;
@@ -76,7 +82,8 @@ static int write_plain(const struct kedgei_staged *s, struct kedge_view bytes)
     return KEDGE_OK;
 }
 
-/* All of it or nothing: size and hash are as before after an error. */
+/* All of it or nothing: size and hash are as before after an error. The promise shrinks by what was
+ * written, since those bytes are no longer missing from the free space. */
 static int staged_write(struct kedgei_staged *s, struct kedge_view bytes, struct kedge_diag *reterr)
 {
     int err = s->sealing ? kedgei_sealing_write(s->sealing, s->fd, bytes) : write_plain(s, bytes);
@@ -119,7 +126,10 @@ static int make_folder(struct kedge_blobs *b, const char *folder, uint8_t first,
     return KEDGE_OK;
 }
 
-/* What is small needs no file, no name and no sync of its own. */
+/* What is small needs no file, no name and no sync of its own. The staged file may have been unlinked by
+ * an erasure while the upload was open (kedge_blobs_unstage); then its bytes must not reach a pack, which
+ * st_nlink tells. An encrypted blob is shortened by sealing it anew under another salt; a plain one is
+ * deflated. */
 static int pack(struct kedgei_staged *s, const struct kedge_hash *digest, struct kedge_diag *reterr)
 {
     struct stat st;
@@ -150,7 +160,8 @@ static int pack(struct kedgei_staged *s, const struct kedge_hash *digest, struct
     return err;
 }
 
-/* Such content would be taken for a short form in a pack; encrypted, its head tells. */
+/* Such content would be taken for a short form in a pack; encrypted, its head tells. Such a blob gets a
+ * file of its own, so a site cannot choose bytes that a reader would inflate. */
 static bool begins_short(const struct kedgei_staged *s)
 {
     uint8_t head[8];
@@ -159,7 +170,9 @@ static bool begins_short(const struct kedgei_staged *s)
                || kedgei_short_is(kedge_view_of(head, sizeof head)));
 }
 
-/* Durable move into blobs/, or into a pack. The descriptor stays open. */
+/* Durable move into blobs/, or into a pack. The descriptor stays open. Order: fsync of the file, entry of
+ * its folder, rename, fsync of the folder. A crash before the rename leaves a staged file; after it the
+ * name is there and whole. The rename may find its work done by an earlier try that failed afterwards. */
 static int staged_move_in(struct kedgei_staged *s, const struct kedge_hash *digest, struct kedge_diag *reterr)
 {
     char target[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX];
@@ -265,7 +278,8 @@ void kedge_blob_writer_abort(struct kedge_blob_writer *w)
 
 /* ---- upload ---- */
 
-/* One opening per staging file. */
+/* One opening per staging file. Two connections of one site must not write into one file at alternating
+ * offsets: the second one is told to come back (KEDGE_E_BUSY). */
 static bool register_upload(struct kedge_upload *u)
 {
     struct kedge_blobs *b = u->s.b;
@@ -321,7 +335,9 @@ static int start_over(struct kedge_upload *u, struct kedge_diag *reterr)
     return ftruncate(u->s.fd, 0) == 0 ? KEDGE_OK : fail(reterr, "truncate", u->s.path);
 }
 
-/* Opens the staging file and hashes what a former upload left in it. */
+/* Opens the staging file and hashes what a former upload left in it. The hash state is not stored
+ * anywhere; reading what is there costs less than sending it again, and finds out at the same time
+ * whether it can still be read. More bytes than were announced can only be of another upload. */
 static int open_staging(struct kedge_upload *u, struct kedge_diag *reterr)
 {
     KEDGE_TRY(staged_open(&u->s, false, reterr));
@@ -408,6 +424,8 @@ int kedge_upload_open_under(struct kedge_blobs *b, const struct kedge_id *name, 
     return KEDGE_OK;
 }
 
+/* Chunks must come in order, since the hash runs along. A chunk that was sent twice has an offset that is
+ * too small, and the error tells the site where to go on. */
 int kedge_upload_write(struct kedge_upload *u, uint64_t offset, struct kedge_view bytes,
                        struct kedge_diag *reterr)
 {
@@ -491,6 +509,8 @@ static void end_upload(struct kedge_upload *u, bool remove_file)
     kedge_mem_free(u);
 }
 
+/* The coordinator makes the blob durable before it appends the statement that names it: a crash can leave
+ * a blob without a statement, which the sweep removes, and never a statement without its blob. */
 int kedge_upload_commit(struct kedge_upload *u, struct kedge_diag *reterr)
 {
     if (!u->is_finished) {
@@ -501,6 +521,7 @@ int kedge_upload_commit(struct kedge_upload *u, struct kedge_diag *reterr)
     return KEDGE_OK;
 }
 
+/* Kept for a later try; a file in which nothing was written yet would only take a place in the folder. */
 void kedge_upload_close(struct kedge_upload *u)
 {
     if (u) {

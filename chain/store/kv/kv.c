@@ -18,6 +18,8 @@ const char *kedge_kv_table_name(enum kedge_kv_table table)
     return (unsigned)table < KEDGE_KV_TABLES ? table_names[table] : "unknown";
 }
 
+/* LMDB's own order: by bytes, the shorter one first. The store in memory that tests use and the check of
+ * scans must agree with it. */
 int kedgei_kv_compare(struct kedge_view a, struct kedge_view b)
 {
     size_t common = a.len < b.len ? a.len : b.len;
@@ -38,7 +40,8 @@ static bool is_key(struct kedge_view key)
     return key.ptr && key.len > 0 && key.len <= KEDGE_KV_KEY_MAX;
 }
 
-/* Damage that anybody meets makes the file evidence. */
+/* Damage that anybody meets makes the file evidence. Once it is noted, closing does not clean the file
+ * (kv_lmdb_scrub.c): what lies on its unused bytes may tell how the damage came about. */
 static int noting(struct kedge_kv *kv, int err)
 {
     if (err == KEDGE_E_CORRUPT || err == KEDGE_E_FORK) {
@@ -117,6 +120,8 @@ int kedge_kv_get(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge
     return err ? err : append_copy(ret, value);
 }
 
+/* Key and value are appended together or not at all, so a caller that runs out of memory does not go on
+ * with a key without its value. */
 int kedge_kv_last(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_buf *ret_key,
                   struct kedge_buf *ret_value)
 {

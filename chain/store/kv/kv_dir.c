@@ -63,7 +63,9 @@ static int check_files(const char *dir, struct kedge_diag *reterr)
     return KEDGE_OK;
 }
 
-/* Makes the folder when it may; afterwards there is one. */
+/* Makes the folder when it may; afterwards there is one. An empty file would be taken by LMDB for a new
+ * store and filled with empty tables: a ledger whose file was cut to nothing would start again from zero
+ * entries. Only a caller who may create accepts it. */
 static int find_or_make(struct kedgei_kv_dir *d, bool create, struct kedge_diag *reterr)
 {
     char file[KEDGE_PATH_MAX];
@@ -90,6 +92,9 @@ static int find_or_make(struct kedgei_kv_dir *d, bool create, struct kedge_diag 
     return KEDGE_OK;
 }
 
+/* Two locks, for two dangers: the registry keeps this process from opening the environment twice, the
+ * file lock keeps another process from writing. Readers take no file lock, for LMDB lets them read beside
+ * a writer. A second writer waits lock_wait_ms at most. */
 int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create, bool read_only,
                        uint32_t lock_wait_ms, struct kedge_diag *reterr)
 {
@@ -125,7 +130,9 @@ int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create, b
     return KEDGE_OK;
 }
 
-/* The folder, the log's, and the one of all logs: LMDB syncs its file, and nobody else its name. */
+/* The folder, the log's, and the one of all logs: LMDB syncs its file, and nobody else its name. A folder
+ * that was just made exists on the disk only when its parent was synced; without that a power cut could
+ * take away a whole store whose commits were all answered. */
 int kedgei_kv_dir_settle(const struct kedgei_kv_dir *d, int err, struct kedge_diag *reterr)
 {
     static const char *const above[] = {"", "/..", "/../.."};
@@ -157,12 +164,17 @@ int64_t kedgei_kv_dir_file_size(const struct kedgei_kv_dir *d)
     return err ? err : kedge_file_size(file);
 }
 
+/* Without write permission LMDB cannot enter a reader into lock.mdb; such a store is opened without
+ * locks, as an auditor's copy is. */
 bool kedgei_kv_dir_can_lock(const struct kedgei_kv_dir *d)
 {
     char lock[KEDGE_PATH_MAX];
     return kedge_path_join(lock, d->path, "lock.mdb") == KEDGE_OK && access(lock, W_OK) == 0;
 }
 
+/* LMDB reports a write that came up short as EIO, whether the disk is full, a quota is reached or it is
+ * broken. The difference matters: after the first the same handle may go on, after the last it must be
+ * reopened and verified. */
 bool kedgei_kv_dir_is_full(const struct kedgei_kv_dir *d)
 {
     struct statvfs space;

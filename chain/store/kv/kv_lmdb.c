@@ -99,7 +99,8 @@ static int fail(const struct lmdb_kv *kv, int rc, const char *what, struct kedge
     return err;
 }
 
-/* Opens every table; a writer makes those that are missing, a reader takes them as empty. */
+/* Opens every table; a writer makes those that are missing, a reader takes them as empty. Tables that
+ * LMDB has no name for are empty to a reader: a store that an older program made has fewer of them. */
 static int open_tables(struct lmdb_kv *kv)
 {
     MDB_txn *txn;
@@ -134,8 +135,11 @@ static unsigned env_flags(const struct lmdb_kv *kv)
     return flags;
 }
 
-/* The map is at least twice the file, so that a store does not have to grow it soon. Growing needs a moment
- * without transactions (grow_map). */
+/* The map is at least twice the file, so that a store does not have to grow it soon. Growing needs a
+ * moment without transactions (grow_map). Slots of readers that were killed are freed first, because the
+ * oldest reader decides which freed pages may be used again: a dead one would make the file grow for
+ * ever. For a folder that nobody writes to, the two first pages are then checked against each other
+ * (kv_lmdb_meta.c). */
 static int open_env(struct lmdb_kv *kv, struct kedge_diag *reterr)
 {
     int rc = mdb_env_create(&kv->env);
@@ -171,7 +175,9 @@ static int open_env(struct lmdb_kv *kv, struct kedge_diag *reterr)
     return KEDGE_OK;
 }
 
-/* Grows the map while that is possible; the mutex is held. */
+/* Grows the map while that is possible; the mutex is held. LMDB forbids to move the map while a
+ * transaction of this process uses it. So it is grown early, at three quarters, at the first write that
+ * finds none open; where none comes, the map serves until it is full and the error says so. */
 static void grow_map(struct lmdb_kv *kv)
 {
     MDB_envinfo info;
@@ -201,6 +207,8 @@ static int begin_txn(struct lmdb_kv *kv, bool write, MDB_txn **ret)
     return rc ? rc : mdb_txn_begin(kv->env, NULL, write ? 0 : MDB_RDONLY, ret);
 }
 
+/* `failed` stays set until reopen: after a commit whose result is unknown LMDB's memory and its file may
+ * differ, and a further commit on it could write over pages that the file still needs. */
 static void end_tx(struct lmdb_tx *tx, bool has_failed)
 {
     struct lmdb_kv *kv = (struct lmdb_kv *)tx->base.kv;
@@ -212,6 +220,8 @@ static void end_tx(struct lmdb_tx *tx, bool has_failed)
     kedge_mem_free(tx);
 }
 
+/* The count of open transactions is raised before LMDB is asked, under the mutex that grow_map and reopen
+ * look under; so the map cannot move between here and the first read. */
 static int lmdb_begin(struct kedge_kv *base, bool write, struct kedge_kv_tx **ret_tx,
                       struct kedge_diag *reterr)
 {
@@ -244,6 +254,8 @@ static int lmdb_begin(struct kedge_kv *base, bool write, struct kedge_kv_tx **re
     return KEDGE_OK;
 }
 
+/* A full disk, no memory and too large a transaction leave the former state whole, and LMDB drops the
+ * transaction: the handle stays in use. */
 static int lmdb_commit(struct kedge_kv_tx *base, struct kedge_diag *reterr)
 {
     struct lmdb_tx *tx = (struct lmdb_tx *)base;
@@ -285,6 +297,8 @@ static bool is_present(const struct kedge_kv_tx *tx, enum kedge_kv_table table)
     return ((const struct lmdb_kv *)tx->kv)->present[table];
 }
 
+/* APPEND puts the record behind the last key without searching, which fills pages to the brim; it fails
+ * if the key does not rise, so a gap or a repetition in the log is noticed here. */
 static int lmdb_put(struct kedge_kv_tx *base, enum kedge_kv_table table, struct kedge_view key,
                     struct kedge_view value, enum kedge_kv_put_mode mode)
 {
@@ -305,6 +319,8 @@ static int lmdb_del(struct kedge_kv_tx *base, enum kedge_kv_table table, struct 
                      mdb_del(((struct lmdb_tx *)base)->txn, dbi_of(base, table), &k, NULL));
 }
 
+/* The bytes are LMDB's own map, valid until the transaction ends. A read-only process counts what it has
+ * touched and gives it back to the kernel from time to time (kv_lmdb_span.h). */
 static int lmdb_peek(struct kedge_kv_tx *base, enum kedge_kv_table table, struct kedge_view key,
                      struct kedge_view *ret)
 {
@@ -346,7 +362,9 @@ static int lmdb_last(struct kedge_kv_tx *base, enum kedge_kv_table table, struct
     return KEDGE_OK;
 }
 
-/* The loop ends on a damaged tree as well: keys must rise, and there are finitely many. */
+/* The loop ends on a damaged tree as well: keys must rise, and there are finitely many. A damaged branch
+ * page can lead back to an earlier leaf; without this test a scan would never end. The prefix ends the
+ * scan, so no page beyond it is read. */
 static int scan_cursor(struct lmdb_tx *tx, MDB_cursor *cursor, struct kedge_view prefix,
                        struct kedge_view start, kedge_kv_visit *visit, void *arg)
 {
@@ -428,7 +446,10 @@ static int lmdb_reopen(struct kedge_kv *base, struct kedge_diag *reterr)
     return err;
 }
 
-/* What goes wrong here is no error: the state is whole, and the next close tries again. */
+/* What goes wrong here is no error: the state is whole, and the next close tries again. Only where
+ * everything is known to be well: no failed write, no damage noted, room on the disk, the known layout,
+ * and no reader at an older state, for its pages are among those that become zeros. Dead readers are
+ * removed from the table first, or one of them would keep the file uncleaned for ever. */
 static void scrub(struct lmdb_kv *kv)
 {
     struct kedgei_lmdb_readers readers = {.at_older = false};

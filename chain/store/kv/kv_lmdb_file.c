@@ -1,3 +1,7 @@
+/* Reads LMDB's pages without LMDB. It serves two purposes that LMDB itself cannot: an auditor learns that
+ * one flipped byte in the first pages does not silently give an older state, and the scrubber learns
+ * which bytes no read returns. Every number that comes from the file is checked against the file's size
+ * before it is used, for the file may be damaged or made by an enemy. */
 #include "chain/store/kv/kv_lmdb_file.h"
 
 #include <string.h>
@@ -64,6 +68,9 @@ static bool read_state(int fd, uint64_t offset, struct kedgei_lmdb_state *ret, u
     return size >= 512 && size <= PAGE_MAX && (size & (size - 1)) == 0 && ret->last < PAGES_MAX;
 }
 
+/* A transaction with an even number writes the first page and one with an odd number the second, so the
+ * newer number must be at its own place and exactly one above the other. A page that was damaged or
+ * restored from elsewhere breaks one of the two. */
 bool kedgei_lmdb_file_read(int fd, struct kedgei_lmdb_file *ret)
 {
     struct kedgei_lmdb_state state[2];
@@ -79,6 +86,8 @@ bool kedgei_lmdb_file_read(int fd, struct kedgei_lmdb_file *ret)
 
 /* ---- pages and nodes ---- */
 
+/* The same eight bytes say two things: in a leaf length and flags of the data, in a branch the 48 bits of
+ * a child's page number. */
 struct kedgei_lmdb_node kedgei_lmdb_node_of(const struct kedgei_lmdb_page *page, size_t i)
 {
     size_t at = load16(page->bytes + KEDGEI_LMDB_HEADER + 2 * i);
@@ -96,7 +105,9 @@ struct kedgei_lmdb_node kedgei_lmdb_node_of(const struct kedgei_lmdb_page *page,
     return n;
 }
 
-/* Bytes that the i-th node takes, 0 when it is none or does not lie behind `upper`. */
+/* Bytes that the i-th node takes, 0 when it is none or does not lie behind `upper`. Nodes begin at even
+ * offsets and are padded to even length, as LMDB lays them. Unknown flags (duplicates, which this store
+ * never uses) are no node: what is not understood must not be taken for free space. */
 static size_t node_len(const struct kedgei_lmdb_page *page, size_t i, size_t page_size)
 {
     size_t at = load16(page->bytes + KEDGEI_LMDB_HEADER + 2 * i);
@@ -116,6 +127,9 @@ static size_t node_len(const struct kedgei_lmdb_page *page, size_t i, size_t pag
     return is_known && len <= page_size - at ? (size_t)len : 0;
 }
 
+/* Two sums prove that the nodes neither overlap nor leave a gap: the lowest begins at `upper`, and
+ * together they are as long as what lies behind it. Only with that is the middle of the page known to be
+ * unused. */
 bool kedgei_lmdb_page_read(const struct kedgei_lmdb_file *f, uint64_t number, uint8_t *buffer,
                            struct kedgei_lmdb_page *ret)
 {
@@ -147,6 +161,8 @@ bool kedgei_lmdb_page_read(const struct kedgei_lmdb_file *f, uint64_t number, ui
     return lowest == p.upper && sum == size - p.upper;
 }
 
+/* A run must be at least as long as the value it holds and end within the file's pages; 0 stands for "no
+ * run", since a run has one page at least. */
 uint32_t kedgei_lmdb_run_pages(const struct kedgei_lmdb_file *f, const struct kedgei_lmdb_node *node)
 {
     uint8_t header[KEDGEI_LMDB_HEADER];
@@ -174,7 +190,9 @@ bool kedgei_lmdb_table_root(const struct kedgei_lmdb_page *page, const struct ke
 
 /* ---- trees ---- */
 
-/* `buffers` holds DEPTH_MAX pages. */
+/* `buffers` holds DEPTH_MAX pages. Depth first with a stack of its own, because a damaged tree may be of
+ * any shape: DEPTH_MAX bounds how deep it goes, and the number of pages bounds the steps, so a page that
+ * leads back to its parent ends the walk and not the program. */
 static bool walk_with(const struct kedgei_lmdb_file *f, uint64_t root, uint8_t *buffers,
                       kedgei_lmdb_visit *visit, void *arg)
 {
@@ -230,7 +248,9 @@ struct freed {
     void *arg;
 };
 
-/* One record: count and numbers, `len` bytes of the file from `offset` on. */
+/* One record: count and numbers, `len` bytes of the file from `offset` on. In pieces, since a store that
+ * was compacted may free millions of pages in one transaction. The first word says how many follow, and
+ * must agree with the record's length. */
 static bool show_list(const struct freed *w, uint64_t offset, uint64_t len)
 {
     uint64_t chunk[CHUNK], words = len / sizeof chunk[0];
@@ -277,6 +297,7 @@ static bool show_lists(void *arg, const struct kedgei_lmdb_page *page)
     return true;
 }
 
+/* LMDB writes this table last in each commit, so its last key tells which transaction finished. */
 int kedgei_lmdb_walk_freed(const struct kedgei_lmdb_file *f, kedgei_lmdb_visit_freed *visit, void *arg)
 {
     struct freed w = {.f = f, .visit = visit, .arg = arg};

@@ -16,6 +16,8 @@ struct sum {
     uint64_t value, count;
 };
 
+/* The sum depends on the order, so two rows with the same places in another order differ. It is not a
+ * cryptographic hash: it has to find a layout that is read wrongly, not an enemy. */
 static void add(struct sum *s, uint64_t word)
 {
     s->value = (s->value ^ word) * FACTOR;
@@ -41,6 +43,8 @@ struct reading {
     uint64_t first_key; /* of the table at hand */
 };
 
+/* Every table of the store must be found by its name, no more and no less: a table that this program does
+ * not know would hold records that nobody compares. */
 static bool note_table(void *arg, const struct kedgei_lmdb_page *page)
 {
     struct reading *r = arg;
@@ -86,6 +90,8 @@ struct found {
     struct sum sum;
 };
 
+/* LMDB gives addresses in its map. The first record of the first table that has one fixes where the map
+ * begins; from then on every address must fit. */
 static int see_record(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct found *f = arg;
@@ -107,6 +113,8 @@ static int prove_table(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct
     return err || same ? err : KEDGE_E_CORRUPT;
 }
 
+/* The transaction must read the very state that was walked; with a commit in between the two rows would
+ * be of different trees. */
 int kedgei_lmdb_prove(struct kedge_kv *kv, const struct kedgei_lmdb_file *file)
 {
     struct reading r = {.f = file};

@@ -42,7 +42,10 @@ struct scrub {
 
 static const uint8_t zeros[PIECE];
 
-/* A line tells a reader's process, thread and the state it looks at or "-"; there is a heading. */
+/* A line tells a reader's process, thread and the state it looks at or "-"; there is a heading. LMDB
+ * prints its table of readers as text and offers no other way. Whatever line is not plainly harmless
+ * counts as a reader of an older state, and then nothing is written: a misread line costs only that the
+ * next close cleans. */
 int kedgei_lmdb_see_reader(const char *line, void *arg)
 {
     struct kedgei_lmdb_readers *r = arg;
@@ -58,6 +61,8 @@ int kedgei_lmdb_see_reader(const char *line, void *arg)
 
 /* ---- zeros ---- */
 
+/* The proof and the flush come before the first zero and only if there is something to write; a store
+ * that is clean already is closed without either. */
 static int write_zeros(struct scrub *s, uint64_t offset, size_t len)
 {
     if (!s->has_written) { /* this would be the first */
@@ -80,7 +85,9 @@ static int write_zeros(struct scrub *s, uint64_t offset, size_t len)
     return KEDGE_OK;
 }
 
-/* Zeros over `len` <= PIECE bytes that lie at `offset`, from the first to the last that is none. */
+/* Zeros over `len` <= PIECE bytes that lie at `offset`, from the first to the last that is none. Bytes
+ * that are zero already are not written again: a clean page costs no write, and a file system with holes
+ * keeps them. */
 static int wipe(struct scrub *s, const uint8_t *bytes, size_t len, uint64_t offset)
 {
     size_t from = 0;
@@ -109,6 +116,8 @@ static int wipe_range(struct scrub *s, uint64_t offset, uint64_t end, uint64_t f
     return err;
 }
 
+/* The page is read again here and not taken from the first walk: it must still be what was proven, and
+ * its bounds come with it. */
 static int wipe_unused(struct scrub *s, uint64_t number, uint64_t file_size)
 {
     struct kedgei_lmdb_page p;

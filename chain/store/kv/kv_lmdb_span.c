@@ -1,3 +1,6 @@
+/* An auditor that reads a ledger of gigabytes would otherwise have every page of the map counted as its
+ * own memory. Giving pages back changes no data: they are of a file that is mapped for reading, and come
+ * back from the page cache. */
 #include "chain/store/kv/kv_lmdb_span.h"
 
 #include <sys/mman.h>
@@ -16,6 +19,8 @@ static void let_go(struct kedgei_lmdb_span *s)
     s->bytes = 0; /* the range stays: pages of the tree lie between the values, and nobody counts them */
 }
 
+/* What counts is an estimate, 64 KiB for each new neighbourhood, because the kernel maps around what is
+ * touched. It need only be right within a factor, for it decides when to give back and not what. */
 static void widen(struct kedgei_lmdb_span *s, uintptr_t from, uintptr_t to, uint64_t bytes)
 {
     s->from = s->to == 0 || from < s->from ? from : s->from;

@@ -23,6 +23,8 @@ enum kedgei_lmdb_use kedgei_lmdb_use_of(const struct kedgei_lmdb_uses *u, uint64
     return (enum kedgei_lmdb_use)(u->uses[page / 4] >> (page % 4 * 2) & 3);
 }
 
+/* Two bits for each page, all zero at first: a page that is marked a second time, or out of range, is the
+ * contradiction that is looked for. */
 static bool mark(struct kedgei_lmdb_uses *u, uint64_t page, uint64_t count, enum kedgei_lmdb_use use)
 {
     for (uint64_t end = page + count; page < end; page++) {
@@ -36,6 +38,8 @@ static bool mark(struct kedgei_lmdb_uses *u, uint64_t page, uint64_t count, enum
     return true;
 }
 
+/* Only the main tree holds the roots of tables, and holds nothing else; the flag in_main keeps a forged
+ * table record in another tree from being followed. */
 static bool mark_tree_page(void *arg, const struct kedgei_lmdb_page *page)
 {
     struct kedgei_lmdb_uses *u = arg;
@@ -63,6 +67,8 @@ static bool mark_tree_page(void *arg, const struct kedgei_lmdb_page *page)
     return true;
 }
 
+/* A list of a transaction that is newer than the state cannot be: it would free pages that this state
+ * still uses. */
 static bool mark_freed(void *arg, uint64_t transaction, uint64_t page)
 {
     struct kedgei_lmdb_uses *u = arg;
@@ -82,7 +88,8 @@ static int find_lost(struct kedgei_lmdb_uses *u)
     return KEDGE_E_CORRUPT;
 }
 
-/* u->f is set. */
+/* u->f is set. First all trees, then the freed pages, last the count: each page has one use when as many
+ * are known as the file has. */
 static int find_all(struct kedgei_lmdb_uses *u)
 {
     u->f.bad_page = &u->bad_page;
@@ -101,6 +108,9 @@ static int find_all(struct kedgei_lmdb_uses *u)
     return find_lost(u);
 }
 
+/* The table of uses is as large as the file says it has pages, so that number is held against the file's
+ * length before memory is taken. Pages that the last transaction took and freed again were never written,
+ * which is why it may exceed the length a little. */
 static bool is_possible(const struct kedgei_lmdb_uses *u, int fd)
 {
     struct stat st;
