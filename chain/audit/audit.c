@@ -1,5 +1,10 @@
-/* The order of an audit: read, understand, check each log by itself, then the logs against each other, then
- * files. */
+/* The order of an audit: read, understand, check each log by itself, then the logs against each other,
+ * then files.
+ *
+ * Order matters twice. Each step may rely on what those before it established: signatures are checked
+ * under keys that the order of the ledgers gave, rounds are judged over lists whose tables were read,
+ * replay runs over inputs that verify has vouched for. And what is wrong early is told first, so that a
+ * reader sees the cause before its consequences. */
 #include <string.h>
 #include <unistd.h>
 
@@ -10,8 +15,17 @@
 #include "chain/audit/record.h"
 #include "chain/audit/rounds/erased_decisions.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { THREADS_MAX = 64 };
+
+/* What is asked beyond verify. */
+struct question {
+    bool replay;
+    const struct kedge_hash *model; /* to explain, or NULL */
+    json_t **ret_tree;
+    const struct kedge_audit_prune *prune; /* or NULL */
+};
 
 static uint32_t thread_count(const struct kedge_audit_options *options)
 {
@@ -46,32 +60,46 @@ static void free_audit(struct kedgei_audit *a)
     kedge_mem_free(a);
 }
 
-/* Everything that needs all logs. */
+/* Everything that needs all logs. Only errors of the machine end the run; whatever is wrong with the
+ * record is a finding, and the next step goes on around it. */
 static int check_all(struct kedgei_audit *a, const char *const *seen_paths, size_t seen_count, bool replay)
 {
-    int err = kedgei_logs_read(a);
-    err = err ? err : kedgei_check_keys(a);
-    err = err ? err : kedgei_check_signatures(a);
-    err = err ? err : kedgei_check_seen(a, seen_paths, seen_count);
-    err = err ? err : kedgei_check_finality(a);
-    err = err ? err : kedgei_check_anchors(a);
-    err = err ? err : kedgei_check_main(a);
-    err = err ? err : kedgei_check_contacts(a);
-    err = err ? err : kedgei_check_tenants(a);
-    if (!err) {
-        kedgei_check_erased(a);
+    KEDGE_TRY(kedgei_logs_read(a));
+    KEDGE_TRY(kedgei_check_keys(a));
+    KEDGE_TRY(kedgei_check_signatures(a));
+    KEDGE_TRY(kedgei_check_seen(a, seen_paths, seen_count));
+    KEDGE_TRY(kedgei_check_finality(a));
+    KEDGE_TRY(kedgei_check_anchors(a));
+    KEDGE_TRY(kedgei_check_main(a));
+    KEDGE_TRY(kedgei_check_contacts(a));
+    KEDGE_TRY(kedgei_check_tenants(a));
+    kedgei_check_erased(a);
+    KEDGE_TRY(kedgei_check_inputs(a));
+    KEDGE_TRY(kedgei_check_refusals(a));
+    KEDGE_TRY(kedgei_check_models(a));
+    KEDGE_TRY(kedgei_pruned_load(a));
+    KEDGE_TRY(kedgei_check_blobs(a));
+    KEDGE_TRY(kedgei_tell_erased(a));
+    if (replay) {
+        KEDGE_TRY(kedgei_replay(a));
     }
-    err = err ? err : kedgei_check_inputs(a);
-    err = err ? err : kedgei_check_refusals(a);
-    err = err ? err : kedgei_check_models(a);
-    err = err ? err : kedgei_pruned_load(a);
-    err = err ? err : kedgei_check_blobs(a);
-    err = err ? err : kedgei_tell_erased(a);
-    err = err || !replay ? err : kedgei_replay(a);
     kedgei_tell_skipped(a);
-    return err || !a->options.each || a->findings.nomem ? err : kedgei_tell_entries(a);
+    return !a->options.each || a->findings.nomem ? KEDGE_OK : kedgei_tell_entries(a);
 }
 
+/* All that is asked of a record whose logs could be read. */
+static int answer(struct kedgei_audit *a, const char *const *seen_paths, size_t seen_count,
+                  const struct question *q)
+{
+    KEDGE_TRY(check_all(a, seen_paths, seen_count, q->replay));
+    if (q->model) {
+        KEDGE_TRY(kedgei_explain(a, q->model, q->ret_tree));
+    }
+    return q->prune ? kedgei_intermediate(a, q->prune->job, q->prune->keep_every, q->prune->ret) : KEDGE_OK;
+}
+
+/* Ownership of the lists moves to the report only when nothing can fail any more. A verdict is never
+ * given after memory ran out: an audit that could not look everywhere must not say yes. */
 static int fill_report(struct kedgei_audit *a, bool readable, bool replayed, struct kedge_audit_report *ret)
 {
     if (a->findings.nomem) {
@@ -105,14 +133,8 @@ static int fill_report(struct kedgei_audit *a, bool readable, bool replayed, str
     return err;
 }
 
-/* What is asked beyond verify. */
-struct question {
-    bool replay;
-    const struct kedge_hash *model; /* to explain, or NULL */
-    json_t **ret_tree;
-    const struct kedge_audit_prune *prune; /* or NULL */
-};
-
+/* Whether signatures may be checked by tables is a setting of the process (crypto/sign.h), so it is put
+ * back to what it was, whatever comes of the audit. */
 static int run_audit(const char *dir, const struct kedge_trust *trust, const char *const *seen_paths,
                      size_t seen_count, const struct kedge_audit_options *options, struct question q,
                      struct kedge_audit_report *ret, struct kedge_diag *reterr)
@@ -137,13 +159,12 @@ static int run_audit(const char *dir, const struct kedge_trust *trust, const cha
     a->threads = thread_count(&a->options);
     bool tables = kedge_verify_allow_tables(a->options.fast);
     int err = kedgei_record_load(a, dir, &readable);
-    if (!err
-        && readable) { /* else what cannot be read has been named, and the rest would only follow from it */
-        err = check_all(a, seen_paths, seen_count, q.replay);
-        err = err || !q.model ? err : kedgei_explain(a, q.model, q.ret_tree);
-        err = err || !q.prune ? err : kedgei_intermediate(a, q.prune->job, q.prune->keep_every, q.prune->ret);
+    if (!err && readable) { /* else what cannot be read is named, and the rest would only follow from it */
+        err = answer(a, seen_paths, seen_count, &q);
     }
-    err = err ? err : fill_report(a, readable, q.replay, ret);
+    if (!err) {
+        err = fill_report(a, readable, q.replay, ret);
+    }
     if (err) {
         if (!a->diag.text[0]) {
             (void)kedge_diag_set(&a->diag, err, "%s: %s", dir, kedge_strerror(err));

@@ -1,3 +1,7 @@
+/* One changed byte of an entry makes later checkpoints, anchors and rounds wrong as well, so a report can
+ * have hundreds of findings with one cause. This file sorts them by a table of which code can follow from
+ * which. It says "can follow" and hides nothing: a wrong choice here costs a reader some time and never a
+ * finding. */
 #include "chain/audit/base/causes.h"
 
 #include <inttypes.h>
@@ -123,6 +127,8 @@ enum {
     KIND_SHOWN = 3, /* causes of one code in one log; of more the first stands for them */
 };
 
+/* Each pass doubles how far back an entry points, so 16 of them suffice for any chain of causes; the
+ * bound holds even if the table had a circle by mistake. */
 static void go_to_first(const struct kedge_audit_report *r, uint32_t *cause)
 {
     for (int n = 0; n < STAGES; n++) {
@@ -132,8 +138,8 @@ static void go_to_first(const struct kedge_audit_report *r, uint32_t *cause)
     }
 }
 
-/* The first cause of that kind, when so many stand before this one that the reader has seen enough of them.
- */
+/* The first cause of that kind, when so many stand before this one that the reader has seen enough of
+ * them. Three are shown, because a fourth of the same kind in the same log tells its reader nothing new. */
 static uint32_t stand_in(const struct kedge_audit_report *r, const uint32_t *cause, uint32_t of)
 {
     const struct kedge_audit_finding *f = &r->findings[of];
@@ -149,6 +155,8 @@ static uint32_t stand_in(const struct kedge_audit_report *r, const uint32_t *cau
     return seen >= KIND_SHOWN ? first : of;
 }
 
+/* In two steps: first each finding goes to its first cause, then causes of one kind are gathered under
+ * the first of them. The other order would send consequences to a cause that only stands for others. */
 void kedge_audit_causes(const struct kedge_audit_report *r, uint32_t *ret_cause)
 {
     for (uint32_t i = 0; i < r->finding_count; i++) {

@@ -1,5 +1,9 @@
-/* From the state folder to logs: what spool.c brings out of the stores, and what the trust file says of them.
- */
+/* From the state folder to logs: what spool.c brings out of the stores, and what the trust file says of
+ * them.
+ *
+ * The auditor opens no store itself: a child process does (spool.c), and what arrives here are bytes in a
+ * file. Keys come from the trust file if there is one; otherwise each log's own first entry names them,
+ * which proves only that the copy agrees with itself. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +11,7 @@
 #include "chain/audit/base/spool.h"
 #include "chain/audit/record.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum {
     TIMEOUT_LEAST_S = 60,
@@ -14,7 +19,9 @@ enum {
     GROWS_MEANWHILE = 64 << 20, /* bytes, beside a coordinator */
 };
 
-/* Entries stand where their numbers say; behind a gap nothing can be placed. */
+/* Entries stand where their numbers say; behind a gap nothing can be placed. The counts come from the
+ * child's message and the records from its file, and neither is trusted: a record beyond the counts is
+ * dropped, and a missing one ends the log there, because the tree is hashed over entries without a gap. */
 static int fill_log(struct kedgei_audit *a, struct kedgei_log *log, const struct kedgei_spool *spool)
 {
     struct kedge_reader r = kedge_reader_of(spool->records);
@@ -58,6 +65,8 @@ static uint64_t store_size(const struct kedgei_audit *a, const char *folder)
     return size > 0 ? (uint64_t)size : 0;
 }
 
+/* A damaged tree can lead the reading child in a circle, so there is always a limit; it grows with the
+ * file, for a large record on a slow disk is no damage. */
 static uint32_t read_timeout_ms(const struct kedgei_audit *a, const char *folder)
 {
     if (a->options.read_timeout_s) {
@@ -75,7 +84,9 @@ static bool is_our_trouble(int err)
            || err == KEDGE_E_DISK_FULL || err == KEDGE_E_LOCKED || err == KEDGE_E_BUSY;
 }
 
-/* *ret_readable becomes false when the log could not be read. */
+/* *ret_readable becomes false when the log could not be read. What the child may write is bounded by
+ * twice the store's size: packed entries are unpacked, but a damaged page that is found again and again
+ * must not fill the disk. Beside a coordinator the file may grow meanwhile, hence GROWS_MEANWHILE. */
 static int load_log(struct kedgei_audit *a, struct kedgei_log *log, const char *folder, bool *ret_readable)
 {
     struct kedge_diag d = {.err = KEDGE_OK};
@@ -128,15 +139,14 @@ static int open_blobs(struct kedgei_audit *a, struct kedgei_log *log, const char
     if (err || !log->tenant.s[0]) {
         return err ? err : kedge_blobs_open(path, &options, &log->blobs, &a->diag);
     }
-    err = kedge_state_blob_options(a->state, &log->tenant, keys, &options, &a->diag);
-    err = err ? err : kedge_blobs_open(path, &options, &log->blobs, &a->diag);
-    if (!err) {
-        log->own_blob_keys = kedge_blob_keys_count(kedge_blobs_keys(log->blobs));
-        err = add_blob_keys(a, log);
-    }
-    return err;
+    KEDGE_TRY(kedge_state_blob_options(a->state, &log->tenant, keys, &options, &a->diag));
+    KEDGE_TRY(kedge_blobs_open(path, &options, &log->blobs, &a->diag));
+    log->own_blob_keys = kedge_blob_keys_count(kedge_blobs_keys(log->blobs));
+    return add_blob_keys(a, log);
 }
 
+/* A tenant that the trust file does not name has no keys here: its statements are not judged by keys that
+ * it brought itself. */
 static void set_trusted(struct kedgei_audit *a, struct kedgei_log *log)
 {
     if (!a->trust) {
@@ -175,6 +185,7 @@ static int load_tenant(struct kedgei_audit *a, struct kedgei_log *log, const str
     return err;
 }
 
+/* A record from which a whole ledger was taken away would otherwise look consistent. */
 static void demand_tenant(struct kedgei_audit *a, const struct kedge_id *id, bool *ret_readable)
 {
     bool found = false;
@@ -239,11 +250,9 @@ static int find_folders(struct kedgei_audit *a, const char *dir)
         snprintf(a->state, sizeof a->state, "%s", dir);
         return KEDGE_OK;
     }
-    err = kedge_path_join(a->state, dir, "state");
-    err = err ? err : kedge_path_join(a->models, dir, "models");
-    err = err ? err : kedge_path_join(config, a->state, "config.json");
-    if (err) {
-        return kedge_diag_set(&a->diag, err, "%s: path too long", dir);
+    if (kedge_path_join(a->state, dir, "state") || kedge_path_join(a->models, dir, "models")
+        || kedge_path_join(config, a->state, "config.json")) {
+        return kedge_diag_set(&a->diag, KEDGE_E_TOO_LONG, "%s: path too long", dir);
     }
     if (!folder_exists(a->models)) {
         a->models[0] = '\0';
@@ -257,6 +266,8 @@ static int find_folders(struct kedgei_audit *a, const char *dir)
     return KEDGE_OK;
 }
 
+/* A log that cannot be read makes the record unreadable and is named; the other logs are read all the
+ * same, so that all such faults are told at once. */
 int kedgei_record_load(struct kedgei_audit *a, const char *dir, bool *ret_readable)
 {
     struct kedge_diag d = {.err = KEDGE_OK};
@@ -284,11 +295,13 @@ int kedgei_record_load(struct kedgei_audit *a, const char *dir, bool *ret_readab
     set_trusted(a, &a->main);
     /* The main chain first: in a record that grows meanwhile, tenants' ledgers are then at least as long as
      * it says. */
-    err = load_log(a, &a->main, "main", &readable);
-    err = err || !readable ? err : open_blobs(a, &a->main, "main");
-    err = err ? err : load_tenants(a, &readable);
+    KEDGE_TRY(load_log(a, &a->main, "main", &readable));
+    if (readable) {
+        KEDGE_TRY(open_blobs(a, &a->main, "main"));
+    }
+    KEDGE_TRY(load_tenants(a, &readable));
     *ret_readable = readable;
-    return err;
+    return KEDGE_OK;
 }
 
 void kedgei_log_deinit(struct kedgei_audit *a, struct kedgei_log *log)

@@ -8,6 +8,7 @@
 #include "chain/log/dsse.h"
 #include "chain/statement/entry_index.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 /* ---- facts ---- */
 
@@ -46,7 +47,8 @@ static size_t body_size(enum kedge_statement_kind kind)
     return (unsigned)kind < KEDGE_ST_KIND_COUNT ? sizes[kind] : 0;
 }
 
-/* Without what is free at the end of the arrays of its kind. */
+/* Without what is free at the end of the arrays of its kind. Kinds whose last member is an array for up
+ * to 256 tenants or groups are stored without its unused end: most statements name few of them. */
 static size_t body_len(const struct kedge_statement *st)
 {
     switch ((int)st->kind) {
@@ -74,6 +76,8 @@ static int set_body(struct kedgei_log *log, struct kedgei_fact *fact, const void
     return fact->body ? KEDGE_OK : KEDGE_E_NOMEM;
 }
 
+/* Only the decoded fields are kept. The payload is read again where signatures need it, which costs less
+ * than to hold it for every entry. */
 static int read_statement(struct kedgei_log *log, struct kedge_view envelope, struct kedgei_fact *fact,
                           struct kedge_diag *d)
 {
@@ -99,7 +103,9 @@ static int read_checkpoint(struct kedgei_audit *a, struct kedge_view note_bytes,
     struct kedge_note note;
     struct kedge_checkpoint c;
     int err = kedge_note_parse(note_bytes, &note);
-    err = err ? err : kedge_checkpoint_parse(note.text, &c);
+    if (!err) {
+        err = kedge_checkpoint_parse(note.text, &c);
+    }
     if (err) {
         return kedge_diag_set(d, err, "a checkpoint that is none: %s", kedge_strerror(err));
     }
@@ -120,6 +126,9 @@ struct reading {
     struct kedgei_log *log;
 };
 
+/* Runs for many entries at once: it writes to its own fact and its own leaf hash only, and findings go
+ * into the list of its block. A withheld entry has no bytes; its leaf hash comes with it, so that the
+ * tree and all roots can still be judged. */
 static void read_entry(void *arg, uint64_t i, struct kedgei_findings *f)
 {
     struct reading *r = arg;
@@ -162,6 +171,8 @@ static void read_entry(void *arg, uint64_t i, struct kedgei_findings *f)
 
 /* ---- tree ---- */
 
+/* All levels are kept, two hashes for each entry. Checkpoints, anchors and positions ask for thousands of
+ * roots, and each is then put together of at most 63 hashes. */
 static int build_tree(struct kedgei_audit *a, struct kedgei_log *log)
 {
     for (unsigned k = 1; k < KEDGEI_LEVELS && log->count >> k > 0; k++) {
@@ -240,8 +251,11 @@ static const struct kedgei_key_row *stored_at(const struct kedgei_log *log, size
     return &log->stored_keys[i];
 }
 
-/* Whether the stored table is just what the entries give: as many ascending keys as entries that have one,
- * each the key of its entry. Then no key is stated twice. */
+/* Whether the stored table is just what the entries give: as many ascending keys as entries that have
+ * one, each the key of its entry. Then no key is stated twice. Three conditions, as many as expected,
+ * strictly ascending, each the key of its entry, make the table equal to the derived one; so a sound
+ * record of ten million entries needs no sort of its own. If one fails, nothing of the table is believed
+ * and it is derived (build_keys). */
 static bool table_fits(struct kedgei_audit *a, const struct kedgei_log *log)
 {
     struct kedge_buf key KEDGE_CLEANUP(kedge_buf_deinit);
@@ -276,7 +290,8 @@ static uint64_t measure_keys(struct kedgei_audit *a, const struct kedgei_log *lo
     return sum;
 }
 
-/* From the entries alone. */
+/* From the entries alone. Keys lie in one block and are sorted by reference: the text of a key for each
+ * entry on the heap would be most of what an audit holds. */
 static int build_keys(struct kedgei_audit *a, struct kedgei_log *log)
 {
     struct kedge_buf key KEDGE_CLEANUP(kedge_buf_deinit);
@@ -331,6 +346,7 @@ struct kedgei_fact *kedgei_log_find(const struct kedgei_log *log, const char *fo
     return row && compare_keys(row->key, key) == 0 ? kedgei_fact_at(log, row->index) : NULL;
 }
 
+/* An entry that cannot be read has no key that could be compared; that it is bad is told elsewhere. */
 static void report_stored(struct kedgei_audit *a, const struct kedgei_log *log,
                           const struct kedgei_key_row *stored)
 {
@@ -346,7 +362,9 @@ static void report_stored(struct kedgei_audit *a, const struct kedgei_log *log,
     }
 }
 
-/* Each key once, and the stored table exactly those. Both lists are ascending. */
+/* Each key once, and the stored table exactly those. Both lists are ascending. Both lists are walked side
+ * by side, so each key is looked at once. A key that two entries have means that the coordinator stated
+ * the same fact twice, which its store would have refused. */
 static void check_keys(struct kedgei_audit *a, const struct kedgei_log *log)
 {
     size_t s = 0;
@@ -400,14 +418,16 @@ static int read_log(struct kedgei_audit *a, struct kedgei_log *log)
     if (!log->facts || !log->levels[0]) {
         return kedgei_scratch_error(&a->scratch, &a->diag);
     }
-    int err = kedgei_parallel(a, "statements", log->count, read_entry, &r);
-    err = err || !a->findings.nomem ? err : kedgei_scratch_error(&a->scratch, &a->diag);
-    err = err ? err : build_tree(a, log);
-    err = err ? err : read_keys(a, log);
+    KEDGE_TRY(kedgei_parallel(a, "statements", log->count, read_entry, &r));
+    if (a->findings.nomem) {
+        return kedgei_scratch_error(&a->scratch, &a->diag);
+    }
+    KEDGE_TRY(build_tree(a, log));
+    KEDGE_TRY(read_keys(a, log));
     a->counts.logs++;
     a->counts.entries += log->count;
     a->counts.heads += log->head_count;
-    return err;
+    return KEDGE_OK;
 }
 
 int kedgei_logs_read(struct kedgei_audit *a)
@@ -421,6 +441,8 @@ int kedgei_logs_read(struct kedgei_audit *a)
 
 /* ---- anchors ---- */
 
+/* By halves over the tenant's checkpoints in the main chain. "Before entry N of the main chain, the
+ * tenant's ledger had at least so many entries" is how statements of two logs are put in order. */
 uint64_t kedgei_anchored_before(const struct kedgei_log *log, uint64_t main_index)
 {
     size_t lo = 0, hi = log->anchor_count;
@@ -453,6 +475,8 @@ uint64_t kedgei_anchored_after(const struct kedgei_log *log, uint64_t main_index
 
 static_assert(KEDGE_AUDIT_CODE_COUNT <= 64, "a bit for each code");
 
+/* Findings are limited in number, these bits are not: the report's list of entries shows every flawed
+ * one. Relaxed atomics suffice, since the bits are read only after the threads have been joined. */
 void kedgei_flaw(const struct kedgei_log *log, uint64_t index, enum kedge_audit_code code)
 {
     if (log->facts && index < log->count) {
@@ -473,6 +497,8 @@ void kedgei_error(struct kedgei_findings *f, enum kedge_audit_code code, const s
     va_end(ap);
 }
 
+/* Beside a running coordinator the ledgers may be newer than the main chain that was read before them;
+ * what the main chain cannot know yet is a note. Everything that an anchor covers is judged as ever. */
 void kedgei_error_if_settled(const struct kedgei_audit *a, struct kedgei_findings *f,
                              enum kedge_audit_code code, const struct kedgei_log *log, uint64_t index,
                              const char *format, ...)

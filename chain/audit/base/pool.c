@@ -25,6 +25,8 @@ struct pool {
     uint64_t joined;
 };
 
+/* Blocks end in any order and are joined in theirs: a report is the same for any number of threads, which
+ * the tests hold it to. Lists of findings are mostly empty, so at most a few wait. */
 static void end_block(struct pool *p, uint64_t b)
 {
     pthread_mutex_lock(&p->mutex);
@@ -58,6 +60,9 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
+/* At most BLOCKS_MAX blocks: small enough that the last thread does not work long alone, few enough that
+ * their lists cost nothing. The caller's thread works as well, and is the only one that reports progress,
+ * so a callback needs no lock. */
 int kedgei_parallel(struct kedgei_audit *a, const char *what, uint64_t count, kedgei_task *task, void *arg)
 {
     struct pool p = {.audit = a, .what = what, .count = count, .task = task, .arg = arg};

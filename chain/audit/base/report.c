@@ -1,3 +1,5 @@
+/* Findings: how many are kept, in which order, and how they are named. All are counted; those beyond the
+ * bound are not kept, because a damaged record can have millions and the report must stay readable. */
 #include "chain/audit/base/report.h"
 
 #include <ctype.h>
@@ -104,6 +106,8 @@ void kedgei_find(struct kedgei_findings *f, enum kedge_audit_severity severity, 
     va_end(ap);
 }
 
+/* Slots are taken by the same rule as for single findings, so the bounds hold for the whole report and
+ * not only for each block. Counts are added in full. */
 void kedgei_findings_move(struct kedgei_findings *dst, struct kedgei_findings *src)
 {
     for (uint32_t i = 0; i < src->count; i++) {

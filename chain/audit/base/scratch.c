@@ -1,3 +1,8 @@
+/* An audit's tables grow with the record; its memory must not. Blocks lie on the heap up to a budget,
+ * beyond that in unlinked files that are mapped. A mapped page counts as this process's memory as soon as
+ * it is touched, so every loop over a table takes "steps" (kedgei_scratch_evict_if_large), and from time
+ * to time the maps are given back to the page cache. Nothing is lost by that: a page comes back at the
+ * next touch. */
 #include "chain/audit/base/scratch.h"
 
 #include <errno.h>
@@ -57,6 +62,8 @@ void kedgei_scratch_deinit(struct kedgei_scratch *s)
 
 /* ---- files ---- */
 
+/* Without a name from the start (O_TMPFILE), or unlinked at once where the file system does not know
+ * that: a program that is killed leaves nothing behind of what may be confidential. */
 int kedgei_scratch_file(struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];
@@ -78,7 +85,9 @@ int kedgei_scratch_file(struct kedge_diag *reterr)
     return fd;
 }
 
-/* Takes the map into the list; unmaps it when that fails. */
+/* Takes the map into the list; unmaps it when that fails. MADV_DONTFORK keeps children, which read the
+ * other ledgers, from inheriting the maps: fork would copy their page tables, and a child must not see
+ * them. */
 static bool add_region(struct kedgei_scratch *s, void *base, size_t len)
 {
     struct kedgei_region *r = kedge_mem_new(1, sizeof *r);
@@ -145,7 +154,9 @@ static void refuse(struct kedgei_scratch *s, int err, const struct kedge_diag *d
     pthread_mutex_unlock(&s->mutex);
 }
 
-/* The disk is asked for all of it now: a map behind which there is none would end in a signal later. */
+/* The disk is asked for all of it now: a map behind which there is none would end in a signal later.
+ * posix_fallocate in place of ftruncate: in a sparse file a full disk shows as SIGBUS at some store into
+ * the map, here as an error now. */
 static void *map_block(struct kedgei_scratch *s, size_t len)
 {
     struct kedge_diag d = {.text = ""};
@@ -172,7 +183,8 @@ static void *map_block(struct kedgei_scratch *s, size_t len)
     return base;
 }
 
-/* Takes len bytes of the heap's budget, if they fit. */
+/* Takes len bytes of the heap's budget, if they fit. Blocks below a page are always taken from the heap,
+ * whatever the budget says: a file each would cost more than it saves. */
 static bool take_heap(struct kedgei_scratch *s, size_t len)
 {
     pthread_mutex_lock(&s->mutex);
@@ -189,6 +201,8 @@ static void give_heap(struct kedgei_scratch *s, size_t len)
     pthread_mutex_unlock(&s->mutex);
 }
 
+/* The head before each block says how it was made, so freeing needs no second list and the caller no
+ * second function. */
 void *kedgei_scratch_new(struct kedgei_scratch *s, size_t count, size_t size)
 {
     struct kedge_diag d = {.text = ""};
@@ -269,7 +283,9 @@ static uint64_t resident_files(const struct kedgei_scratch *s)
     return third_number(text) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The pages stay in the system's cache, written or to be written; only this process's claim on them ends. */
+/* The pages stay in the system's cache, written or to be written; only this process's claim on them ends.
+ * Asking the system costs a read of /proc, which is why it is done at every eighth step only and not at
+ * all while little is mapped. */
 static void look(struct kedgei_scratch *s)
 {
     pthread_mutex_lock(&s->mutex);
@@ -288,6 +304,8 @@ void kedgei_scratch_evict_if_large(struct kedgei_scratch *s)
     }
 }
 
+/* In pieces, with a look after each: copying a table of gigabytes in one call would bring all of it into
+ * memory at once. */
 static void copy(struct kedgei_scratch *s, uint8_t *to, const uint8_t *from, size_t len)
 {
     while (len > 0) {
@@ -312,7 +330,8 @@ void *kedgei_scratch_grow(struct kedgei_scratch *s, void *p, size_t used, size_t
 
 /* ---- sorting ---- */
 
-/* Two sorted neighbours from `from` into `to`. */
+/* Two sorted neighbours from `from` into `to`. Already ordered neighbours are the usual case, for a
+ * record's own order is mostly that of the keys; then one comparison replaces the merge. */
 static void merge(struct kedgei_scratch *s, const uint8_t *from, uint8_t *to, size_t left, size_t right,
                   size_t size, int (*compare)(const void *, const void *))
 {
@@ -344,6 +363,9 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Merge sort from runs of half a megabyte, which are sorted in place: it goes through memory in order,
+ * which a mapped file allows and a quicksort over it would not. The loops are bounded by the count; there
+ * is no recursion over the table. */
 int kedgei_scratch_sort(struct kedgei_scratch *s, void *items, size_t count, size_t size,
                         int (*compare)(const void *a, const void *b))
 {
@@ -386,6 +408,7 @@ void kedgei_arena_init(struct kedgei_arena *a, struct kedgei_scratch *s)
     KEDGE_ASSERT(rc == 0);
 }
 
+/* Each chunk begins with the address of the one before. */
 void kedgei_arena_deinit(struct kedgei_arena *a)
 {
     while (a->chunk) {
@@ -399,6 +422,7 @@ void kedgei_arena_deinit(struct kedgei_arena *a)
     }
 }
 
+/* Chunks double up to 64 MiB: a small audit takes 16 KiB, a large one few maps. */
 static bool add_chunk(struct kedgei_arena *a, size_t len)
 {
     size_t cap = a->cap == 0 ? CHUNK_FIRST : a->cap < CHUNK_LAST ? 2 * a->cap : CHUNK_LAST;
@@ -414,6 +438,8 @@ static bool add_chunk(struct kedgei_arena *a, size_t len)
     return true;
 }
 
+/* Room is taken under the mutex, the bytes are copied outside it: threads that read statements in
+ * parallel wait for each other only for an addition. */
 void *kedgei_arena_put(struct kedgei_arena *a, const void *bytes, size_t len)
 {
     uint8_t *p = NULL;

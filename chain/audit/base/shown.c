@@ -1,3 +1,7 @@
+/* The verdict "yes" alone says little: whoever holds the keys can write a whole other record that is
+ * consistent and signed. So the report is turned into claims, each with what shows it, and into what was
+ * not shown, each with what would show it. Claims are made only from what the audit found; a record with
+ * an error has none but that. */
 #include "chain/audit/base/shown.h"
 
 #include <inttypes.h>
@@ -172,7 +176,9 @@ static void put_options(struct kedge_buf *out)
     }
 }
 
-/* The main chain holds checkpoints of all tenants' ledgers: how far it is vouched for decides. */
+/* The main chain holds checkpoints of all tenants' ledgers: how far it is vouched for decides. What
+ * nobody outside kept can be rewritten without a trace, so every claim of completeness names its outside
+ * source. Coverage is the largest of them; for the entries beyond it the report says what is missing. */
 static void claim_complete(const struct kedge_audit_report *r, struct kedge_audit_claims *c)
 {
     static const char how[] =
@@ -213,6 +219,8 @@ static void claim_complete(const struct kedge_audit_report *r, struct kedge_audi
 
 /* ---- what follows from the inputs ---- */
 
+/* Decisions that could not be repeated are subtracted from this claim and told by their reason, since for
+ * keys that are elsewhere something can be done and for erased updates nothing can. */
 static void claim_reexecuted(const struct kedge_audit_report *r, struct kedge_audit_claims *c)
 {
     const struct kedge_audit_counts *n = &r->counts;
@@ -250,6 +258,7 @@ static void claim_reexecuted(const struct kedge_audit_report *r, struct kedge_au
     }
 }
 
+/* The list is taken at its largest, so that adding a claim cannot fail and no claim can be lost. */
 int kedge_audit_claims(const struct kedge_audit_report *report, struct kedge_audit_claims *ret)
 {
     size_t most = (size_t)report->evidence_count + KEDGE_ANCHOR_KINDS_MAX + OTHER_CLAIMS;

@@ -1,5 +1,9 @@
-/* The child writes records into the file and a head into the pipe that tells how many. The parent believes
- * neither: it reads within what is there. */
+/* The child writes records into the file and a head into the pipe that tells how many. The parent
+ * believes neither: it reads within what is there.
+ *
+ * Reading LMDB's mapped file is the one dangerous step of an audit, since a damaged page can crash or
+ * loop. It is done in a child process with a time limit; the child also runs the full check of the store,
+ * while it has it open. The parent maps the file that the child wrote and reads it within its bounds. */
 #include "chain/audit/base/spool.h"
 
 #include <string.h>
@@ -10,6 +14,7 @@
 #include "chain/store/entry_form.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
+#include "common/base/try.h"
 
 enum {
     HEAD_MAX = 64 * 1024,  /* of the message */
@@ -35,6 +40,8 @@ struct child {
     uint64_t entries, heads, keys, bytes;
 };
 
+/* The sum of all that is written is bounded by what the parent allowed: a table that leads in a circle
+ * would otherwise fill the disk until the time is over. */
 static int put_record(struct child *c, char kind, uint64_t number, struct kedge_view bytes)
 {
     int err = KEDGE_OK;
@@ -56,7 +63,9 @@ static int put_record(struct child *c, char kind, uint64_t number, struct kedge_
     return err ? err : c->out.err;
 }
 
-/* Entries below, checkpoints up to the size that this handle sees. */
+/* Entries below, checkpoints up to the size that this handle sees. An entry that cannot be unpacked goes
+ * over as it is: it then has another leaf hash, and the parent names it in its place in the log. Refusing
+ * it here would hide which entry it was. */
 static int put_numbered(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct child *c = arg;
@@ -93,6 +102,8 @@ static int put_key(void *arg, struct kedge_view key, uint64_t index)
     return put_record(c, 'k', index, key);
 }
 
+/* After the scan, since a leaf hash is read by its own transaction; each goes over as a record of its own
+ * kind, so it cannot be taken for an entry. */
 static int put_withheld(struct child *c, struct kedge_ledger *ledger)
 {
     struct kedge_reader reader = kedge_reader_of(kedge_buf_view(&c->withheld));
@@ -100,14 +111,16 @@ static int put_withheld(struct child *c, struct kedge_ledger *ledger)
     for (size_t i = 0; i < c->withheld.len / 8 && !err; i++) {
         uint64_t index = kedge_read_u64(&reader);
         struct kedge_hash leaf;
-        err = kedge_ledger_leaf_hash(ledger, index, &leaf);
-        err = err ? err : put_record(c, 'w', index, kedge_view_of(leaf.b, sizeof leaf.b));
+        KEDGE_TRY(kedge_ledger_leaf_hash(ledger, index, &leaf));
+        err = put_record(c, 'w', index, kedge_view_of(leaf.b, sizeof leaf.b));
         c->entries++;
     }
     return err;
 }
 
-/* The whole check of one log; beside a writer the mark may be ahead of what this handle sees. */
+/* The whole check of one log; beside a writer the mark may be ahead of what this handle sees.
+ * Checkpoints' signatures are left to the parent where it has a trusted key: checking them here under the
+ * key that the store names would prove nothing, and twice is too slow. */
 static int check_log(const struct kedgei_spooling *r, struct kedge_state_log *log, struct kedge_diag *damage)
 {
     char path[KEDGE_PATH_MAX];
@@ -120,24 +133,37 @@ static int check_log(const struct kedgei_spooling *r, struct kedge_state_log *lo
     return err ? err : kedge_ledger_check_high_water(log->ledger, path, damage);
 }
 
+/* Entries and checkpoints, of one state of the store. */
+static int put_tables(struct child *c, const struct kedge_state_log *log)
+{
+    const struct kedge_view all = kedge_view_of(NULL, 0);
+    struct kedge_kv_tx *tx;
+    c->origin = kedge_view_str(kedge_ledger_origin(log->ledger));
+    KEDGE_TRY(kedge_kv_begin(log->kv, false, &tx, NULL));
+    c->kind = 'e';
+    int err = kedge_kv_scan(tx, KEDGE_KV_ENTRY, all, all, put_numbered, c);
+    if (!err) {
+        c->kind = 'h';
+        err = kedge_kv_scan(tx, KEDGE_KV_HEAD, all, all, put_numbered, c);
+    }
+    kedge_kv_abort(tx);
+    return err;
+}
+
+/* Damage that the check has told already does not end the reading of keys; everything that can be read is
+ * wanted. */
 static int put_records(struct child *c, struct kedge_state_log *log, bool damaged)
 {
-    struct kedge_view all = kedge_view_of(NULL, 0);
-    struct kedge_diag ignored;
-    struct kedge_kv_tx *tx = NULL;
-    int err = kedge_kv_begin(log->kv, false, &tx, &ignored);
-    c->origin = kedge_view_str(kedge_ledger_origin(log->ledger));
-    c->kind = 'e';
-    err = err ? err : kedge_kv_scan(tx, KEDGE_KV_ENTRY, all, all, put_numbered, c);
-    c->kind = 'h';
-    err = err ? err : kedge_kv_scan(tx, KEDGE_KV_HEAD, all, all, put_numbered, c);
-    kedge_kv_abort(tx);
-    err = err ? err : put_withheld(c, log->ledger);
-    if (!err && !c->is_copy) {
-        int keys = kedge_ledger_scan_keys(log->ledger, all, put_key, c);
-        err = keys == KEDGE_E_CORRUPT && damaged ? KEDGE_OK : keys; /* said already */
+    const struct kedge_view all = kedge_view_of(NULL, 0);
+    KEDGE_TRY(put_tables(c, log));
+    KEDGE_TRY(put_withheld(c, log->ledger));
+    if (!c->is_copy) {
+        int err = kedge_ledger_scan_keys(log->ledger, all, put_key, c);
+        if (err && !(err == KEDGE_E_CORRUPT && damaged)) {
+            return err;
+        }
     }
-    return err ? err : kedge_fd_write(c->fd, kedge_buf_view(&c->out));
+    return kedge_fd_write(c->fd, kedge_buf_view(&c->out));
 }
 
 static int read_log(struct child *c, struct kedge_state_log *log, struct kedge_buf *ret_head)
@@ -173,7 +199,9 @@ static int run_child(void *arg, struct kedge_buf *ret_head, struct kedge_diag *r
     kedge_buf_init(&c->withheld, WITHHELD_MAX);
     kedge_buf_init(&c->room, KEDGE_ENTRY_MAX);
     err = kedge_buf_reserve(&c->out, WRITE_SIZE);
-    err = err ? err : read_log(c, &log, ret_head);
+    if (!err) {
+        err = read_log(c, &log, ret_head);
+    }
     kedge_state_log_close(&log);
     if (err == KEDGE_E_DISK_FULL) {
         return kedge_diag_set(
@@ -195,6 +223,7 @@ bool kedgei_spool_next(struct kedge_reader *r, struct kedgei_spool_record *ret)
     return !r->failed;
 }
 
+/* Every count must fit into the file, at 13 bytes a record at least, before memory is taken for it. */
 static int read_head(struct kedge_view message, struct kedgei_spool *ret)
 {
     struct kedge_reader r = kedge_reader_of(message);
@@ -227,7 +256,9 @@ int kedgei_spool(const struct kedgei_spooling *what, struct kedgei_scratch *scra
         return c.fd;
     }
     int err = kedge_store_guarded(run_child, &c, what->timeout_ms, &head, reterr);
-    err = err ? err : kedgei_scratch_map(scratch, c.fd, &ret->records, reterr);
+    if (!err) {
+        err = kedgei_scratch_map(scratch, c.fd, &ret->records, reterr);
+    }
     close(c.fd);
     if (!err && read_head(kedge_buf_view(&head), ret) != KEDGE_OK) {
         kedgei_scratch_unmap(scratch, ret->records);

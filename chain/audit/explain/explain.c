@@ -1,3 +1,6 @@
+/* Where a model comes from, as a tree for people and tools. It runs after all of verify and takes only
+ * what that has judged; nothing here decides anything. Running out of memory is collected in one flag,
+ * because a tree with a piece missing would be a wrong answer. */
 #include "chain/audit/explain/explain_impl.h"
 #include "chain/log/witness_quorum.h"
 #include "common/base/mem.h"
@@ -25,7 +28,8 @@ static bool find_release(const struct kedgei_audit *a, const struct kedge_hash *
     return false;
 }
 
-/* The newest round whose result, else whose aggregate, this is. */
+/* The newest round whose result, else whose aggregate, this is. The newest first: the same bytes may be
+ * the result of several rounds, and the last one is what a reader asks about. */
 static bool find_round(const struct kedgei_audit *a, const struct kedge_hash *model,
                        struct kedgei_origin *ret)
 {
@@ -113,6 +117,7 @@ static json_t *explain_job(const struct kedgei_audit *a, const struct kedgei_job
 
 /* ---- decisions about groups ---- */
 
+/* Every time that a site was given the group and until when, so a reader can see that a site moved. */
 static json_t *explain_grouping(const struct kedgei_audit *a, const struct kedgei_origin *origin, bool *nomem)
 {
     json_t *list = json_array();
@@ -146,8 +151,7 @@ static json_t *explain_grouping(const struct kedgei_audit *a, const struct kedge
 /* ---- checkpoints ---- */
 
 /* Witnesses of the trust file's policy whose cosignature of the checkpoint holds. Other names on it are
- * anybody's.
- */
+ * anybody's. A policy that is not met (DENIED) still says which of its witnesses cosigned. */
 static json_t *cosigner_names(const struct kedgei_audit *a, const struct kedgei_log *log,
                               struct kedge_view note, bool *nomem)
 {
@@ -214,6 +218,7 @@ static json_t *explain_logs(const struct kedgei_audit *a, const struct kedgei_or
 
 /* ---- all ---- */
 
+/* A model that the record does not know is no error: `*ret` stays NULL, and the caller says so. */
 int kedgei_explain(const struct kedgei_audit *a, const struct kedge_hash *model, json_t **ret)
 {
     struct kedgei_origin origin;

@@ -49,6 +49,8 @@ static json_t *explain_anchor(const struct kedge_audit_anchor *row, bool *nomem)
     return o;
 }
 
+/* The earliest that covers the statement is the strongest: from then on the history up to it could not be
+ * written anew. */
 json_t *kedgei_explain_anchors(const struct kedgei_audit *a, const struct kedgei_origin *origin, bool *nomem)
 {
     const struct kedgei_fact *fact = statement_of(origin);

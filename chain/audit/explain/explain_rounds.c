@@ -1,4 +1,8 @@
-/* The rounds that lead to a model, and what each tenant and site has in them. */
+/* The rounds that lead to a model, and what each tenant and site has in them.
+ *
+ * Rounds are told from the newest back, for the group whose model it is. Which groups are looked at
+ * changes on the way: a cut, a join or groups made anew mean that the model before came from other
+ * groups. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +28,7 @@ struct view {
     bool nomem;
 };
 
+/* The search begins after the last hit, so a sorted list of sites costs one comparison each. */
 static struct total *total_of(struct view *v, uint32_t tenant, const struct kedge_id *site)
 {
     for (size_t k = 0; k < v->site_count; k++) { /* lists are sorted: mostly the one behind the last */
@@ -74,6 +79,8 @@ static void set_energy(struct view *v, json_t *o, double measured, double modell
 
 /* ---- one row ---- */
 
+/* Measured and modelled joules are never added to each other; updates without a figure are counted, so
+ * that a sum does not look complete. */
 static void add_energy(struct total *t, const struct kedge_st_update *u)
 {
     switch (u->energy_quality) {
@@ -197,7 +204,8 @@ static json_t *explain_tenants(struct view *v, const struct kedgei_fact *fact)
 
 /* ---- a round ---- */
 
-/* Sites' tests of the group's model after the round, added up. */
+/* Sites' tests of the group's model after the round, added up. The mean loss is weighed by samples.
+ * Models without classes have no "correct". */
 static json_t *explain_evaluation(struct view *v, uint32_t round, uint32_t group)
 {
     uint64_t samples = 0, correct = 0, sites = 0;
@@ -255,7 +263,8 @@ static uint32_t former_groups(struct view *v, const struct kedgei_fact *aggregat
 }
 
 /* The groups (a bit each) whose models in front of this round the models of `groups` behind it came from:
- * themselves, but where groups were made anew, cut or joined. */
+ * themselves, but where groups were made anew, cut or joined. The set can only grow or change within
+ * KEDGE_GROUPS_MAX bits, so any history of cuts and joins fits. */
 static uint32_t groups_before(struct view *v, const struct kedgei_round *round, uint32_t groups)
 {
     const struct kedge_st_step *step = round->step ? round->step->body : NULL;
@@ -356,6 +365,8 @@ static json_t *explain_totals(struct view *v)
     return list;
 }
 
+/* A round in which none of these groups was trained is told all the same, by its opening: that nothing
+ * went in is part of the answer. */
 int kedgei_explain_rounds(const struct kedgei_audit *a, const struct kedgei_origin *origin, json_t *tree)
 {
     struct view v = {.a = a, .origin = origin};

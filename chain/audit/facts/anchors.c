@@ -25,7 +25,8 @@ static void wrong(struct kedgei_findings *f, const char *name, enum kedge_audit_
     kedgei_find(f, KEDGE_AUDIT_ERROR, code, name, "%s", text);
 }
 
-/* Memory that ran out ends the audit and is never a finding. */
+/* Memory that ran out ends the audit and is never a finding. The file's name in the record is told, never
+ * the path on the auditor's machine: reports are passed on. */
 static void broken(struct kedgei_findings *f, const char *name, int err, const struct kedge_diag *d)
 {
     if (err == KEDGE_E_NOMEM) {
@@ -51,8 +52,10 @@ static bool read_file(const struct kedgei_audit *a, const char *name, struct ked
 
 /* ---- against the main chain ---- */
 
-/* Whether the main chain has this root at this size. `proven`: its own key or the trusted account says that
- * it once had it. */
+/* Whether the main chain has this root at this size. `proven`: its own key or the trusted account says
+ * that it once had it. Who stands behind the root decides what a contradiction means. If the log's own
+ * key or the named account does, the coordinator had another history or has cut this one off: an error of
+ * its own kind. If only a stranger does, the file merely has nothing to do with this record. */
 static bool fits(const struct kedgei_audit *a, const char *name, uint64_t size, const struct kedge_hash *root,
                  bool proven, struct kedgei_findings *f)
 {
@@ -80,6 +83,8 @@ static bool fits(const struct kedgei_audit *a, const char *name, uint64_t size, 
 
 /* ---- each of them ---- */
 
+/* An anchor of somebody whom the auditor did not name still has to fit the main chain; it is kept, told
+ * as a note, and does not count. */
 static void judge_claim(const struct judge *j, const char *name, uint64_t number,
                         const struct kedge_anchor_claim *claim, struct kedge_audit_anchor *row,
                         struct kedgei_findings *f)
@@ -94,6 +99,8 @@ static void judge_claim(const struct judge *j, const char *name, uint64_t number
     }
 }
 
+/* Files are read within the kind's bound and judged in parallel; each writes to its own row. KEY means
+ * that the auditor's own trust anchors are unusable, which is no fault of the record and ends the audit. */
 static void judge_one(void *arg, uint64_t i, struct kedgei_findings *f)
 {
     const struct judge *j = arg;
@@ -201,6 +208,8 @@ static int compare(const void *a, const void *b)
                               : (x->number > y->number) - (x->number < y->number);
 }
 
+/* Only releases are demanded, because a release is what outsiders receive; the rest of a chain that grows
+ * is always newer than its last anchor. */
 static void demand(struct kedgei_audit *a)
 {
     uint64_t anchored = 0;
@@ -220,6 +229,7 @@ static void demand(struct kedgei_audit *a)
     }
 }
 
+/* What the command line names takes the place of what the trust file says. */
 int kedgei_check_anchors(struct kedgei_audit *a)
 {
     atomic_bool unusable = false;
@@ -250,6 +260,8 @@ int kedgei_check_anchors(struct kedgei_audit *a)
 
 /* ---- for those who tell ---- */
 
+/* Rows ascend by size, so the last one that fits is the newest; one that is not trusted never takes the
+ * place of one that is. */
 const struct kedge_audit_anchor *kedge_audit_anchor_newest(const struct kedge_audit_report *report,
                                                            const struct kedge_anchor_kind *kind)
 {

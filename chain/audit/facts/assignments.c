@@ -4,7 +4,9 @@
  * can put a site elsewhere. */
 #include "chain/audit/record.h"
 
-/* Every group that a close gave is stated before anything follows it. */
+/* Every group that a close gave is stated before anything follows it. While a record still grows, or when
+ * its job was cancelled, the statements of the last close may not be there yet; their absence is an error
+ * only once something follows that rests on them. */
 static bool must_be_stated(const struct kedgei_job *job, const struct kedgei_round *round)
 {
     const struct kedge_st_job_closed *end = job->closed ? job->closed->body : NULL;
@@ -12,6 +14,8 @@ static bool must_be_stated(const struct kedgei_job *job, const struct kedgei_rou
     return goes_on || (end && end->outcome == KEDGE_OUTCOME_COMPLETED);
 }
 
+/* The statement has to name the row's update as well: a group that is right, given by another update,
+ * would let the coordinator choose which of a site's updates counts. */
 static const char *check_grouped(const struct kedgei_job *job, const struct kedgei_round *round,
                                  const struct kedge_input_row *row, const struct kedge_st_group_assigned *g)
 {
@@ -23,6 +27,8 @@ static const char *check_grouped(const struct kedgei_job *job, const struct kedg
     return !is_there && must ? "no statement gave the site this group" : NULL;
 }
 
+/* An update that is zero has no direction, so its site gets no group, and a site that had one goes to
+ * group 0. Only a round that makes groups may leave out a pre-training for that. */
 static const char *check_left_out(const struct kedgei_job *job, const struct kedgei_round *round,
                                   const struct kedgei_log *log, const struct kedge_input_row *row,
                                   const struct kedge_st_group_assigned *g)
@@ -79,6 +85,8 @@ const char *kedgei_assignment_matches_row(const struct kedgei_job *job, const st
     return left_out ? check_left_out(job, round, log, row, g) : NULL;
 }
 
+/* Before the first cut of a job all its sites are in group 0 without any statement, so an evaluation of
+ * group 0 by such a site is its own group's. */
 bool kedgei_unsplit_at_close(const struct kedgei_job *job, const struct kedgei_log *log,
                              const struct kedge_st_evaluation *e, const struct kedgei_round *round,
                              uint64_t index)

@@ -1,3 +1,6 @@
+/* Asynchronous jobs (FedBuff): rounds overlap, so a site may be at work for several rounds, and an update
+ * may count in a later one than it was made for. The lists of round-opened say who is at work; here it is
+ * followed from round to round, so that a coordinator can neither lose a site's task nor invent one. */
 #include "chain/audit/facts/buffer.h"
 
 #include <string.h>
@@ -15,7 +18,8 @@ uint32_t kedgei_row_round(const struct kedgei_round *round, const struct kedge_i
     return row->round > 0 ? row->round : round->number;
 }
 
-/* An earlier round, whose tasks still count in this one. */
+/* An earlier round, whose tasks still count in this one. Updates that are older than staleness_max are
+ * dropped, so no row may name an older task. */
 static bool is_earlier(const struct kedgei_job *job, const struct kedgei_round *round, uint32_t task)
 {
     return task >= 1 && task < round->number && round->number - task <= job->spec.staleness_max;
@@ -45,6 +49,8 @@ bool kedgei_closed_row_fits(const struct kedgei_job *job, const struct kedgei_ro
     return row->round == 0 || (kedgei_job_is_asynchronous(job) && is_earlier(job, round, row->round));
 }
 
+/* An update that an earlier close's checkpoint covered had to count there. Without this rule a
+ * coordinator could hold an update back until it suits. */
 bool kedgei_is_overdue(const struct kedgei_job *job, const struct kedgei_round *round,
                        const struct kedgei_log *log, uint64_t leaf)
 {
@@ -83,13 +89,16 @@ static const struct kedge_input_row *find_row(const struct kedge_input_list *lis
     return lo < list->count && kedge_id_eq(&list->rows[lo].site, site) ? &list->rows[lo] : NULL;
 }
 
+/* A site that sent its update, or whose task has become too old, is free again. */
 static bool goes_on(const struct kedgei_job *job, const struct kedgei_round *round,
                     const struct kedgei_at_work *w)
 {
     return w && !w->settled && round->number - w->task <= job->spec.staleness_max;
 }
 
-/* Who was at work and has not done with its task is at work now, unless its tenant signed it out. */
+/* Who was at work and has not done with its task is at work now, unless its tenant signed it out. The
+ * order to revoke the site may stand anywhere before the first checkpoint after the opening: until then
+ * the coordinator may have known it. */
 static void check_kept(const struct kedgei_audit *a, const struct kedgei_job *job,
                        const struct kedgei_round *round, const struct kedgei_log *log,
                        const struct kedge_input_list *list, const struct kedgei_at_work *w,
@@ -131,6 +140,8 @@ static int take_list(const struct kedgei_round *round, const struct kedge_input_
     return sites ? KEDGE_OK : KEDGE_E_NOMEM;
 }
 
+/* Without a list nothing is known of the round, nor of what goes on from it; the next list begins anew
+ * and is not judged by an old state. */
 void kedgei_crew_opened(const struct kedgei_audit *a, const struct kedgei_round *round,
                         const struct kedgei_job *job, const struct kedgei_log *log,
                         const struct kedge_input_list *list, struct kedgei_crew *crew,
@@ -182,6 +193,8 @@ void kedgei_check_buffer(const struct kedgei_audit *a, const struct kedgei_job *
     }
 }
 
+/* In synchronous jobs an update must stand in its own round's list. Here it may come in any later one, so
+ * only an update that the last close covers and that stands in no list at all is missing. */
 void kedgei_check_unlisted(const struct kedgei_audit *a, const struct kedgei_job *job,
                            struct kedgei_findings *f)
 {

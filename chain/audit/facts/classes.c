@@ -1,4 +1,7 @@
-/* The names are in the entries alone: facts of updates are many, and few of them have any. */
+/* The names are in the entries alone: facts of updates are many, and few of them have any.
+ *
+ * Sites may name their classes, and the first step states the union of the names. Only entries hold these
+ * texts, so they are read once more for the few rounds that ask. */
 #include "chain/audit/facts/classes.h"
 
 #include <string.h>
@@ -48,6 +51,8 @@ static int unite(const struct kedgei_audit *a, const struct kedgei_job *job, con
     return KEDGE_OK;
 }
 
+/* With an incomplete copy the union is a lower bound: what is here must be in it, what is more cannot be
+ * judged. */
 void kedgei_check_classes(const struct kedgei_audit *a, const struct kedgei_job *job,
                           const struct kedgei_round *round, bool incomplete, struct kedgei_findings *f)
 {

@@ -1,7 +1,11 @@
+/* A tenant's order to erase an update's file. The statement of the update stays, since later entries rest
+ * on its leaf; only the file goes. Replay and blobs ask here whether a file that is missing is missing by
+ * order. */
 #include "chain/audit/facts/erased.h"
 
 #include <inttypes.h>
 
+/* Asked for every update of every decision, so records without any order are answered at once. */
 const struct kedgei_fact *kedgei_erased(const struct kedgei_audit *a, const struct kedgei_log *log,
                                         const struct kedge_hash *update)
 {
@@ -13,6 +17,8 @@ const struct kedgei_fact *kedgei_erased(const struct kedgei_audit *a, const stru
     return kedgei_log_find(log, "erased/%s", hex);
 }
 
+/* The order must name an update that stands before it, or a coordinator could get rid of a file by an
+ * order that was never about it. */
 static void check_statement(struct kedgei_audit *a, const struct kedgei_log *log,
                             const struct kedgei_fact *fact)
 {
@@ -24,6 +30,8 @@ static void check_statement(struct kedgei_audit *a, const struct kedgei_log *log
     }
 }
 
+/* An update of an erased file that comes after the order would bring back what must be gone; and the
+ * order has to name the first update of the file, so that there is one order for each. */
 static void check_update(struct kedgei_audit *a, const struct kedgei_log *log, const struct kedgei_fact *fact)
 {
     const struct kedgei_fact *by = kedgei_erased(a, log, &fact->subject);

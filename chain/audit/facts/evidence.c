@@ -4,6 +4,8 @@
 #include "chain/audit/record.h"
 #include "common/base/mem.h"
 
+/* One row for each log and source: what covers more entries makes the smaller claims of the same source
+ * superfluous. */
 void kedgei_add_evidence(struct kedgei_audit *a, const struct kedgei_log *log, uint64_t size,
                          enum kedge_audit_source source, const char *from)
 {

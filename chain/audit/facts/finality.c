@@ -9,7 +9,10 @@
 
 static const char cosigned_file[] = "main/cosigned.note";
 
-/* The size that the quorum stands behind; 0, with a finding, when it stands behind none. */
+/* The size that the quorum stands behind; 0, with a finding, when it stands behind none. The witnesses'
+ * note is judged by the policy of the auditor's trust file and never by one in the record. A cosigned
+ * size beyond the log is a log that was cut off, another root another history; both are found only
+ * because somebody else kept the checkpoint. */
 static uint64_t judge_note(struct kedgei_audit *a, const struct kedge_witness_policy *policy,
                            struct kedge_view note)
 {
@@ -66,6 +69,8 @@ static int read_note(struct kedgei_audit *a, struct kedge_buf *note)
     return err;
 }
 
+/* Only releases must be final. Newer entries of the chain are always ahead of the witnesses, and a model
+ * that was released is what others rely on. */
 int kedgei_check_finality(struct kedgei_audit *a)
 {
     struct kedge_witness_policy *policy = NULL;

@@ -28,7 +28,9 @@ static bool rests_on(const struct assigned *s, const struct kedgei_fact *update)
     return update && update->index < s->fact->index && kedge_hash_eq(&update->subject, &s->g->update);
 }
 
-/* While its round was open: after what was anchored when it opened, in what its close anchored. */
+/* While its round was open: after what was anchored when it opened, in what its close anchored. Two logs
+ * are put in order by the checkpoints between them: what was not yet anchored when the round opened, and
+ * was when it closed, came while it was open. */
 static bool is_within_round(const struct assigned *s)
 {
     return s->round->opened && s->fact->index >= kedgei_anchored_before(s->log, s->round->opened->index)
@@ -43,7 +45,8 @@ static bool is_after_close(const struct assigned *s)
            && (!next || s->fact->index < kedgei_anchored_after(s->log, s->round[1].opened->index));
 }
 
-/* A newcomer's pretrain update may be of an earlier round: a restart can come between it and the decision. */
+/* A newcomer's pretrain update may be of an earlier round: a restart can come between it and the
+ * decision. So all rounds up to that of the decision are looked at, the newest first. */
 static bool rests_on_pretraining(const struct assigned *s)
 {
     uint32_t most = s->g->round < s->job->round_count ? s->g->round : (uint32_t)s->job->round_count;
@@ -54,7 +57,8 @@ static bool rests_on_pretraining(const struct assigned *s)
     return rests;
 }
 
-/* The first group of a site. */
+/* The first group of a site. A site has one first group for ever. A second one would be a move that no
+ * rule gave. */
 static void check_first(const struct assigned *s)
 {
     if (!rests_on_pretraining(s)) {
@@ -95,7 +99,11 @@ static void check_regrouped(const struct assigned *s)
     }
 }
 
-/* A site's next group by its own pre-training, done since the last one and in this round. */
+/* A site's next group by its own pre-training, done since the last one and in this round. Each condition
+ * stands for a way to move a site at will: a job that lets none move, a site without a group, a move
+ * before the pause is over, one without a pre-training of its own since the last move, one after it had
+ * trained in this round (it would have trained for one group and count in another), and one outside a
+ * round of training. */
 static void check_migration(const struct assigned *s)
 {
     const struct kedgei_fact *update = update_of(s, "pretrain", s->g->round),
@@ -123,7 +131,8 @@ static void check_migration(const struct assigned *s)
     }
 }
 
-/* A group that a close gave by what became of the site's last one. */
+/* A group that a close gave by what became of the site's last one. What a close gives must be stated
+ * before the next round's first entry, or a site could train for its old group in the new round. */
 static void check_close(const struct assigned *s, uint32_t from, bool fits)
 {
     if (!s->round || !s->round->step) {
@@ -153,7 +162,8 @@ static void check_reshaped(const struct assigned *s)
                                : to->split_of == s->last->group + 1));
 }
 
-/* By a cut of its group by the round's updates (CFL): by its own. */
+/* By a cut of its group by the round's updates (CFL): by its own. A cut of CFL goes by the update of this
+ * very round, which the site has sent; there is no similarity to state, so it must be zero. */
 static void check_parted(const struct assigned *s)
 {
     const uint32_t from = s->last ? s->last->group : 0;
@@ -169,7 +179,9 @@ static void check_parted(const struct assigned *s)
                     && kedgei_part_of(s->round, from) == s->g->group);
 }
 
-/* By the model that is nearest to the one that it trained last. */
+/* By the model that is nearest to the one that it trained last. The base of the comparison is what the
+ * site trained last before this statement. A move to the group that it is in already is none and must not
+ * be stated. */
 static void check_nearest(const struct assigned *s)
 {
     const struct kedgei_fact *trained =
@@ -191,6 +203,8 @@ static void check_nearest(const struct assigned *s)
     }
 }
 
+/* A way of giving groups that the job does not have is an error even if the group is right: the
+ * statement's "how" says which evidence it rests on. */
 static void check_how(const struct assigned *s)
 {
     const bool by_model = kedge_job_spec_assigns_by_last_model(&s->job->spec);
@@ -222,6 +236,8 @@ static void check_how(const struct assigned *s)
           kedge_group_how_name(s->g->how));
 }
 
+/* The number must be one of the groups that were there when the site was placed: of the round that made
+ * them, or the one before for a newcomer. */
 void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
                            const struct kedgei_fact *fact)
 {

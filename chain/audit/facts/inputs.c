@@ -1,5 +1,9 @@
-/* Per round and in parallel: input lists against statements. A round sees only its own updates, so that tasks
- * share nothing that they change. */
+/* Per round and in parallel: input lists against statements. A round sees only its own updates, so that
+ * tasks share nothing that they change.
+ *
+ * This is where the promise "every accepted update counts exactly once" is checked: each row of a list
+ * must be a statement of that site for that round, each statement must stand in one row, and sums, totals
+ * and weights follow from the rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +48,9 @@ static struct kedgei_fact *joined_fact(const struct round_check *c, const struct
 
 /* ---- round-opened ---- */
 
+/* Enrolment, revocation and joining are compared with the checkpoints around round-opened: an entry
+ * counts as known only if the checkpoint before covers it, and as unknown only if the one after does not.
+ * Between the two the coordinator may have seen either. */
 static void check_candidate(const struct round_check *c, const struct kedgei_log *log,
                             const struct kedge_input_row *row)
 {
@@ -79,6 +86,8 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
     }
 }
 
+/* A round without its list in a tenant's copy is counted as incomplete: updates of it are then not judged
+ * as missing. */
 static void check_opened(struct round_check *c)
 {
     const struct kedge_st_round_opened *o = c->round->opened->body;
@@ -121,6 +130,8 @@ static void check_opened(struct round_check *c)
 
 /* ---- aggregates ---- */
 
+/* Reasons are codes of errors, so that no text of the coordinator's choice stands in a list that others
+ * read. */
 static bool is_known_reason(const char *reason)
 {
     return reason[0] != '\0'
@@ -128,7 +139,9 @@ static bool is_known_reason(const char *reason)
                || strcmp(reason, kedge_err_code(KEDGE_E_UNKNOWN)) == 0);
 }
 
-/* The use and group of a row, and whether it stands in the right list. */
+/* The use and group of a row, and whether it stands in the right list. A row stands in the list of its
+ * group, or in the round's first list where its group has none. So an update has one place, and none can
+ * hide in a list that nobody looks at. */
 static void check_place(const struct round_check *c, const struct kedgei_fact *aggregate,
                         const struct kedge_input_row *row)
 {
@@ -173,6 +186,7 @@ static enum kedge_input_use counted_use(const struct round_check *c)
     return c->round->pretrain ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED;
 }
 
+/* Such weights are judged all together in rounds/weights.c. */
 static bool is_derived(const struct round_check *c, const struct kedge_input_row *row)
 {
     return row->use == counted_use(c) && kedgei_weighs_together(c->job, c->round);
@@ -198,7 +212,10 @@ static void check_evaluated(const struct round_check *c, const struct kedgei_fac
     }
 }
 
-/* A row that names a statement. */
+/* A row that names a statement. The row's leaf hash is compared first: it ties the list, which is a blob,
+ * to the entry of the ledger. A refused row with a statement is allowed only where the update was left
+ * out by rule (zero, or alone in a round that keeps its groups); everything else that was accepted has
+ * its place in the sum. `listed` counts rows of an entry over all lists. */
 static void check_named(const struct round_check *c, const struct kedgei_fact *aggregate,
                         const struct kedgei_log *log, const struct kedge_input_row *row)
 {
@@ -280,7 +297,8 @@ static void note_evaluated(struct evaluated *io, const struct kedge_input_row *r
     }
 }
 
-/* Of no tenant an evaluation is left out that came before one that counts. */
+/* Of no tenant an evaluation is left out that came before one that counts. Otherwise the coordinator
+ * could leave out evaluations until a trial comes out as it likes. */
 static void check_evaluated_all(const struct round_check *c)
 {
     for (uint32_t t = 0; t < c->job->spec.tenant_count && c->round->step; t++) {
@@ -296,6 +314,9 @@ static void check_evaluated_all(const struct round_check *c)
     }
 }
 
+/* Totals are added up from the rows here and compared with what the aggregate states per tenant; the
+ * aggregate's own sums are compared with its tenants' in rounds.c. Together no update can be in one and
+ * not in the other. */
 static void check_aggregate(struct round_check *c, const struct kedgei_fact *aggregate)
 {
     const struct kedge_st_aggregate *g = aggregate->body;
@@ -339,6 +360,7 @@ static void check_aggregate(struct round_check *c, const struct kedgei_fact *agg
 
 /* ---- updates ---- */
 
+/* A site may stand twice in a damaged list, so all its rows are looked at. */
 static bool was_selected(const struct round_check *c, const struct kedgei_log *log,
                          const struct kedge_id *site)
 {
@@ -374,6 +396,9 @@ static void check_root(const struct round_check *c)
     }
 }
 
+/* A site trains from its group's model: the group in force by the ledger's order, or the one it chose
+ * where sites choose. An update from another base would be a difference to something else and would spoil
+ * the mean. */
 static void check_update_base(const struct round_check *c, const struct kedgei_log *log,
                               const struct kedgei_fact *fact)
 {
@@ -417,6 +442,8 @@ static void check_update_base(const struct round_check *c, const struct kedgei_l
     }
 }
 
+/* Everything that the coordinator checked when it accepted the update is checked once more, because it
+ * may not have. An update that is older than its round's opening was made for another draw. */
 static void check_update(const struct round_check *c, const struct kedgei_update *row)
 {
     const struct kedgei_log *log = &c->a->tenants[row->tenant];
@@ -472,6 +499,7 @@ struct rounds_task {
     struct round_ref *rounds;
 };
 
+/* Weights, classes and groups are judged after all rows, since they follow from all of them. */
 static void check_round(struct round_check *c)
 {
     memset(c->missing, 0, sizeof c->missing);
@@ -503,8 +531,8 @@ static void check_round(struct round_check *c)
 }
 
 /* Lists of an asynchronous job's rounds name updates of earlier ones: they are looked at one behind the
- * other.
- */
+ * other. A synchronous job's rounds are tasks of their own; the `listed` counters of its updates are
+ * touched by its own round only. */
 static void check_rounds(void *arg, uint64_t i, struct kedgei_findings *f)
 {
     const struct rounds_task *task = arg;

@@ -34,6 +34,8 @@ const struct kedge_st_step_group *kedgei_step_group(const struct kedgei_fact *st
     return s && group < s->group_count ? &s->groups[group] : NULL;
 }
 
+/* False: the round before has no step, so nothing can be demanded. A number that had no group before
+ * groups were made anew starts from the job's initial model. */
 bool kedgei_model_before(const struct kedgei_job *job, const struct kedgei_round *round, uint32_t group,
                          struct kedge_hash *ret)
 {

@@ -1,6 +1,8 @@
 /* Input lists from the blobs of ledgers. */
 #include "chain/audit/record.h"
 
+/* A list is a blob that the aggregate names by digest: read within the bound, hashed, then decoded in its
+ * one spelling. Nothing that does not have its digest is ever judged as a list. */
 bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log,
                       const struct kedge_hash *digest, uint64_t index, struct kedge_input_list *ret,
                       struct kedgei_findings *f)

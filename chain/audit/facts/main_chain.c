@@ -6,6 +6,7 @@
 #include "aggregation/quantise.h"
 #include "chain/audit/record.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 /* ---- checkpoints ---- */
 
@@ -25,6 +26,9 @@ static int add_place(struct kedgei_audit *a, struct kedgei_log *log, uint64_t ma
     return KEDGE_OK;
 }
 
+/* Sizes of a tenant's checkpoints must not fall. Fewer entries than were anchored is a ledger that was
+ * cut off, another root one that was written anew; in both cases the main chain, which others hold, is
+ * the evidence. Places are kept for searches by order (anchored_before). */
 static int check_anchor(struct kedgei_audit *a, const struct kedgei_fact *fact)
 {
     const struct kedgei_anchor *anchor = fact->body;
@@ -76,19 +80,28 @@ static bool model_last(const struct kedgei_job *job, uint32_t group, struct kedg
     return g != NULL || (n == 0 && group < kedge_job_spec_models(&job->spec));
 }
 
+static int load_spec(const struct kedgei_audit *a, struct kedgei_job *job, struct kedge_diag *d)
+{
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&text, KEDGE_SPEC_MAX);
+    int err = kedge_blobs_read(a->main.blobs, &job->opened->subject, &text, d);
+    if (err == KEDGE_E_NOT_FOUND) {
+        return kedge_diag_set(d, err, "its blob is missing");
+    }
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(kedge_job_spec_parse(kedge_buf_view(&text), &job->spec, d));
+    KEDGE_TRY(kedge_job_spec_layout(&job->spec, &job->layout, d));
+    return kedge_job_spec_update_layout(&job->spec, &job->layout, &job->update_layout, d);
+}
+
+/* The spec is the contract of everything that follows, so a job whose spec cannot be read is not judged
+ * at all beyond this finding: every further one would be a guess. */
 static bool read_spec(struct kedgei_audit *a, struct kedgei_job *job)
 {
-    struct kedge_buf text;
     struct kedge_diag d = {.err = KEDGE_OK};
-    kedge_buf_init(&text, KEDGE_SPEC_MAX);
-    int err = kedge_blobs_read(a->main.blobs, &job->opened->subject, &text, &d);
-    if (err == KEDGE_E_NOT_FOUND) {
-        (void)kedge_diag_set(&d, err, "its blob is missing");
-    }
-    err = err ? err : kedge_job_spec_parse(kedge_buf_view(&text), &job->spec, &d);
-    err = err ? err : kedge_job_spec_layout(&job->spec, &job->layout, &d);
-    err = err ? err : kedge_job_spec_update_layout(&job->spec, &job->layout, &job->update_layout, &d);
-    kedge_buf_deinit(&text);
+    int err = load_spec(a, job, &d);
     if (!err) {
         job->usable = true;
         err = kedge_scale_limit(job->spec.bound, job->spec.scale, &job->limit);
@@ -102,6 +115,8 @@ static bool read_spec(struct kedgei_audit *a, struct kedgei_job *job)
     return !err;
 }
 
+/* The main chain names tenants by salted ids. A job must have just the tenants of its spec, or a list
+ * could be filed under a tenant that nobody looks at. */
 static void check_job_tenants(struct kedgei_audit *a, struct kedgei_job *job)
 {
     const struct kedge_st_job_opened *o = job->opened->body;
@@ -129,6 +144,7 @@ static void check_job_tenants(struct kedgei_audit *a, struct kedgei_job *job)
     }
 }
 
+/* The job is kept even if its spec is bad, so that its later entries are known to belong to it. */
 static int open_job(struct kedgei_audit *a, struct kedgei_fact *fact)
 {
     const struct kedge_st_job_opened *o = fact->body;
@@ -172,6 +188,8 @@ static int open_job(struct kedgei_audit *a, struct kedgei_fact *fact)
     return KEDGE_OK;
 }
 
+/* One file for each group, in order, of the last round, and the very model of the last step: a
+ * coordinator must not release another model than the record leads to. */
 static void check_release(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
 {
     const struct kedge_st_release *r = fact->body;
@@ -212,6 +230,7 @@ static void check_release(struct kedgei_audit *a, struct kedgei_job *job, struct
     }
 }
 
+/* A job that was called completed must have all its rounds and a release for each group. */
 static void close_job(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
 {
     const struct kedge_st_job_closed *c = fact->body;
@@ -268,8 +287,9 @@ static const struct kedge_id *job_id(const struct kedgei_fact *fact)
     }
 }
 
-/* Closing a round or a job is one transaction: behind an aggregate stands the next one or the step, behind a
- * release the next one or job-closed. */
+/* Closing a round or a job is one transaction: behind an aggregate stands the next one or the step,
+ * behind a release the next one or job-closed. A chain that is cut between the two was torn out of a
+ * transaction, which no crash can do. */
 static void check_batch(struct kedgei_audit *a, uint64_t i)
 {
     const struct kedgei_fact *fact = kedgei_fact_at(&a->main, i);
@@ -288,6 +308,7 @@ static void check_batch(struct kedgei_audit *a, uint64_t i)
                  kedge_statement_kind_name((enum kedge_statement_kind)last));
 }
 
+/* Entries of a job that is closed or was never opened are named, and nothing is concluded from them. */
 static int check_entry(struct kedgei_audit *a, struct kedgei_fact *fact)
 {
     const struct kedge_id *id = job_id(fact);

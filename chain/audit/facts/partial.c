@@ -30,6 +30,8 @@ bool kedgei_job_whole(const struct kedgei_job *job)
     return whole;
 }
 
+/* Told once with a count, at the end: hundreds of notes of one kind would bury what was found. What a
+ * partial copy cannot show must be said all the same, or "yes" would claim too much. */
 void kedgei_tell_skipped(struct kedgei_audit *a)
 {
     if (!a->skipped) {

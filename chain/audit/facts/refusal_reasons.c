@@ -29,6 +29,8 @@ static bool is_site_key(const struct kedgei_look *l, struct kedge_view envelope,
     return kedge_statement_open(envelope, key, l->claimed, NULL) == KEDGE_OK;
 }
 
+/* The key at enrolment and every key that the site rotated to: the refused envelope may be older than the
+ * newest. */
 static bool is_sites(const struct kedgei_look *l, struct kedge_view envelope)
 {
     const struct kedgei_fact *enrolled = kedgei_log_find(l->log, "site-enrolled/%s", l->r->site.s);
@@ -58,6 +60,9 @@ static bool says_the_same(const struct kedgei_look *l)
            && u->update_kind == r->update_kind;
 }
 
+/* The refusal names the envelope by its hash, so a file under that name with another hash is no evidence.
+ * The envelope has to be the site's own and to say what the refusal says of it; otherwise the coordinator
+ * signed a refusal of something that it never got. */
 bool kedgei_refusal_envelope(struct kedgei_look *l)
 {
     bool found = false;
@@ -83,6 +88,7 @@ bool kedgei_refusal_envelope(struct kedgei_look *l)
     return found && !l->is_bad;
 }
 
+/* In pieces, since an update can have gigabytes; the buffer is one for each thread. */
 static bool has_digest(const struct kedge_blob_at *at)
 {
     static _Thread_local uint8_t piece[PIECE];
@@ -136,6 +142,8 @@ static enum kedgei_shown nothing(struct kedgei_look *l, const char *why)
     return KEDGEI_SHOWN_NOTHING;
 }
 
+/* The same check as the coordinator's (kedge_compute_check_update). Only a file that is here and fits
+ * convicts; one that cannot be read shows nothing. */
 static enum kedgei_shown judge_file(struct kedgei_look *l, int claimed)
 {
     const struct kedge_compact *compact =
@@ -170,6 +178,8 @@ static enum kedgei_shown judge_weight(struct kedgei_look *l)
                 : KEDGEI_SHOWN_FITS;
 }
 
+/* Asynchronous jobs hand out several models at a time, and the record does not say which one a site was
+ * given. */
 static enum kedgei_shown judge_base(struct kedgei_look *l)
 {
     const struct kedge_st_update *u = &l->claimed->u.update;
@@ -231,6 +241,8 @@ static enum kedgei_shown judge_selection(struct kedgei_look *l)
     return KEDGEI_SHOWN_FITS;
 }
 
+/* The coordinator refuses as a duplicate what is not the statement that it has. If it has none, or the
+ * very same, the reason was invented. */
 static enum kedgei_shown judge_duplicate(struct kedgei_look *l)
 {
     const struct kedgei_fact *fact =
@@ -273,6 +285,7 @@ static enum kedgei_shown judge_job(struct kedgei_look *l)
     return nothing(l, "the job had not ended then, and no round was opened and closed later");
 }
 
+/* By the main chain that the refusal itself names: what stood there already, the coordinator knew. */
 static enum kedgei_shown judge_joined(struct kedgei_look *l)
 {
     const struct kedgei_fact *joined = kedgei_log_find(l->log, "job-joined/%s", l->r->job.s);
@@ -294,7 +307,8 @@ static enum kedgei_shown judge_kind(struct kedgei_look *l)
                : nothing(l, "newcomers and sites whose data have shifted pre-train in a round of training");
 }
 
-/* DENIED: the file had been erased before. An order that came later is none that the coordinator obeyed. */
+/* DENIED: the file had been erased before. An order that came later is none that the coordinator obeyed.
+ * So an order that is not there, or is newer, decides nothing either way. */
 static enum kedgei_shown judge_erased(struct kedgei_look *l)
 {
     char hex[KEDGE_HASH_HEX_LEN + 1];
@@ -308,6 +322,7 @@ static enum kedgei_shown judge_erased(struct kedgei_look *l)
                : nothing(l, "the order to erase it came about that time, or later");
 }
 
+/* For these reasons the round need not be open: they are about the time itself, the job or the site. */
 bool kedgei_refusal_needs_open_round(int reason)
 {
     switch (reason) {
@@ -342,6 +357,9 @@ static enum kedgei_shown judge_fields(struct kedgei_look *l, int claimed)
                                            : judge_group(l);
 }
 
+/* Three answers: the evidence bears the reason out, it shows something else (then the coordinator signed
+ * an invention), or it shows nothing. Whatever no record can show, such as a full disk, stays the
+ * coordinator's word. */
 enum kedgei_shown kedgei_refusal_reason(struct kedgei_look *l, bool has_statement)
 {
     int claimed = kedge_err_find(l->r->code);

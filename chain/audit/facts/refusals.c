@@ -51,8 +51,9 @@ static enum signer who_signed(struct kedgei_look *l, struct kedge_view envelope)
     return from < l->r->main_size && l->r->main_size <= until ? SIGNER_IN_FORCE : SIGNER_OTHER_TIME;
 }
 
-/* The main chain that the refusal names is this one, and the round was open in it, where the reason says so.
- */
+/* The main chain that the refusal names is this one, and the round was open in it, where the reason says
+ * so. The refusal names size and root of the main chain as the coordinator saw it. Another root at that
+ * size is a second history, signed by the coordinator itself. */
 static bool check_time(struct kedgei_look *l)
 {
     const struct kedgei_log *main = &l->a->main;
@@ -84,6 +85,7 @@ struct rows {
     char reason[KEDGE_INPUT_REASON_MAX + 1];
 };
 
+/* All lists of the tenant in this round, for a refusal stands in the list of its group or in the first. */
 static void look_at_round(const struct kedgei_look *l, const struct kedgei_round *round, struct rows *rows)
 {
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
@@ -116,7 +118,9 @@ static void look_at_round(const struct kedgei_look *l, const struct kedgei_round
     }
 }
 
-/* What the record says of this refusal, in words. */
+/* What the record says of this refusal, in words. A refusal that says that it is listed must be in the
+ * lists of its round; another reason there than the one that was signed to the site is a contradiction
+ * between two statements of one coordinator. */
 static const char *judge_lists(struct kedgei_look *l)
 {
     struct rows rows = {.any_list = false};
@@ -172,6 +176,8 @@ static void find_place(struct kedgei_look *l)
     l->round = l->job ? kedgei_round_find(l->job, r->round) : NULL;
 }
 
+/* First what the record says against the refusal itself, then its reason: a refusal that contradicts the
+ * record is not made better by a reason that fits. */
 static void judge(struct kedgei_look *l)
 {
     static const char *const words[] = {"whether its reason is true is not shown",
@@ -220,6 +226,8 @@ static void put_row(const struct kedgei_look *l, struct kedge_audit_refusal *row
     }
 }
 
+/* A file that cannot be read is an error of the auditor's command line. One that no key of this
+ * deployment signed is a finding, since somebody showed it as evidence. */
 static int look_at(struct kedgei_audit *a, size_t i, struct kedgei_look *l)
 {
     const char *path = a->options.refusals[i];

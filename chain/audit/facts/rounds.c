@@ -14,6 +14,8 @@ static struct kedgei_round *last_round(const struct kedgei_job *job)
     return job->round_count ? kedgei_round_at(job, job->round_count - 1) : NULL;
 }
 
+/* Each round names the main chain it was opened on. So the chain's past is fixed again and again by its
+ * own entries, and later ones cannot be exchanged without all rounds after them. */
 static void check_main_root(struct kedgei_audit *a, const struct kedgei_fact *fact)
 {
     const struct kedge_st_round_opened *o = fact->body;
@@ -32,7 +34,8 @@ static void check_main_root(struct kedgei_audit *a, const struct kedgei_fact *fa
     }
 }
 
-/* The kind that the job gives its next round (coordinator/core/kind.c). */
+/* The kind that the job gives its next round (coordinator/core/kind.c). The function is the coordinator's
+ * own: which rounds make groups anew follows from the spec and from what the step before found. */
 static bool is_pretrain(const struct kedgei_job *job, const struct kedgei_round *last, uint32_t number)
 {
     const struct kedge_coord_job_params params = {.rounds = job->spec.rounds,
@@ -64,7 +67,9 @@ static void check_opened(struct kedgei_audit *a, const struct kedgei_job *job,
 }
 
 /* Another opening of the open round. What came to it before would be of sites that this one may not have
- * selected, and older than it: inputs.c says so. */
+ * selected, and older than it: inputs.c says so. A round that too few sites could take part in is drawn
+ * again under the same number. The former opening is kept aside, because its selection is replayed as
+ * well. */
 static int draw_again(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
 {
     const struct kedge_st_round_opened *o = fact->body;
@@ -99,6 +104,8 @@ static int draw_again(struct kedgei_audit *a, struct kedgei_job *job, struct ked
     return KEDGE_OK;
 }
 
+/* Rounds have no gaps and never overlap in the main chain; with that, `round[-1]` is the round before
+ * everywhere in the auditor. A round that does not fit is told and not taken in. */
 int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
 {
     const struct kedge_st_round_opened *o = fact->body;
@@ -152,7 +159,10 @@ static struct kedgei_round *open_round(struct kedgei_audit *a, struct kedgei_job
     return round;
 }
 
-/* The spec's rule, or that which runs where updates are too few for it: inputs.c knows how many there are. */
+/* The spec's rule, or that which runs where updates are too few for it: inputs.c knows how many there
+ * are. A robust rule needs a least number of updates, below which the median runs in its place. How many
+ * there were is known from the lists only, so both names pass here, and rounds/weights.c says which it
+ * had to be. */
 static void check_rule(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round,
                        const struct kedgei_fact *fact)
 {
@@ -177,6 +187,8 @@ static void check_rule(struct kedgei_audit *a, const struct kedgei_job *job, con
     }
 }
 
+/* Aggregates of a round ascend by group, each once. Sums are compared with those of the tenants' lines; a
+ * wrap of 64 bits cannot make a wrong sum right, for every line is bounded by itself. */
 void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
 {
     const struct kedge_st_aggregate *g = fact->body;
@@ -255,6 +267,8 @@ static uint32_t groups_of_step(struct kedgei_audit *a, const struct kedgei_job *
     return groups;
 }
 
+/* A step of another number of groups than expected is not taken in: the round then counts as open, and
+ * everything that would follow from a wrong count is not reported one by one. */
 void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
 {
     const struct kedge_st_step *s = fact->body;
@@ -293,7 +307,9 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
 
 /* ---- rounds that were to make groups anew ---- */
 
-/* Fewer updates than groups, or than the job's quorum, make no groups, unless no more sites were selected. */
+/* Fewer updates than groups, or than the job's quorum, make no groups, unless no more sites were
+ * selected. Groups that are made from fewer updates than there were groups would be chance; the rule is
+ * the coordinator's (coordinator/core/round.c). */
 static uint64_t wanted(const struct kedgei_job *job, const struct kedgei_round *round)
 {
     const struct kedge_st_round_opened *o = round->opened->body;

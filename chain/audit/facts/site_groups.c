@@ -21,6 +21,8 @@ static size_t prefix_end(const struct kedgei_log *log, size_t at, struct kedge_v
     return at;
 }
 
+/* The first assignment has a key without a round behind the site, later ones with it: two stretches of
+ * the sorted table, found by halves, in place of a walk over the ledger for every question. */
 static struct assigned_keys keys_of(const struct kedgei_log *log, const struct kedge_id *job,
                                     const struct kedge_id *site)
 {
@@ -91,6 +93,8 @@ uint32_t kedgei_group_then(const struct kedgei_log *log, const struct kedge_id *
     return fact ? group_of(fact) : KEDGE_GROUP_NONE;
 }
 
+/* Between `least` and `most` the coordinator may have acted on the old group or the new one, so any that
+ * was in force then is allowed. */
 bool kedgei_group_was(const struct kedgei_log *log, const struct kedge_id *job, const struct kedge_id *site,
                       uint64_t least, uint64_t most, uint32_t group)
 {
@@ -117,6 +121,7 @@ static const struct kedgei_round *round_up_to(const struct kedgei_job *job, uint
     return kedgei_round_at(job, at < job->round_count ? at : job->round_count - 1);
 }
 
+/* Bounded by the number of rounds; in practice at most one step back. */
 const struct kedgei_round *kedgei_round_closed(const struct kedgei_job *job, uint32_t number)
 {
     const struct kedgei_round *round = round_up_to(job, number);

@@ -29,6 +29,8 @@ static int read_signers(const struct kedgei_log *log, uint64_t index, struct ked
     return err == KEDGE_E_NOMEM ? err : KEDGE_OK;
 }
 
+/* Called for every entry at the end, when all bits of findings are set. The signers are read from the
+ * envelope again, since only few callers ask for them. */
 static int tell_entry(const struct kedgei_audit *a, const struct kedgei_log *log, uint64_t index)
 {
     const struct kedgei_fact *fact = kedgei_fact_at(log, index);
@@ -74,6 +76,8 @@ int kedgei_tell_entries(struct kedgei_audit *a)
     return err;
 }
 
+/* The newest checkpoint of a log goes into the report with its own hash, so that a reader can keep it and
+ * hold a later copy against it (--seen). */
 static void describe(const struct kedgei_log *log, struct kedge_audit_log *ret)
 {
     snprintf(ret->name, sizeof ret->name, "%s", log->name);

@@ -29,7 +29,8 @@ bool kedgei_drifted(const struct kedgei_round *round)
     return round->step && kedge_job_spec_drifted(((const struct kedge_st_step *)round->step->body)->drift);
 }
 
-/* Before this round the group was part of another one. Groups that are just made are part of none. */
+/* Before this round the group was part of another one. Groups that are just made are part of none.
+ * Without this, groups that were joined once would be joined again in every later round's judgement. */
 static bool was_merged(const struct kedgei_job *job, const struct kedgei_round *round, uint32_t group)
 {
     bool is_first = kedgei_makes_groups(round) || round == job->rounds;
@@ -63,6 +64,7 @@ uint32_t kedgei_part_of(const struct kedgei_round *round, uint32_t group)
     return part;
 }
 
+/* A joined group has the direction of the group that it is part of. */
 const struct kedge_hash *kedgei_direction_of(const struct kedgei_fact *step, uint32_t group)
 {
     const struct kedge_st_step_group *row = kedgei_step_group(step, group);
@@ -71,6 +73,8 @@ const struct kedge_hash *kedgei_direction_of(const struct kedgei_fact *step, uin
     return with ? &with->direction : NULL;
 }
 
+/* The direction that was estimated before a cut is stated by itself (`whole`), for afterwards the group
+ * has that of its part. Parts and joined groups have no estimate of their own. */
 const struct kedge_hash *kedgei_estimate_of(const struct kedgei_job *job, const struct kedgei_round *round,
                                             uint32_t group)
 {

@@ -25,6 +25,8 @@ static bool is_wanted(const struct kedgei_audit *a, const struct kedgei_fact *fa
     return job && job->usable && kedge_job_spec_has_model_per_group_at_start(&job->spec);
 }
 
+/* Two passes, to count and to fill, so that the table has its size from the start; then sorted by tenant,
+ * job, site and index, which makes "the last one before entry N" a search by halves. */
 int kedgei_trained_collect(struct kedgei_audit *a)
 {
     for (int pass = 0; pass < 2; pass++) {
@@ -89,6 +91,8 @@ static bool chose(const struct kedgei_fact *trained, uint32_t group)
     return trained && ((const struct kedge_st_update *)trained->body)->group == group;
 }
 
+/* A site may choose anew while its evaluation is under way: its choice at the close counts as well as its
+ * newest. */
 bool kedgei_choice_matches(const struct kedgei_audit *a, const struct kedgei_round *round,
                            const struct kedgei_log *log, const struct kedge_st_evaluation *e, uint64_t index)
 {
@@ -97,6 +101,8 @@ bool kedgei_choice_matches(const struct kedgei_audit *a, const struct kedgei_rou
            || chose(kedgei_trained_before(a, log, &e->job, &e->site, closed), e->group);
 }
 
+/* Groups that have a model from the start are numbered without gaps, so that a site's choice always means
+ * one of them. */
 void kedgei_check_first_models(struct kedgei_audit *a, const struct kedgei_job *job)
 {
     const struct kedge_st_job_opened *o = job->opened->body;

@@ -30,6 +30,8 @@ static bool is_of_trial(const struct kedgei_job *job, const struct kedgei_round 
     return trial && kedge_hash_eq(trial, &e->trial);
 }
 
+/* The row repeats what the signed evaluation says; a row that differs would let the list decide the
+ * trial. */
 const char *kedgei_trial_row_fault(const struct kedgei_job *job, const struct kedgei_round *round,
                                    const struct kedgei_log *log, const struct kedge_input_row *row)
 {
@@ -45,6 +47,8 @@ const char *kedgei_trial_row_fault(const struct kedgei_job *job, const struct ke
     return NULL;
 }
 
+/* From the table of keys, which has a round's evaluations side by side. `last` is the newest that counts;
+ * all before it must count as well. */
 bool kedgei_trial_rows_whole(const struct kedgei_job *job, const struct kedgei_round *round,
                              const struct kedgei_log *log, uint64_t listed, uint64_t last)
 {

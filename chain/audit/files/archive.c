@@ -1,5 +1,10 @@
-/* The one file that knows libarchive. Only tar is read, only through filters that are built in: libarchive
- * would start programs for others. */
+/* The one file that knows libarchive. Only tar is read, only through filters that are built in:
+ * libarchive would start programs for others.
+ *
+ * An archive comes from a stranger. So names are taken apart and put together again, links and devices
+ * are refused, files are made with O_EXCL and O_NOFOLLOW in a folder of the auditor's own (mode 0700),
+ * and bytes, members and depth are bounded; a path out of the folder, a file written through a link and a
+ * bomb are what this is against. */
 #include "chain/audit/files/archive.h"
 
 #include <archive.h>
@@ -69,7 +74,9 @@ static int fail(const struct unpacking *u)
 }
 
 /* The path below the folder, without "./" and a final "/"; NULL when a name may not stand there. *ret has
- * room for a path. An empty one is the folder itself. */
+ * room for a path. An empty one is the folder itself. Nothing of the archive's spelling is kept: empty
+ * parts and "." fall away, ".." and control bytes refuse the archive, and what is left cannot lead out of
+ * the folder. */
 static bool clean_path(const char *name, char *ret)
 {
     size_t len = 0;
@@ -114,7 +121,9 @@ static int make_parent(const struct unpacking *u, char *path)
     return err;
 }
 
-/* Not more bytes than are left, and no more than a call of libarchive gives. */
+/* Not more bytes than are left, and no more than a call of libarchive gives. Sizes in headers are not
+ * believed; bytes are counted as they come out of the decompressor, and the archive is refused when they
+ * exceed what this machine can take. */
 static int copy_data(struct unpacking *u, const char *name, int fd)
 {
     for (;;) {
@@ -136,6 +145,8 @@ static int copy_data(struct unpacking *u, const char *name, int fd)
     }
 }
 
+/* A second member of the same name is refused and not overwritten: two readers of such an archive could
+ * see two records. */
 static int unpack_file(struct unpacking *u, const char *name, char *path)
 {
     int err = make_parent(u, path);
@@ -153,6 +164,8 @@ static int unpack_file(struct unpacking *u, const char *name, char *path)
     return close(fd) == 0 || err ? err : kedge_diag_set(u->d, KEDGE_E_IO, "%s: cannot write", u->to->root);
 }
 
+/* The type is looked at after hard and symbolic links, which libarchive reports beside a type of their
+ * own. */
 static int unpack_entry(struct unpacking *u, struct archive_entry *entry)
 {
     char below[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
@@ -194,7 +207,8 @@ static int unpack_all(struct unpacking *u)
     }
 }
 
-/* The record: here, or in the one folder that is here. */
+/* The record: here, or in the one folder that is here. Archives are often made of a folder and not of its
+ * content, so one folder alone at the top is gone into, once. */
 static void find_record(struct kedge_unpacked *to)
 {
     char state[KEDGE_PATH_MAX], only[KEDGE_PATH_MAX] = "";
@@ -240,7 +254,9 @@ static _Noreturn void keep(const char *root, int fd)
     _exit(0);
 }
 
-/* Without one it works, too, but a killed audit leaves its folder. */
+/* Without one it works, too, but a killed audit leaves its folder. A child that waits on a pipe and
+ * removes the folder when the auditor ends, also by a signal that cannot be caught: what was unpacked may
+ * be confidential. */
 static void start_keeper(struct kedge_unpacked *to)
 {
     int ends[2];
@@ -287,6 +303,8 @@ static int open_archive(struct unpacking *u)
     return archive_read_open_filename(u->archive, u->path, BLOCK) == ARCHIVE_OK ? KEDGE_OK : fail(u);
 }
 
+/* Without a bound from the caller, what the disk has but a reserve: an archive must not fill the disk
+ * that others write to. */
 static int make_root(struct unpacking *u)
 {
     const char *tmp = getenv("TMPDIR");
@@ -406,6 +424,8 @@ static int put_content(struct archive *a, int fd, uint8_t *block, const char *fr
     }
 }
 
+/* Owner, time and rights of this machine stay out of the archive: the same record gives the same bytes,
+ * and tells nothing about the computer that packed it. */
 static int put_member(struct archive *a, const char *dir, const char *name, uint8_t *block, const char *path,
                       struct kedge_diag *d)
 {

@@ -1,5 +1,9 @@
-/* Blobs: what statements name against what is there. Every file is hashed once, and checked as each kind of
- * file that some statement says it is. */
+/* Blobs: what statements name against what is there. Every file is hashed once, and checked as each kind
+ * of file that some statement says it is.
+ *
+ * First the list of what statements name, then the list of files, both sorted by log and digest; one walk
+ * over both finds what is missing and what nobody names. Then every file is hashed once, in parallel, and
+ * checked for each role in which it is named. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,6 +90,8 @@ static bool job_index(const struct kedgei_audit *a, const struct kedge_id *id, u
     return false;
 }
 
+/* So a digest that only a tenant's statement names is never asked for here: where it matters, it is
+ * compared with the main chain's. */
 static void ref_tenant_fact(struct sweep *s, uint32_t t, const struct kedgei_fact *fact)
 {
     const struct kedgei_audit *a = s->a;
@@ -194,7 +200,9 @@ static int compare_refs(const void *pa, const void *pb)
     return c ? c : (a->index > b->index) - (a->index < b->index);
 }
 
-/* One ref per blob, role and job: the first statement that names it. */
+/* One ref per blob, role and job: the first statement that names it. A model that is named by twenty
+ * statements needs one check for each role and job; the first statement that names it stands for them in
+ * findings. */
 static int sort_refs(struct sweep *s)
 {
     size_t n = 0;
@@ -213,6 +221,7 @@ static int sort_refs(struct sweep *s)
 
 /* ---- what is there ---- */
 
+/* The finding names the path inside the record: the auditor's own folders are nobody's business. */
 static enum kedge_blob_verdict visit_file(void *arg, const struct kedge_hash *digest, uint64_t size,
                                           const char *path)
 {
@@ -278,6 +287,8 @@ static const struct kedgei_fact *erased_by(const struct sweep *s, const struct r
                : NULL;
 }
 
+/* Missing by order (erased), missing on purpose (pruned) and missing from this copy are no faults;
+ * everything else that a statement names has to be here. */
 static void report_missing(struct sweep *s, const struct ref *ref)
 {
     char where[KEDGE_AUDIT_WHERE_MAX];
@@ -319,6 +330,8 @@ static void report_not_erased(struct sweep *s, const struct file *file)
     }
 }
 
+/* Both lists are tables that may lie in files, so every step of this walk is counted
+ * (kedgei_scratch_evict_if_large). */
 static void match(struct sweep *s)
 {
     size_t r = 0;
@@ -365,6 +378,9 @@ static void read_ahead(const struct sweep *s, uint64_t i)
     }
 }
 
+/* An encrypted file without a key is counted and not judged, unless keys do lie in the record: then a
+ * file that none of them opens has a damaged head. The file's role decides what it must be; one that has
+ * its digest can still be no model of this job. */
 static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
 {
     const struct sweep *s = arg;
@@ -451,6 +467,8 @@ static void tell_pruned(const struct sweep *s)
     }
 }
 
+/* The counters of encrypted files are atomics, one for each tenant, because threads meet them in any
+ * order. */
 int kedgei_check_blobs(struct kedgei_audit *a)
 {
     struct sweep s = {.a = a, .sealed = kedge_mem_new(a->tenant_count + 1, sizeof *s.sealed)};

@@ -15,6 +15,8 @@ static void model_finding(struct kedgei_audit *a, bool may_wait, const char *fil
                 KEDGE_AUDIT_MODEL_FILE, where, "%s", what);
 }
 
+/* The name comes from a statement; one with a slash would lead out of the folder and counts as
+ * unreadable. */
 static void check_file(struct kedgei_audit *a, const struct kedgei_fact *release)
 {
     const struct kedge_st_release *r = release->body;
@@ -71,7 +73,8 @@ static void check_spec(struct kedgei_audit *a, const struct kedgei_job *job, con
     }
 }
 
-/* Whether a release names the file, or one that it belongs to. */
+/* Whether a release names the file, or one that it belongs to. A file that belongs to a release is known
+ * by the release's own name before its ending. */
 static bool is_known(struct kedgei_audit *a, const char *file)
 {
     for (uint32_t j = 0; j < a->job_count; j++) {

@@ -1,3 +1,6 @@
+/* Models between the first and the last of a job can be given up to save space, because a replay makes
+ * them again from the updates. Which ones may go is decided here and nowhere else: `kedge ledger prune`
+ * asks before it removes any, and an audit asks whether what is missing was allowed to be. */
 #include "chain/audit/files/prune.h"
 
 #include <errno.h>
@@ -68,8 +71,9 @@ static void collect_kept(const struct kedgei_audit *a, struct kedge_buf *ret)
     sort(ret);
 }
 
-/* The round's aggregate for the group is the model that goes on, and nothing is needed for it but the updates
- * and the model before. */
+/* The round's aggregate for the group is the model that goes on, and nothing is needed for it but the
+ * updates and the model before. A model that a server's step, mixing or a meeting has changed needs more
+ * than updates (states, other groups' models), and is kept. */
 static bool is_made_of_updates(const struct kedgei_round *round, uint32_t g)
 {
     const struct kedge_st_step_group *row = round->step ? kedgei_step_group(round->step, g) : NULL;
@@ -77,6 +81,8 @@ static bool is_made_of_updates(const struct kedgei_round *round, uint32_t g)
            && kedge_hash_is_zero(&row->stepped) && kedge_hash_eq(&row->after, &round->aggregates[g]->subject);
 }
 
+/* Only of jobs that are closed, and of which all ledgers are here: otherwise nobody could say that it can
+ * be made again. */
 static bool is_intermediate(const struct kedgei_decision *d)
 {
     return d->kind == KEDGEI_AGGREGATE && d->job->closed && kedgei_job_whole(d->job)
@@ -115,6 +121,8 @@ int kedgei_intermediate(struct kedgei_audit *a, const struct kedge_id *job, uint
     return collect(a, job, keep_every, false, ret);
 }
 
+/* The list in the record is its operator's word. It is taken only for models that may be pruned, so it
+ * cannot excuse a missing release. */
 int kedgei_pruned_load(struct kedgei_audit *a)
 {
     char path[KEDGE_PATH_MAX];
@@ -147,6 +155,8 @@ int kedgei_pruned_load(struct kedgei_audit *a)
 
 /* ---- made again ---- */
 
+/* A blob store of its own in $TMPDIR, on which the record's store leans: all readers find the rebuilt
+ * models without knowing of it, and the record itself is not written to. */
 static int open_scratch(struct kedgei_audit *a)
 {
     static const struct kedge_blobs_options options = {.pack = true, .sync_later = true};
@@ -173,6 +183,8 @@ static void set_unmade(struct kedgei_audit *a, const struct kedgei_job *job)
     }
 }
 
+/* In the order of rounds, since each model starts from the one before, which may have been pruned as
+ * well. One by one and not in parallel for the same reason. */
 int kedgei_rebuild(struct kedgei_replay *r)
 {
     struct kedgei_audit *a = r->a;
@@ -207,6 +219,7 @@ int kedgei_rebuild(struct kedgei_replay *r)
     return err;
 }
 
+/* Counted with the erased ones: what is lacking is an input that was erased by order. */
 void kedgei_tell_unmade(struct kedgei_replay *r)
 {
     struct kedgei_audit *a = r->a;

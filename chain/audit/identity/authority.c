@@ -1,3 +1,7 @@
+/* Who spoke for the coordinator, and when. Its statement key can be rotated, with the approval of
+ * organisations; so which key must have signed an entry follows from the main chain's order, and for
+ * entries of tenants' ledgers from how far these were anchored when the rotation came. The rules are
+ * those of chain/statement/mainbook.h; here the record is walked through them. */
 #include "chain/audit/identity/authority.h"
 
 #include <string.h>
@@ -81,7 +85,9 @@ static void take_checkpoint(struct kedgei_authority *y, const struct kedgei_fact
     }
 }
 
-/* A rotation was taken in: where the ledgers were. */
+/* A rotation was taken in: where the ledgers were. A rotation stands in the main chain, group assignments
+ * in the tenants' ledgers: without this table nothing would say under which key an assignment must be
+ * signed. An entry below the size anchored before the rotation belongs to the old key. */
 static int put_boundary(struct kedgei_authority *y)
 {
     size_t row = y->a->tenant_count, rows = y->book.key_count - 1;
@@ -96,7 +102,8 @@ static int put_boundary(struct kedgei_authority *y)
     return KEDGE_OK;
 }
 
-/* The first key is the trust file's where there is one, whatever the policy says. */
+/* The first key is the trust file's where there is one, whatever the policy says. Whoever wrote the
+ * record wrote the policy, too. The trust file's key is what an auditor has from elsewhere. */
 static int take_policy(struct kedgei_authority *y, const struct kedgei_fact *fact, struct kedge_diag *d)
 {
     int err = kedge_mainbook_apply(&y->book, y->st, fact->index, d);
@@ -112,6 +119,8 @@ static enum kedge_audit_code code_of(int err)
                                                                                   : KEDGE_AUDIT_KEY;
 }
 
+/* Signatures are verified now and not with the others in parallel, because whether this change counts
+ * decides which key the next entries need. */
 static int take_change(struct kedgei_authority *y, const struct kedgei_fact *fact,
                        const struct kedge_signed_statement *entry)
 {
@@ -158,6 +167,8 @@ const struct kedge_public_key *kedgei_authority_now(const struct kedgei_authorit
     return now ? now : y->a->main.has_authority ? &y->a->main.authority : NULL;
 }
 
+/* From the newest key back to the first whose boundary does not lie beyond the entry; there are few keys.
+ */
 const struct kedge_public_key *kedgei_authority_at(const struct kedgei_authority *y, uint32_t tenant,
                                                    uint64_t entry)
 {
@@ -170,6 +181,8 @@ const struct kedge_public_key *kedgei_authority_at(const struct kedgei_authority
 
 /* ---- approvals ---- */
 
+/* Admin keys are collected while the tenants' ledgers are walked; approvals in the main chain are judged
+ * afterwards, when all are known. */
 int kedgei_authority_tenant(struct kedgei_authority *y, uint32_t tenant, const struct kedge_keybook *book)
 {
     for (uint32_t i = 0; i < book->count; i++) {
@@ -191,7 +204,10 @@ int kedgei_authority_tenant(struct kedgei_authority *y, uint32_t tenant, const s
     return KEDGE_OK;
 }
 
-/* As the tenants' ledgers were when they were last anchored: y->anchored. */
+/* As the tenants' ledgers were when they were last anchored: y->anchored. An approval counts only by a
+ * key that was in force in the tenant's ledger as it was anchored at that moment: the coordinator, which
+ * orders the entries, must not be able to use a key that was revoked before, nor one that came later. Two
+ * organisations with one key would be counted twice, so that is an error. */
 static int find_admin(void *arg, const struct kedge_hash *keyid, uint32_t *ret_tenant,
                       struct kedge_public_key *ret_key)
 {
@@ -244,6 +260,8 @@ static int judge(struct kedgei_authority *y, struct kedge_mainbook *book, const 
     return err == KEDGE_E_NOMEM ? err : KEDGE_OK;
 }
 
+/* The main chain is walked a second time with a book of its own, since the first walk came before the
+ * tenants' ledgers were read. */
 int kedgei_authority_approvals(struct kedgei_authority *y)
 {
     const struct kedgei_log *main = &y->a->main;

@@ -38,7 +38,9 @@ struct walk {
     struct kedge_statement *st; /* the entry that is looked at; too large for a stack */
 };
 
-/* The site's key in force at this entry; false when there is none. */
+/* The site's key in force at this entry; false when there is none. An update or evaluation of a site that
+ * was revoked before is an error, though its signature may be good: the tenant had withdrawn it. A group
+ * assignment is the coordinator's statement about the site, so there only the enrolment is asked for. */
 static bool site_key(struct walk *w, struct kedgei_fact *fact, const struct kedge_id *site,
                      struct kedge_public_key *ret)
 {
@@ -58,7 +60,8 @@ static bool site_key(struct walk *w, struct kedgei_fact *fact, const struct kedg
     return true;
 }
 
-/* Entry 0. Without a trust file it is what this tenant's admin is known by. */
+/* Entry 0. Without a trust file it is what this tenant's admin is known by. The admin key is the root of
+ * everything that the tenant says; all its other keys follow from entry 0 in order. */
 static void check_admin(struct walk *w, struct kedgei_fact *fact)
 {
     const struct kedge_st_key *k = fact->body;
@@ -85,7 +88,9 @@ static enum kedge_audit_code code_of(int err)
 }
 
 /* Who must have signed what admins and holders of keys state. One signature is checked later, in parallel
- * with the others; several now. False when they are not those. */
+ * with the others; several now. False when they are not those. Statements with one signature are left to
+ * the parallel pass over all signatures. Those with several (a rotation, signed by the old and the new
+ * key) decide about later keys and are few. */
 static int check_signers(struct walk *w, struct kedgei_fact *fact, const struct kedge_signed_statement *entry)
 {
     struct kedge_public_key keys[KEDGE_DSSE_SIGNATURES_MAX];
@@ -126,7 +131,9 @@ static int log_root(void *arg, uint64_t size, struct kedge_hash *ret)
     return KEDGE_OK;
 }
 
-/* What stands here was signed for this place: not for another deployment, nor before what it rests on. */
+/* What stands here was signed for this place: not for another deployment, nor before what it rests on. A
+ * statement names what its signer had seen of the ledger. Without that, a statement signed for another
+ * deployment or for an earlier state could be put where it was never meant to stand. */
 static int check_position(struct walk *w, const struct kedgei_fact *fact)
 {
     struct kedge_position_ledger ledger = {.main_log_key = w->a->main.has_vkey ? &w->a->main.vkey.key : NULL,
@@ -142,8 +149,9 @@ static int check_position(struct walk *w, const struct kedgei_fact *fact)
     return err;
 }
 
-/* A statement of an admin, or one that changes keys. A statement that nobody entitled signed has no effect.
- */
+/* A statement of an admin, or one that changes keys. A statement that nobody entitled signed has no
+ * effect. An entry that fails here changes no keys: later entries are judged as if it were not there, so
+ * a forged "key-added" cannot make its own followers valid. */
 static int check_authority(struct walk *w, struct kedgei_fact *fact, const struct kedge_id *tenant)
 {
     struct kedge_signed_statement entry;
@@ -158,7 +166,9 @@ static int check_authority(struct walk *w, struct kedgei_fact *fact, const struc
         err = check_signers(w, fact, &entry);
     }
     kedge_buf_deinit(&entry.payload);
-    err = err ? err : check_position(w, fact);
+    if (!err) {
+        err = check_position(w, fact);
+    }
     if (err) {
         return err == KEDGE_E_NOMEM ? err : KEDGE_OK;
     }
@@ -175,6 +185,8 @@ static int check_authority(struct walk *w, struct kedgei_fact *fact, const struc
     return KEDGE_OK;
 }
 
+/* Every kind must be named here or is misplaced: a new kind that nobody thought of would otherwise pass
+ * without a signature being asked for. */
 static int assign_tenant(struct walk *w, struct kedgei_fact *fact)
 {
     struct kedgei_audit *a = w->a;
@@ -228,6 +240,8 @@ static int assign_tenant(struct walk *w, struct kedgei_fact *fact)
     return KEDGE_OK;
 }
 
+/* Without a trust file the policy's keys are taken, or nothing could be judged; the verdict is then
+ * "self-consistent" and never "yes". */
 static void check_policy(struct kedgei_audit *a, struct kedgei_fact *fact)
 {
     const struct kedge_st_policy *p = fact->body;
@@ -319,12 +333,16 @@ static int check_tenant_keys(struct kedgei_audit *a, struct kedgei_authority *au
         && log->facts[0].kind != KEDGEI_FACT_BAD) {
         kedgei_error(&a->findings, KEDGE_AUDIT_MISPLACED, log, 0, "expected the admin key as entry 0");
     }
-    err = err ? err : kedgei_authority_tenant(authority, t, &w.book);
+    if (!err) {
+        err = kedgei_authority_tenant(authority, t, &w.book);
+    }
     kedge_keybook_deinit(&w.book);
     kedge_mem_free(w.st);
     return err;
 }
 
+/* The main chain first: its rotations decide which coordinator's key stands behind assignments in the
+ * tenants' ledgers. */
 int kedgei_check_keys(struct kedgei_audit *a)
 {
     struct kedgei_authority *authority = NULL;
@@ -341,7 +359,9 @@ int kedgei_check_keys(struct kedgei_audit *a)
         err = check_tenant_keys(a, authority, t);
         count_kinds(a, &a->tenants[t]);
     }
-    err = err ? err : kedgei_authority_approvals(authority);
+    if (!err) {
+        err = kedgei_authority_approvals(authority);
+    }
     kedgei_authority_free(authority);
     return err;
 }

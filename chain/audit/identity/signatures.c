@@ -5,6 +5,7 @@
 
 #include "chain/audit/record.h"
 #include "common/base/os/file.h"
+#include "common/base/try.h"
 
 /* ---- signatures ---- */
 
@@ -13,6 +14,8 @@ struct signing {
     const struct kedgei_log *log;
 };
 
+/* The envelope is decoded anew and the signature checked over exactly the bytes of its payload, not over
+ * what the parser understood of it. */
 static void verify_statement(const struct kedgei_log *log, const struct kedgei_fact *fact,
                              struct kedgei_findings *f)
 {
@@ -21,7 +24,9 @@ static void verify_statement(const struct kedgei_log *log, const struct kedgei_f
     struct kedge_buf payload;
     kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
     int err = kedge_dsse_decode(envelope, &payload, &entry);
-    err = err ? err : kedge_dsse_entry_verify(&entry, kedge_buf_view(&payload), &fact->key);
+    if (!err) {
+        err = kedge_dsse_entry_verify(&entry, kedge_buf_view(&payload), &fact->key);
+    }
     kedge_buf_deinit(&payload);
     f->nomem = f->nomem || err == KEDGE_E_NOMEM;
     if (err) {
@@ -45,7 +50,8 @@ static const struct kedgei_head *head_at(const struct kedgei_log *log, uint64_t 
     return lo < log->head_count && kedgei_head_at(log, lo)->size == size ? kedgei_head_at(log, lo) : NULL;
 }
 
-/* Mostly it is, byte for byte, the checkpoint that the tenant's own log has of that size. */
+/* Mostly it is, byte for byte, the checkpoint that the tenant's own log has of that size. Then its
+ * signature was verified once already (open_head) and the result is taken over. */
 static void verify_anchor(const struct signing *s, const struct kedgei_fact *fact, struct kedgei_findings *f)
 {
     const struct kedgei_anchor *anchor = fact->body;
@@ -93,7 +99,9 @@ static void open_head(void *arg, uint64_t i, struct kedgei_findings *f)
     f->nomem = f->nomem || head->err == KEDGE_E_NOMEM;
 }
 
-/* A stored checkpoint: of this log, signed by its key, with the root that the entries give. */
+/* A stored checkpoint: of this log, signed by its key, with the root that the entries give. Signature and
+ * root are told apart, since they accuse differently: a checkpoint that the log's key signed for another
+ * root is proof of a second history, one with a bad signature proves nothing. */
 static void judge_head(const struct kedgei_log *log, const struct kedgei_head *head,
                        struct kedgei_findings *f)
 {
@@ -101,9 +109,10 @@ static void judge_head(const struct kedgei_log *log, const struct kedgei_head *h
     struct kedge_checkpoint c = {.size = 0};
     struct kedge_note note;
     struct kedge_hash root;
-    int err = head->err;
-    err = err ? err : kedge_note_parse(head->note, &note);
-    err = err ? err : kedge_checkpoint_parse(note.text, &c);
+    int err = head->err ? head->err : kedge_note_parse(head->note, &note);
+    if (!err) {
+        err = kedge_checkpoint_parse(note.text, &c);
+    }
     f->nomem = f->nomem || err == KEDGE_E_NOMEM;
     if (!err && c.size == head->size && c.size <= log->count) {
         kedgei_log_root(log, c.size, &root);
@@ -147,15 +156,15 @@ static int check_log_signatures(struct kedgei_audit *a, struct kedgei_log *log)
 /* Checkpoints first: the main chain has them again. */
 int kedgei_check_signatures(struct kedgei_audit *a)
 {
-    int err = kedgei_parallel(a, "checkpoints", a->main.head_count, open_head, &a->main);
-    for (uint32_t t = 0; t < a->tenant_count && !err; t++) {
-        err = kedgei_parallel(a, "checkpoints", a->tenants[t].head_count, open_head, &a->tenants[t]);
+    KEDGE_TRY(kedgei_parallel(a, "checkpoints", a->main.head_count, open_head, &a->main));
+    for (uint32_t t = 0; t < a->tenant_count; t++) {
+        KEDGE_TRY(kedgei_parallel(a, "checkpoints", a->tenants[t].head_count, open_head, &a->tenants[t]));
     }
-    err = err ? err : check_log_signatures(a, &a->main);
-    for (uint32_t t = 0; t < a->tenant_count && !err; t++) {
-        err = check_log_signatures(a, &a->tenants[t]);
+    KEDGE_TRY(check_log_signatures(a, &a->main));
+    for (uint32_t t = 0; t < a->tenant_count; t++) {
+        KEDGE_TRY(check_log_signatures(a, &a->tenants[t]));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* ---- checkpoints seen earlier ---- */
@@ -173,6 +182,9 @@ static const struct kedgei_log *log_of(const struct kedgei_audit *a, struct kedg
     return NULL;
 }
 
+/* A checkpoint that somebody kept outside is what the coordinator cannot change afterwards. Fewer entries
+ * than it says is a log that was cut off; another root at its size is another history. As evidence it
+ * counts only if the log's trusted key signed it. */
 static void check_seen_note(struct kedgei_audit *a, struct kedge_view bytes, enum kedge_audit_source source,
                             const char *where)
 {

@@ -41,7 +41,9 @@ static void check_joined(struct kedgei_audit *a, const struct kedgei_log *log, c
 }
 
 /* Whether the group was the site's at some time since this round closed: it may have changed while the
- * evaluation was under way. Where the round made groups anew its number means one of those. */
+ * evaluation was under way. Where the round made groups anew its number means one of those. Lower bound:
+ * what was anchored when the round's step was stated. An assignment that the close itself made comes
+ * after that, so the search begins after it. */
 static bool was_in_group(const struct kedgei_log *log, const struct kedge_st_evaluation *e,
                          const struct kedgei_round *round, uint64_t index)
 {
@@ -54,6 +56,9 @@ static bool was_in_group(const struct kedgei_log *log, const struct kedge_st_eva
     return kedgei_group_was(log, &e->job, &e->site, least < index ? least : index, index, e->group);
 }
 
+/* What a site evaluated must be the model that its group had after that round, and the group its own, by
+ * whichever rule the job gives groups: assignments, the site's own choice, or the tenant's. Evaluations
+ * decide trials of groups, so a site must not be able to speak for a group that it is not in. */
 static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *log,
                              const struct kedgei_fact *fact)
 {
@@ -96,7 +101,9 @@ static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *lo
 
 /* ---- updates by round ---- */
 
-/* The round of an update; NULL, with a finding when `f` is given, for one of no round. */
+/* The round of an update; NULL, with a finding when `f` is given, for one of no round. Called twice for
+ * each update, first with findings and to count, then without to place it: the same tests must come to
+ * the same answer. */
 static struct kedgei_round *round_of(const struct kedgei_audit *a, struct kedgei_findings *f, uint32_t tenant,
                                      const struct kedgei_fact *fact, uint32_t *ret_job)
 {
@@ -127,7 +134,9 @@ static struct kedgei_round *round_of(const struct kedgei_audit *a, struct kedgei
     return round;
 }
 
-/* Rounds have been told how many updates they have: each gets its part of the table. */
+/* Rounds have been told how many updates they have: each gets its part of the table. Counting first and
+ * filling afterwards gives one table in the order of rounds without sorting, and each round's task then
+ * reads only its own stretch. */
 static int give_rounds_their_updates(struct kedgei_audit *a)
 {
     size_t count = 0;

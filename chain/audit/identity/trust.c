@@ -1,4 +1,9 @@
-/* The trust file: strict JSON, one spelling of every key. */
+/* The trust file: strict JSON, one spelling of every key.
+ *
+ * What an auditor has from elsewhere: keys, checkpoints that were seen, whose anchors count. Everything
+ * that the audit claims rests on this file, so it is read strictly (an unknown or repeated key is an
+ * error, lists ascend) and written in one spelling, and what is written is read back before it is
+ * believed. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +16,7 @@
 #include "chain/log/witness_policy.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 static int bad(struct kedge_diag *d, const char *field, const char *expected)
@@ -35,6 +41,8 @@ static int read_key(const json_t *object, const char *field, struct kedge_public
     return KEDGE_OK;
 }
 
+/* The name inside a verifier key is the log's origin, and enters its key id; a key of another log must
+ * not pass for this one because somebody pasted the wrong line. */
 static int read_vkey(const json_t *object, const char *field, const char *deployment, const char *name,
                      struct kedge_vkey *ret, struct kedge_diag *d)
 {
@@ -50,9 +58,27 @@ static int read_vkey(const json_t *object, const char *field, const char *deploy
     return KEDGE_OK;
 }
 
-static int read_tenants(const json_t *root, struct kedge_trust *t, struct kedge_diag *d)
+/* The next tenant of the list, into the place behind those that were read. */
+static int read_tenant(const json_t *o, struct kedge_trust *t, struct kedge_diag *d)
 {
     static const char *const keys[] = {"tenant", "admin_key", "log", NULL};
+    struct kedge_trust_tenant *row = &t->tenants[t->tenant_count];
+    if (!json_is_object(o)) {
+        return bad(d, "tenants", "objects");
+    }
+    KEDGE_TRY(kedgei_trust_check_keys(o, keys, "tenants", d));
+    if (kedge_id_from(string_of(o, "tenant"), &row->tenant) != KEDGE_OK) {
+        return bad(d, "tenant", "a tenant's name");
+    }
+    if (t->tenant_count > 0 && kedge_id_cmp(&row[-1].tenant, &row->tenant) >= 0) {
+        return bad(d, "tenants", "tenants in ascending order, each once");
+    }
+    KEDGE_TRY(read_key(o, "admin_key", &row->admin_key, d));
+    return read_vkey(o, "log", t->deployment, row->tenant.s, &row->log, d);
+}
+
+static int read_tenants(const json_t *root, struct kedge_trust *t, struct kedge_diag *d)
+{
     const json_t *list = json_object_get(root, "tenants");
     size_t count = json_array_size(list);
     if (!json_is_array(list) || count > KEDGE_TENANTS_MAX) {
@@ -63,18 +89,7 @@ static int read_tenants(const json_t *root, struct kedge_trust *t, struct kedge_
         return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
     }
     for (size_t i = 0; i < count; i++) {
-        struct kedge_trust_tenant *row = &t->tenants[i];
-        const json_t *o = json_array_get(list, i);
-        int err =
-            json_is_object(o) ? kedgei_trust_check_keys(o, keys, "tenants", d) : bad(d, "tenants", "objects");
-        if (!err && kedge_id_from(string_of(o, "tenant"), &row->tenant) != KEDGE_OK) {
-            err = bad(d, "tenant", "a tenant's name");
-        }
-        if (!err && i > 0 && kedge_id_cmp(&t->tenants[i - 1].tenant, &row->tenant) >= 0) {
-            err = bad(d, "tenants", "tenants in ascending order, each once");
-        }
-        err = err ? err : read_key(o, "admin_key", &row->admin_key, d);
-        err = err ? err : read_vkey(o, "log", t->deployment, row->tenant.s, &row->log, d);
+        int err = read_tenant(json_array_get(list, i), t, d);
         if (err) {
             return kedge_diag_wrap(d, err, "tenants[%zu]", i);
         }
@@ -108,6 +123,8 @@ static int read_seen(const json_t *root, struct kedge_trust *t, struct kedge_dia
     return t->seen ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
 }
 
+/* It is parsed here, although only the text is kept: a policy that cannot be read must be told when the
+ * file is read and not in the middle of an audit. */
 static int read_witness_policy(const json_t *root, struct kedge_trust *t, struct kedge_diag *d)
 {
     struct kedge_witness_policy *policy = NULL;
@@ -132,25 +149,23 @@ static int read_all(const json_t *root, struct kedge_trust *t, struct kedge_diag
     static const char *const keys[] = {"schema_version", "deployment", "statement_key",
                                        "main_log",       "tenants",    "seen",
                                        "witness_policy", "anchors",    NULL};
-    int err = kedgei_trust_check_keys(root, keys, "trust file", d);
+    KEDGE_TRY(kedgei_trust_check_keys(root, keys, "trust file", d));
     const json_t *version = json_object_get(root, "schema_version");
-    if (!err && (!json_is_integer(version) || json_integer_value(version) != 1)) {
-        err = bad(d, "schema_version", "1");
+    if (!json_is_integer(version) || json_integer_value(version) != 1) {
+        return bad(d, "schema_version", "1");
     }
     struct kedge_view deployment = string_of(root, "deployment");
-    if (!err && (deployment.len == 0 || deployment.len > KEDGE_DEPLOYMENT_MAX)) {
-        err = bad(d, "deployment", "the deployment's name, 1 to 128 characters");
+    if (deployment.len == 0 || deployment.len > KEDGE_DEPLOYMENT_MAX) {
+        return bad(d, "deployment", "the deployment's name, 1 to 128 characters");
     }
-    if (!err) {
-        memcpy(t->deployment, deployment.ptr, deployment.len);
-        t->deployment[deployment.len] = '\0';
-    }
-    err = err ? err : read_key(root, "statement_key", &t->statement_key, d);
-    err = err ? err : read_vkey(root, "main_log", t->deployment, "main", &t->main_log, d);
-    err = err ? err : read_tenants(root, t, d);
-    err = err ? err : read_seen(root, t, d);
-    err = err ? err : read_witness_policy(root, t, d);
-    return err ? err : kedgei_trust_anchors_read(json_object_get(root, "anchors"), &t->anchors, d);
+    memcpy(t->deployment, deployment.ptr, deployment.len);
+    t->deployment[deployment.len] = '\0';
+    KEDGE_TRY(read_key(root, "statement_key", &t->statement_key, d));
+    KEDGE_TRY(read_vkey(root, "main_log", t->deployment, "main", &t->main_log, d));
+    KEDGE_TRY(read_tenants(root, t, d));
+    KEDGE_TRY(read_seen(root, t, d));
+    KEDGE_TRY(read_witness_policy(root, t, d));
+    return kedgei_trust_anchors_read(json_object_get(root, "anchors"), &t->anchors, d);
 }
 
 int kedge_trust_parse(struct kedge_view text, struct kedge_trust *ret, struct kedge_diag *reterr)
@@ -158,8 +173,8 @@ int kedge_trust_parse(struct kedge_view text, struct kedge_trust *ret, struct ke
     struct kedge_trust t;
     json_t *root = NULL;
     memset(&t, 0, sizeof t);
-    int err = kedgei_json_load(text, KEDGE_TRUST_FILE_MAX, "trust file", &root, reterr);
-    err = err ? err : read_all(root, &t, reterr);
+    KEDGE_TRY(kedgei_json_load(text, KEDGE_TRUST_FILE_MAX, "trust file", &root, reterr));
+    int err = read_all(root, &t, reterr);
     json_decref(root);
     if (err) {
         kedge_trust_deinit(&t);
@@ -196,7 +211,9 @@ static void put_vkey(struct kedge_buf *out, const char *name, const struct kedge
     kedge_buf_put_str(out, "\"");
 }
 
-/* The text with JSON's escapes; notes and policies hold no other control bytes than LF and tabs. */
+/* The text with JSON's escapes; notes and policies hold no other control bytes than LF and tabs. A
+ * character that had to be escaped in another way would make the file unreadable, which kedge_trust_write
+ * finds by reading it back. */
 static void put_note(struct kedge_buf *out, const char *note)
 {
     kedge_buf_put_str(out, "\"");
@@ -245,23 +262,19 @@ static void put_trust(struct kedge_buf *out, const struct kedge_trust *trust)
 
 int kedge_trust_write(const char *path, const struct kedge_trust *trust, struct kedge_diag *reterr)
 {
-    struct kedge_buf out;
+    struct kedge_buf out KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_trust check;
     kedge_buf_init(&out, KEDGE_TRUST_FILE_MAX);
     put_trust(&out, trust);
-    int err = out.err;
-    err = err ? kedge_diag_set(reterr, err, "trust file: %s", kedge_strerror(err)) : KEDGE_OK;
-    if (!err) { /* what cannot be read again is not worth writing */
-        err = kedge_trust_parse(kedge_buf_view(&out), &check, reterr);
-        if (err) {
-            err = kedge_diag_wrap(reterr, err == KEDGE_E_NOMEM ? err : KEDGE_E_ARG, "trust file");
-        } else {
-            kedge_trust_deinit(&check);
-        }
+    if (out.err) {
+        return kedge_diag_set(reterr, out.err, "trust file: %s", kedge_strerror(out.err));
     }
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&out), 0644, reterr);
-    kedge_buf_deinit(&out);
-    return err;
+    int err = kedge_trust_parse(kedge_buf_view(&out), &check, reterr);
+    if (err) { /* what cannot be read again is not worth writing */
+        return kedge_diag_wrap(reterr, err == KEDGE_E_NOMEM ? err : KEDGE_E_ARG, "trust file");
+    }
+    kedge_trust_deinit(&check);
+    return kedge_file_write(path, kedge_buf_view(&out), 0644, reterr);
 }
 
 void kedge_trust_deinit(struct kedge_trust *trust)

@@ -1,3 +1,5 @@
+/* Kinds of anchors bring their own part of the trust file (chain/anchor/kind.h): which key of the object
+ * is theirs, how it is read and written. This file only joins them, so a new kind needs no change here. */
 #include "chain/audit/identity/trust_anchors.h"
 
 static const char *const required_key = "required";
@@ -35,6 +37,7 @@ static bool is_any_named(const struct kedge_trust_anchors *a)
     return false;
 }
 
+/* "required" without anybody named could never be met, so it is refused when the file is read. */
 int kedgei_trust_anchors_read(const json_t *value, struct kedge_trust_anchors *ret, struct kedge_diag *reterr)
 {
     const char *keys[KEDGE_ANCHOR_KINDS_MAX + 2] = {NULL};

@@ -1,5 +1,10 @@
-/* What a close began with, from the record: rows of lists, statements, the step before. Files are only named
- * here; those that the engine makes are hashed. */
+/* What a close began with, from the record: rows of lists, statements, the step before. Files are only
+ * named here; those that the engine makes are hashed.
+ *
+ * The engine of round/close is the coordinator's own. It is run again here over what the record says the
+ * round began with, and asks after every decision (kedgei_closing_decided). Three ways in: with files
+ * (replay), without any (verify: every vector counts as gone), and with the rows of lists alone
+ * (weights). They differ only in what is said to be here. */
 #include "chain/audit/rounds/closing.h"
 
 #include <string.h>
@@ -13,7 +18,8 @@ static const struct kedgei_log *log_of(const struct kedgei_closing *c, const str
     return &c->r->a->tenants[c->job->tenants[in->place]];
 }
 
-/* What the statement that a row names tells about its update. False: it names none. */
+/* What the statement that a row names tells about its update. False: it names none. The signed statement
+ * and not the list's row is what a site said; that the row agrees with it is checked in facts/inputs.c. */
 static bool statement_of(const struct kedgei_log *log, const struct kedge_input_row *row,
                          struct kedge_strategy_input *ret)
 {
@@ -36,7 +42,8 @@ static int vector_of(void *arg, const struct kedge_hash *digest, char path[KEDGE
     return c->is_blind ? KEDGE_E_NOT_FOUND : kedge_blobs_path(c->r->a->main.blobs, digest, path);
 }
 
-/* The update by which a site has its group. */
+/* The update by which a site has its group. An erased update is not looked for, even if its file is still
+ * here: a replay must not depend on a file that should be gone. */
 static int update_of(void *arg, uint32_t site, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX],
                      struct kedge_blob_at *ret_at)
 {
@@ -49,6 +56,7 @@ static int update_of(void *arg, uint32_t site, const struct kedge_hash *digest, 
                                                : kedge_blobs_at(log->blobs, digest, ret, ret_at);
 }
 
+/* Staleness is the engine's own, from the rounds; all other numbers are the statement's. */
 static int facts_of(void *arg, const struct kedge_close_input *in, struct kedge_strategy_input *ret,
                     struct kedge_diag *d)
 {
@@ -76,6 +84,8 @@ static int write_bytes(void *arg, struct kedge_view bytes)
     return w->copy ? kedge_blob_writer_write(w->copy, bytes, NULL) : KEDGE_OK;
 }
 
+/* Nothing is written to the disk: the engine's results only have to have the recorded digest. A copy is
+ * kept where a pruned model is to be made again (files/prune.c). */
 static int begin(void *arg, uint64_t len, struct kedge_close_file *ret, struct kedge_diag *d)
 {
     const struct kedgei_closing *c = arg;
@@ -108,8 +118,11 @@ static int end(void *arg, struct kedge_close_file *file, int err, struct kedge_h
 
 /* ---- inputs ---- */
 
-/* Sites that are left out and updates that are gone count as such; of a tenant that is not here nothing is
- * known but that its group was trained. */
+/* Sites that are left out and updates that are gone count as such; of a tenant that is not here nothing
+ * is known but that its group was trained. The order is that of the lists (tenant, site), which the
+ * coordinator used as well: sums of reals and draws depend on it. A group with an aggregate of which a
+ * list is not here gets an input that is gone, so the engine takes the recorded decision and does not
+ * judge by half of the updates. */
 static int put_inputs(struct kedgei_closing *c)
 {
     struct kedge_close *close = &c->close;
@@ -151,7 +164,9 @@ static int put_inputs(struct kedgei_closing *c)
     return KEDGE_OK;
 }
 
-/* In site order, those who had a group when the round closed. */
+/* In site order, those who had a group when the round closed. Only where the close asks for them:
+ * directions, trials. Their updates lie with the tenants, and are found by the statement that gave the
+ * group. */
 static int put_others(struct kedgei_closing *c)
 {
     struct kedge_close *close = &c->close;
@@ -206,7 +221,9 @@ static int put_evaluations(struct kedgei_closing *c)
 
 /* ---- before ---- */
 
-/* What edges have added up in the rounds since they met. */
+/* What edges have added up in the rounds since they met. The coordinator keeps this sum between rounds;
+ * here it is added up again from the lists back to the last meeting, because nothing in the record states
+ * it. */
 static int put_since(struct kedgei_closing *c)
 {
     const struct kedgei_round *first = c->round;
@@ -232,6 +249,10 @@ static int put_since(struct kedgei_closing *c)
     return err;
 }
 
+/* Numbers of groups come from the step before. Where it cannot be read, from the aggregates, so that the
+ * round can still be judged. The model and state before are the round's own recorded ones: that they are
+ * those of the step before is checked by itself (step.c), and one wrong step must not make all later
+ * rounds wrong. */
 static void put_before(struct kedgei_closing *c)
 {
     struct kedge_round_result *r = &c->result;
@@ -300,8 +321,9 @@ int kedgei_closing_init(struct kedgei_closing *c, const struct kedgei_replay *r,
     return c->since_err == KEDGE_E_NOMEM ? KEDGE_E_NOMEM : err;
 }
 
-/* A site for each group, of which nothing is known but that it speaks for the group: directions are estimated
- * again. And each edge has added up something. */
+/* A site for each group, of which nothing is known but that it speaks for the group: directions are
+ * estimated again. And each edge has added up something. One gone input for each group suffices: it makes
+ * the engine ask for every decision, and each is answered from the record. */
 int kedgei_closing_init_blind(struct kedgei_closing *c, const struct kedgei_replay *r,
                               const struct kedgei_job *job, const struct kedgei_round *round)
 {
@@ -347,7 +369,8 @@ void kedgei_closing_deinit(struct kedgei_closing *c)
 
 /* ---- once more ---- */
 
-/* It is made of updates of all tenants, or of what they say. */
+/* It is made of updates of all tenants, or of what they say. Of a tenant's copy such decisions cannot be
+ * repeated, since they need updates that only other ledgers name. */
 static bool is_of_all(const struct kedgei_decision *d)
 {
     bool of_models = d->kind == KEDGEI_MIXING || d->kind == KEDGEI_DRIFT
@@ -380,6 +403,8 @@ int kedgei_closing_state(struct kedgei_closing *c, struct kedge_st_step *ret)
     return err;
 }
 
+/* Decisions that are taken are marked before the engine runs; the engine then asks for them like for all
+ * others and gets the recorded answer. */
 void kedgei_replay_close(const struct kedgei_replay *r, struct kedgei_decision *items, size_t count, bool one,
                          struct kedgei_findings *f)
 {
@@ -397,7 +422,9 @@ void kedgei_replay_close(const struct kedgei_replay *r, struct kedgei_decision *
     c->items = items;
     c->item_count = count;
     c->f = f;
-    err = err ? err : run(c);
+    if (!err) {
+        err = run(c);
+    }
     kedgei_closing_end(c, err);
     kedgei_closing_deinit(c);
     kedge_mem_free(c);

@@ -1,4 +1,8 @@
-/* The list of all decisions of a record, in the order in which their results stand in its digest. */
+/* The list of all decisions of a record, in the order in which their results stand in its digest.
+ *
+ * The order of this list is a promise: its results are hashed in it, and the digest of a record must stay
+ * what it was in every later version (test_results in test_record.c). The number of a kind is hashed as well,
+ * so a new kind gets a new number. */
 #include "chain/audit/rounds/replay.h"
 #include "round/split.h"
 #include "strategy/server.h"
@@ -21,7 +25,9 @@ static void add(struct kedgei_replay *r, struct kedgei_decision d)
 
 /* ---- of rounds ---- */
 
-/* What a close decides of a group, or of all together (group 0). */
+/* What a close decides of a group, or of all together (group 0). It must name exactly what the engine
+ * will ask for in this round: a decision that is listed and never answered is reported as missing, one
+ * that is answered and not listed would not be counted. */
 static bool decides(const struct kedgei_job *job, const struct kedgei_round *round,
                     enum kedgei_decision_kind kind, uint32_t group)
 {
@@ -67,6 +73,8 @@ static bool is_of_all(enum kedgei_decision_kind kind)
     return kind == KEDGEI_RESHAPE || kind == KEDGEI_TRIALS;
 }
 
+/* Without a step the round was not closed; then only the aggregates that are already stated can be
+ * judged. */
 static void add_round(struct kedgei_replay *r, const struct kedgei_job *job, const struct kedgei_round *round)
 {
     static const enum kedgei_decision_kind of_close[] = {
@@ -92,7 +100,8 @@ static void add_round(struct kedgei_replay *r, const struct kedgei_job *job, con
 
 /* ---- of sites ---- */
 
-/* The round whose directions a group was found by: it made them, or it is the last one closed before. */
+/* The round whose directions a group was found by: it made them, or it is the last one closed before. A
+ * newcomer is compared with the groups as they were when it came, which are those of the round before. */
 static const struct kedgei_round *directions_of(const struct kedgei_job *job,
                                                 const struct kedge_st_group_assigned *g)
 {
@@ -112,7 +121,9 @@ static bool is_stated(const struct kedgei_log *log, const struct kedgei_fact *up
     return last && ((const struct kedge_st_group_assigned *)last->body)->round == u->round;
 }
 
-/* A group that is stated, or (by_model) taken for granted by an update. */
+/* A group that is stated, or (by_model) taken for granted by an update. Updates count as well where
+ * groups follow from a site's last model: no statement says the group, so that it trained for it is the
+ * claim to be judged. */
 static void add_placed(struct kedgei_replay *r, const struct kedgei_log *log, bool by_model)
 {
     for (uint64_t i = 0; i < log->count; i++) {
@@ -143,6 +154,8 @@ static void add_placed(struct kedgei_replay *r, const struct kedgei_log *log, bo
     }
 }
 
+/* A job of which a tenant's ledger is missing is left out of a whole record's replay (that is an error
+ * already) and kept in the replay of a tenant's copy, where its decisions are counted as skipped. */
 int kedgei_decisions_collect(struct kedgei_replay *r)
 {
     for (uint32_t j = 0; j < r->a->job_count; j++) {

@@ -1,4 +1,8 @@
-/* Decisions over updates that their tenant had erased: they are told, not replayed. */
+/* Decisions over updates that their tenant had erased: they are told, not replayed.
+ *
+ * A tenant may have its updates erased, and the record says by whose order. What was decided from them
+ * cannot be repeated then, and must not count as wrong: the results are recorded, and later rounds start
+ * from them. So those decisions are named by round and group, and the rest is replayed as ever. */
 #include "chain/audit/rounds/erased_decisions.h"
 
 #include <inttypes.h>
@@ -9,7 +13,8 @@
 #include "chain/audit/facts/erased.h"
 #include "common/base/mem.h"
 
-/* Of an asynchronous job any may, for lists name updates of earlier rounds. */
+/* Of an asynchronous job any may, for lists name updates of earlier rounds. Cheap test before the lists
+ * are read: most rounds have no erased update. */
 static bool touches_round(const struct kedgei_audit *a, const struct kedgei_job *job,
                           const struct kedgei_round *round)
 {
@@ -40,6 +45,8 @@ static int mark_inputs(const struct kedgei_audit *a, struct kedgei_decision *d, 
     return err == KEDGE_E_NOMEM ? err : KEDGE_OK;
 }
 
+/* Which decisions have updates among their inputs, kind by kind. Decisions over models and statements
+ * alone stay repeatable. */
 static int mark(const struct kedgei_replay *r, struct kedgei_decision *d)
 {
     const struct kedge_st_group_assigned *g = d->fact ? d->fact->body : NULL;
@@ -137,6 +144,8 @@ static void end_ranges(struct ranges *r)
     }
 }
 
+/* A text that is full becomes a note and another one begins, so no round is left out of the report
+ * however many there are. */
 static void add_number(struct ranges *r, uint32_t number)
 {
     if (r->open && number <= r->to + 1) {

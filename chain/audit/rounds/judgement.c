@@ -1,5 +1,9 @@
-/* The host of a close that is judged: which decision of the list each one of the engine answers, and what the
- * list has that the engine did not come to. */
+/* The host of a close that is judged: which decision of the list each one of the engine answers, and what
+ * the list has that the engine did not come to.
+ *
+ * The engine asks after each decision. The answer given here is always the recorded one, after it was
+ * compared: so a wrong decision is found where it was made, and what follows from it is judged by what
+ * the record says and not by a corrected past. */
 #include "chain/audit/rounds/judgement.h"
 
 /* ---- which decision of the list it answers ---- */
@@ -15,6 +19,9 @@ static struct kedgei_decision *find_item(const struct kedgei_closing *c, enum ke
     return NULL;
 }
 
+/* The engine's kinds and the list's differ: several questions of the engine (pairs, trials, merges, cuts
+ * of a refresh) are one decision of the list, whose result takes them in the order in which they are
+ * asked. */
 static struct kedgei_decision *item_of(const struct kedgei_closing *c, const struct kedge_decision *io)
 {
     switch (io->kind) {
@@ -106,6 +113,9 @@ static void answer(struct kedgei_closing *c, struct kedgei_decision *item, struc
     }
 }
 
+/* Errors of the engine are judged here as well. A file that is not here or is sealed makes the decision
+ * one that could not be repeated; anything else means that no such decision could have been made from
+ * these inputs. `one` ends the close after the aggregate that was asked for. */
 int kedgei_closing_decided(void *arg, struct kedge_decision *io, struct kedge_diag *d)
 {
     struct kedgei_closing *c = arg;
@@ -141,6 +151,8 @@ int kedgei_closing_decided(void *arg, struct kedge_decision *io, struct kedge_di
 
 /* ---- afterwards ---- */
 
+/* A decision of the list that the engine did not come to is a contradiction: the record claims something
+ * that this round did not decide. Two exceptions are named, where "nothing" is a possible result. */
 void kedgei_closing_end(struct kedgei_closing *c, int err)
 {
     c->f->nomem = c->f->nomem || err == KEDGE_E_NOMEM;

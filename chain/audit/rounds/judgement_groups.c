@@ -20,6 +20,8 @@ static uint32_t groups_of(const struct kedgei_closing *c)
     return c->is_blind ? groups > 0 ? groups : 1 : c->step ? c->step->group_count : groups;
 }
 
+/* Groups are compared number by number, since the engine numbers them in a fixed way; sites that were
+ * left out must be so in both. Then the recorded group of each site is put in place. */
 void kedgei_judge_cluster(struct kedgei_closing *c, struct kedgei_decision *item, struct kedge_decision *io)
 {
     const uint32_t stated = groups_of(c);
@@ -50,6 +52,8 @@ void kedgei_judge_cluster(struct kedgei_closing *c, struct kedgei_decision *item
     io->groups = stated;
 }
 
+/* After a cut the engine makes two directions, one for each part; `parts` counts them down, and the
+ * result of the decision has both. */
 static void judge_part(struct kedgei_closing *c, struct kedgei_decision *item, struct kedge_decision *io)
 {
     const struct kedge_st_step_group *row = kedgei_judged_row(c, io->group);
@@ -65,6 +69,7 @@ static void judge_part(struct kedgei_closing *c, struct kedgei_decision *item, s
     }
 }
 
+/* A zero vector means that no site spoke for the group, which then keeps the direction it had. */
 void kedgei_judge_direction(struct kedgei_closing *c, struct kedgei_decision *item, struct kedge_decision *io)
 {
     const struct kedge_st_step_group *row = kedgei_judged_row(c, io->group);
@@ -99,7 +104,10 @@ void kedgei_judge_drift(struct kedgei_closing *c, struct kedgei_decision *item, 
 
 /* ---- groups that are joined or cut ---- */
 
-/* What the group became part of in this close, itself where it stayed. */
+/* What the group became part of in this close, itself where it stayed. Without files nothing tells
+ * whether two groups are alike, but the rule does tell which joins are possible at all: into a group that
+ * stays, and in a job with trials only with the group that was tried. Anything else is not taken over, so
+ * the step differs and verify finds it. */
 static uint32_t target_of(const struct kedgei_closing *c, uint32_t group)
 {
     const struct kedge_st_step_group *row = kedgei_judged_row(c, group);
@@ -182,7 +190,9 @@ void kedgei_judge_trial(struct kedgei_closing *c, struct kedgei_decision *item, 
 
 /* ---- cuts ---- */
 
-/* Groups before this one that there was no number for, or no update of. */
+/* Groups before this one that there was no number for, or no update of. The digest has a number for each
+ * group with an estimate, in order. Groups for which the engine does not ask (no part number free, no
+ * update) count as not cut. */
 static void skip_cuts(struct kedgei_closing *c, struct kedgei_decision *item, uint32_t group)
 {
     for (; c->cuts < group; c->cuts++) {
@@ -212,7 +222,8 @@ void kedgei_judge_cut(struct kedgei_closing *c, struct kedgei_decision *item, st
     c->parts = io->is_cut ? 2 : 0;
 }
 
-/* Which of the close's inputs the round's n-th one of the group is. */
+/* Which of the close's inputs the round's n-th one of the group is. Counts in the engine's order, over
+ * the inputs that it was given for this group. */
 static const struct kedgei_input *input_of(const struct kedgei_closing *c, uint32_t group, uint32_t n)
 {
     for (size_t i = 0; i < c->inputs.count; i++) {
@@ -269,7 +280,8 @@ void kedgei_judge_uncut(struct kedgei_closing *c, struct kedgei_decision *item)
     judge_split(c, item, item->group, NULL);
 }
 
-/* Sites that a close moves have a statement of it. Where they go is that statement's to say right. */
+/* Sites that a close moves have a statement of it. Where they go is that statement's to say right. The
+ * last round of a record that still grows is passed over: its sites' statements may not be appended yet. */
 static void check_moves(struct kedgei_closing *c)
 {
     bool next = c->round + 1 < c->job->rounds + c->job->round_count;

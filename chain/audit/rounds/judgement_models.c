@@ -28,7 +28,9 @@ static void judge_weights(struct kedgei_closing *c, struct kedgei_decision *item
     }
 }
 
-/* Weights that follow from the sample counts alone verify has found already. */
+/* Weights that follow from the sample counts alone verify has found already. When they are not judged,
+ * the recorded weights are put in the engine's place, and the divisor is their sum, as the engine would
+ * have made it. */
 void kedgei_judge_weights(struct kedgei_closing *c, struct kedgei_decision *item, struct kedge_decision *io)
 {
     const struct kedge_job_spec *spec = c->close.spec;
@@ -45,6 +47,7 @@ void kedgei_judge_weights(struct kedgei_closing *c, struct kedgei_decision *item
     }
 }
 
+/* A model that differs is always reported as a cause of its own: it is what an audit is for. */
 void kedgei_judge_aggregate(struct kedgei_closing *c, struct kedgei_decision *item, struct kedge_decision *io)
 {
     const struct kedge_st_step_group *row = kedgei_judged_row(c, io->group);
@@ -63,11 +66,14 @@ void kedgei_judge_aggregate(struct kedgei_closing *c, struct kedgei_decision *it
     }
 }
 
+/* A step states the model between server and mixing only where the two differ. */
 static const struct kedge_hash *stepped_of(const struct kedge_st_step_group *row)
 {
     return kedge_hash_is_zero(&row->stepped) ? &row->after : &row->stepped;
 }
 
+/* Model and optimiser state together: a coordinator that changed only the state would steer the next
+ * round with it. */
 void kedgei_judge_step(struct kedgei_closing *c, struct kedgei_decision *item, struct kedge_decision *io)
 {
     const struct kedge_st_step_group *row = kedgei_judged_row(c, io->group);
@@ -109,6 +115,8 @@ void kedgei_judge_weight(struct kedgei_closing *c, const struct kedgei_input *in
     }
 }
 
+/* For verify: weights that follow from statements alone are judged without a single file. NOT_FOUND says
+ * that the rule needs the updates themselves; then only its name is compared. */
 void kedgei_judge_listed(struct kedgei_closing *c, const struct kedge_decision *io)
 {
     const struct kedgei_fact *aggregate = c->round->aggregates[io->group];

@@ -17,6 +17,9 @@ struct placed {
 
 /* ---- files ---- */
 
+/* The engine may go on without a file in ways that are right for a coordinator and wrong here: a site
+ * must not be judged by a comparison that lacked one of the groups. So a missing file is remembered, and
+ * the decision counts as not repeated. */
 static int find(struct placed *p, int err, const char *path)
 {
     err = err || kedge_blob_exists(path) ? err : KEDGE_E_NOT_FOUND;
@@ -105,6 +108,8 @@ const struct kedgei_fact *kedgei_placed_by(const struct kedgei_replay *r, const 
     return kedgei_trained_before(r->a, d->log, &d->job->id, subject_of(d, &group), d->fact->index);
 }
 
+/* The similarity is compared without a tolerance: it is computed in a fixed order (docs/record.md), so any
+ * difference means other inputs or another rule. */
 void kedgei_replay_place(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f)
 {
     struct placed p = {.r = r, .d = d};

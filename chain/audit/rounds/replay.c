@@ -5,6 +5,7 @@
 #include "chain/audit/files/prune.h"
 #include "chain/audit/rounds/closing.h"
 #include "chain/audit/rounds/erased_decisions.h"
+#include "common/base/try.h"
 #include "round/beginning.h"
 
 static void replay_initial(const struct kedgei_replay *r, struct kedgei_decision *d,
@@ -15,7 +16,9 @@ static void replay_initial(const struct kedgei_replay *r, struct kedgei_decision
     struct kedge_sink sink;
     struct kedge_hash digest;
     int err = kedgei_replay_sink(&hasher, &sink);
-    err = err ? err : kedge_compute_beginning(&d->job->spec, d->group, sink, &diag);
+    if (!err) {
+        err = kedge_compute_beginning(&d->job->spec, d->group, sink, &diag);
+    }
     if (err) {
         kedgei_replay_failed(r, d, d->job->opened->index, "first model", err, &diag, f);
     } else {
@@ -42,7 +45,9 @@ static bool is_of_close(const struct kedgei_decision *d)
     return by_itself[d->kind] == NULL;
 }
 
-/* What a close decided is answered together, in the place of the first of them. */
+/* What a close decided is answered together, in the place of the first of them. The parallel pass calls
+ * this for each item; the first of a round's answers for all of them, and the others return. So items of
+ * one close must stand together in the list, which add_round sees to. */
 static void run_close(const struct kedgei_replay *r, size_t first, struct kedgei_findings *f)
 {
     const struct kedgei_round *round = r->items[first].round;
@@ -73,7 +78,8 @@ static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
 }
 
 /* Decisions over updates whose keys are not here say nothing of the record: they are counted, and nothing
- * that was computed before the update was met is part of the digest. */
+ * that was computed before the update was met is part of the digest. A result that was half computed when
+ * the sealed update was met would make the digest depend on the order of work. */
 static void count_sealed(const struct kedgei_replay *r)
 {
     struct kedgei_audit *a = r->a;
@@ -94,7 +100,9 @@ static void count_sealed(const struct kedgei_replay *r)
     }
 }
 
-/* One digest of all results, in the order of the list. */
+/* One digest of all results, in the order of the list. Decisions that were not repeated enter with zeros,
+ * so the digest of a record whose keys are missing differs from that of the whole one, and is still the
+ * same each time. */
 static int digest_results(const struct kedgei_replay *r, struct kedge_hash *ret)
 {
     struct kedge_hasher *hasher = NULL;
@@ -112,18 +120,25 @@ static int digest_results(const struct kedgei_replay *r, struct kedge_hash *ret)
     return err;
 }
 
+static int replay_all(struct kedgei_replay *r)
+{
+    struct kedgei_audit *a = r->a;
+    KEDGE_TRY(kedgei_decisions_collect(r));
+    KEDGE_TRY(kedgei_mark_erased(r));
+    KEDGE_TRY(kedgei_rebuild(r));
+    KEDGE_TRY(kedgei_parallel(a, "decisions", r->count, run_decision, r));
+    count_sealed(r);
+    kedgei_tell_unmade(r);
+    KEDGE_TRY(digest_results(r, &a->results));
+    a->counts.decisions = r->count - a->counts.decisions_erased - a->counts.decisions_sealed
+                          - (a->skipped ? a->skipped->decisions : 0);
+    return KEDGE_OK;
+}
+
 int kedgei_replay(struct kedgei_audit *a)
 {
     struct kedgei_replay r = {.a = a};
-    int err = kedgei_decisions_collect(&r);
-    err = err ? err : kedgei_mark_erased(&r);
-    err = err ? err : kedgei_rebuild(&r);
-    err = err ? err : kedgei_parallel(a, "decisions", r.count, run_decision, &r);
-    count_sealed(&r);
-    kedgei_tell_unmade(&r);
-    err = err ? err : digest_results(&r, &a->results);
-    a->counts.decisions = r.count - a->counts.decisions_erased - a->counts.decisions_sealed
-                          - (a->skipped ? a->skipped->decisions : 0);
+    int err = replay_all(&r);
     kedgei_scratch_free(&a->scratch, r.items);
     return err;
 }

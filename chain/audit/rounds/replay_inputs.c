@@ -36,6 +36,8 @@ static int compare_inputs(const void *pa, const void *pb)
     return c ? c : kedge_input_row_cmp(&a->row, &b->row);
 }
 
+/* By tenant's place in the spec, then by site: the coordinator's order, on which draws and sums depend.
+ * Lists are sorted already; several of them together are not. */
 void kedgei_inputs_sort(struct kedgei_inputs *in)
 {
     if (in->count > 1) {
@@ -46,8 +48,9 @@ void kedgei_inputs_sort(struct kedgei_inputs *in)
 /* Which rows of a list. */
 enum wanted { ALL_ROWS, THAT_COUNT, OF_TRIALS };
 
-/* A row of an update that counts in the close, of one group or (KEDGE_GROUP_NONE) of any. Groups are made of
- * all pre-trainings, also of those that point nowhere. */
+/* A row of an update that counts in the close, of one group or (KEDGE_GROUP_NONE) of any. Groups are made
+ * of all pre-trainings, also of those that point nowhere. A pre-training that was refused because its
+ * update is zero still belongs to the clustering's input, where it gets no group. */
 static bool is_wanted(const struct kedgei_round *round, uint32_t group, const struct kedge_input_row *row)
 {
     bool left_out = row->use == KEDGE_USE_REFUSED && !kedge_hash_is_zero(&row->leaf_hash)
@@ -57,7 +60,9 @@ static bool is_wanted(const struct kedgei_round *round, uint32_t group, const st
                                      : counts && row->group == group;
 }
 
-/* Adds the rows that are wanted of the list that entry `at` of the main chain names. */
+/* Adds the rows that are wanted of the list that entry `at` of the main chain names. A list that cannot
+ * be read is NOT_FOUND here: verify names what is wrong with it, and telling it once more for each
+ * decision would bury the cause. */
 static int read_list(const struct kedgei_audit *a, const struct kedgei_job *job,
                      const struct kedgei_round *round, const struct kedge_hash *tenant,
                      const struct kedge_hash *digest, uint64_t at, enum wanted wanted, uint32_t group,
@@ -132,7 +137,9 @@ int kedgei_evaluations_of_close(const struct kedgei_audit *a, const struct kedge
 
 /* ---- whose updates ---- */
 
-/* All sites of a tenant that had a group when the round closed. */
+/* All sites of a tenant that had a group when the round closed. From the table of keys, which has a
+ * site's assignments side by side, and not from all entries: of each site only the assignment in force
+ * when the round closed counts. */
 static int add_members(const struct kedgei_audit *a, const struct kedgei_job *job,
                        const struct kedgei_round *round, uint32_t place, struct kedgei_inputs *ret)
 {
@@ -158,8 +165,9 @@ static int add_members(const struct kedgei_audit *a, const struct kedgei_job *jo
     return err;
 }
 
-/* Who speaks for the groups: as many as groups are made from, of each tenant as equal a number as there are.
- */
+/* Who speaks for the groups: as many as groups are made from, of each tenant as equal a number as there
+ * are. The same draw as the coordinator's, by the job's seed and the round, so nobody can choose which
+ * updates a group's direction is estimated from. */
 static int choose_speaking(const struct kedgei_job *job, const struct kedgei_round *round,
                            const struct kedgei_inputs *in, bool *ret_chosen)
 {

@@ -16,6 +16,9 @@ int kedgei_replay_sink(struct kedge_hasher **ret_hasher, struct kedge_sink *ret_
     return err;
 }
 
+/* Four reasons why a decision was not repeated, and only the last is an error: it is of another tenant's
+ * ledger, its model was pruned and could not be made again, its key is elsewhere, or it cannot have been
+ * made like that. */
 void kedgei_replay_failed(const struct kedgei_replay *r, struct kedgei_decision *d, uint64_t index,
                           const char *what, int err, const struct kedge_diag *diag, struct kedgei_findings *f)
 {
@@ -52,6 +55,8 @@ void kedgei_replay_compare(const struct kedgei_replay *r, const struct kedgei_de
                  d->round ? d->round->number : 0, group, was, is);
 }
 
+/* A chain of hashes: results have any number of parts, and their order counts. Numbers go in as eight
+ * bytes, the least significant first, on every machine. */
 void kedgei_replay_add(struct kedgei_decision *d, const void *bytes, size_t len)
 {
     struct kedge_hash so_far = d->result;

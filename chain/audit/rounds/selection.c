@@ -1,11 +1,15 @@
-/* Who of a round's candidates is selected, once more: the seed decides, among what the lists of round-opened
- * say of them. */
+/* Who of a round's candidates is selected, once more: the seed decides, among what the lists of
+ * round-opened say of them.
+ *
+ * Which sites train is drawn from the job's seed over the candidates in order; so a coordinator that
+ * prefers or avoids a site is found. What cannot be found is a candidate that it left out of its list. */
 #include "chain/audit/facts/buffer.h"
 #include "chain/audit/rounds/replay.h"
 #include "common/base/mem.h"
 #include "coordinator/core/coord.h"
 
-/* An asynchronous round: *in becomes the candidates that were not at work. */
+/* An asynchronous round: *in becomes the candidates that were not at work. Sites still at work keep their
+ * places, so only the free places are drawn, among those that are neither at work nor away. */
 static void draw_free(const struct kedge_job_spec *spec, uint32_t round, struct kedgei_inputs *in,
                       uint32_t *scratch, bool *ret_selected)
 {
@@ -48,6 +52,8 @@ static uint32_t root_of(const struct kedge_job_spec *spec, const struct kedgei_i
     return i;
 }
 
+/* The draw depends on the kind of job, in the same order of questions as in the coordinator: groups are
+ * made by quota, asynchronous jobs fill places, a root site is always in, charge weighs. */
 void kedgei_replay_selection(const struct kedgei_replay *r, struct kedgei_decision *d,
                              struct kedgei_findings *f)
 {

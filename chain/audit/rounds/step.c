@@ -43,6 +43,8 @@ static const struct kedge_hash *hash_at(const struct kedge_st_step_group *row, c
     return (const struct kedge_hash *)((const uint8_t *)row + field->at);
 }
 
+/* The fields are looked at in the order in which they follow from each other, so that the first finding
+ * is the cause. */
 static void check_group(struct kedgei_audit *a, const struct kedgei_round *round,
                         const struct kedge_st_step_group *is, const struct kedge_st_step_group *expected)
 {
@@ -90,6 +92,7 @@ static void compare(struct kedgei_audit *a, const struct kedgei_round *round, co
     }
 }
 
+/* A step to which no close can lead at all is one finding; otherwise every difference is named. */
 void kedgei_check_step(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round)
 {
     struct kedgei_replay r = {.a = a};

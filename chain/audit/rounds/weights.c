@@ -4,6 +4,8 @@
 #include "chain/audit/rounds/judgement.h"
 #include "common/base/mem.h"
 
+/* A plain mean weighs each update by its own statement, which facts/inputs.c checks row by row. With a
+ * cap on tenants, a robust rule or a strategy, a weight depends on all the others. */
 bool kedgei_weighs_together(const struct kedgei_job *job, const struct kedgei_round *round)
 {
     const struct kedge_job_spec *spec = &job->spec;
@@ -22,6 +24,8 @@ static void check_members(struct kedgei_closing *c)
     }
 }
 
+/* Takes the inputs over in every case. A list with a row that names no statement is not weighed: the row
+ * is the finding. */
 void kedgei_check_weights(struct kedgei_audit *a, const struct kedgei_job *job,
                           const struct kedgei_round *round, struct kedgei_inputs *inputs,
                           const bool *unlisted, struct kedgei_findings *f)
