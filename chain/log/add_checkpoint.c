@@ -21,6 +21,8 @@ enum {
     STATUS_UNPROCESSABLE = 422,
 };
 
+/* Room is reserved for the whole request before the first byte, so an error leaves no half of one in the
+ * buffer. */
 int kedge_add_checkpoint_format(uint64_t old_size, const struct kedge_hash *path, size_t path_len,
                                 struct kedge_view note, struct kedge_buf *ret_request)
 {
@@ -43,7 +45,8 @@ int kedge_add_checkpoint_format(uint64_t old_size, const struct kedge_hash *path
     return ret_request->err;
 }
 
-/* The size that a 409 states: decimal, LF. */
+/* The size that a 409 states: decimal, LF. Strict, since the size decides where the next proof starts;
+ * nothing else of the body is used. */
 static int read_conflict(struct kedge_view body, uint64_t *ret_size)
 {
     struct kedge_view rest = body, line;
@@ -87,6 +90,9 @@ static const char *reason_of(unsigned status)
     }
 }
 
+/* Refusals are results and not errors: the caller goes on with its other witnesses. Only what says nothing of
+ * the witness (no memory, a note that is too long) ends the call. A 200 counts only if the body has a
+ * cosignature of this witness that verifies over this note. */
 int kedge_add_checkpoint_judge(const struct kedge_witness_asked *asked, unsigned status,
                                struct kedge_view body, struct kedge_buf *ret_note,
                                struct kedge_witness_answer *ret)

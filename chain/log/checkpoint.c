@@ -9,6 +9,8 @@
 #include "common/base/text.h"
 #include "common/base/try.h"
 
+/* An origin is the first line of a text that is signed: a line feed in it would let one checkpoint be
+ * read as another. */
 static bool is_origin(struct kedge_view origin)
 {
     for (size_t i = 0; i < origin.len; i++) {
@@ -36,6 +38,7 @@ int kedge_checkpoint_format(struct kedge_view origin, uint64_t size, const struc
     return ret_text->err;
 }
 
+/* Extension lines are allowed by the format, if they are not empty, and passed over. */
 int kedge_checkpoint_parse(struct kedge_view text, struct kedge_checkpoint *ret_checkpoint)
 {
     struct kedge_checkpoint c;
@@ -71,6 +74,8 @@ int kedge_checkpoint_sign(struct kedge_view origin, uint64_t size, const struct 
     return err ? err : kedge_note_sign(kedge_buf_view(&text), origin, pair, ret_note);
 }
 
+/* Origin, then signatures: a note by the right key about another log is refused, and the verdicts are
+ * written only when everything held. */
 int kedge_checkpoint_open(struct kedge_view bytes, struct kedge_view expected_origin,
                           const struct kedge_vkey *known, size_t known_count,
                           struct kedge_checkpoint *ret_checkpoint, struct kedge_note_verdict *ret_verdicts)
@@ -81,15 +86,9 @@ int kedge_checkpoint_open(struct kedge_view bytes, struct kedge_view expected_or
     struct kedge_note note;
     struct kedge_checkpoint c;
     KEDGE_TRY(kedge_note_parse(bytes, &note));
-    int err = kedge_checkpoint_parse(note.text, &c);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_checkpoint_parse(note.text, &c));
     if (expected_origin.ptr && !kedge_view_eq(c.origin, expected_origin)) {
         return KEDGE_E_VERIFY;
-    }
-    if (err) {
-        return err;
     }
     struct kedge_note_verdict verdicts[KEDGE_NOTE_SIGNATURES_MAX];
     KEDGE_TRY(kedge_note_verify(&note, known, known_count, verdicts, NULL));

@@ -16,6 +16,8 @@
 
 enum { TIME_LEN = 8, BLOB_LEN = KEDGE_KEY_ID_LEN + TIME_LEN + KEDGE_SIGNATURE_LEN };
 
+/* What is cosigned must be a checkpoint: a witness whose key signed arbitrary text would be of use to
+ * whoever chose the text. */
 int kedge_cosignature_make(struct kedge_view text, struct kedge_view name, const struct kedge_key_pair *pair,
                            uint64_t time_s, struct kedge_buf *ret_line)
 {
@@ -73,7 +75,8 @@ static int put_line(struct kedge_note *note, const struct kedge_note_line *line)
     return KEDGE_OK;
 }
 
-/* All or nothing. */
+/* All or nothing. The length is known beforehand, so the buffer is reserved once and the caller's is
+ * either as before or has the whole note. */
 static int write_note(const struct kedge_note *note, struct kedge_buf *ret_note)
 {
     size_t len = note->text.len + 1;
@@ -107,13 +110,16 @@ int kedge_note_add_line(struct kedge_view note, struct kedge_view line, struct k
     return write_note(&into, ret_note);
 }
 
-/* The time that key's line of the note states and holds for, 0 when there is none. */
+/* The time that key's line of the note states and holds for, 0 when there is none. A line that does not
+ * hold has no time, so it is replaced by one that does. */
 static uint64_t time_there(const struct kedge_note *note, const struct kedge_vkey *key)
 {
     struct kedge_note_verdict verdict;
     return kedge_note_verify(note, key, 1, &verdict, NULL) == KEDGE_OK ? verdict.time_s : 0;
 }
 
+/* The lines are verified against the text of our own note and never against one that came with them;
+ * lines of other keys are left out. */
 int kedge_cosignature_accept(struct kedge_view note, struct kedge_view lines,
                              const struct kedge_vkey *witnesses, size_t count, struct kedge_buf *ret_note,
                              struct kedge_note_verdict *ret_verdicts)

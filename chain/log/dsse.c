@@ -19,6 +19,8 @@ static const char between[] = "\"},{\"keyid\":\"";
 static const char tail[] = "\"}]}";
 enum { SIG_BASE64_LEN = 88 };
 
+/* The DSSE pre-authentication encoding: lengths before type and body, so no two pairs of them give the
+ * same signed bytes. */
 void kedge_dsse_pae(struct kedge_view type, struct kedge_view body, struct kedge_buf *out)
 {
     kedge_buf_printf(out, "DSSEv1 %zu ", type.len);
@@ -33,6 +35,7 @@ static size_t pae_max(struct kedge_view type, struct kedge_view body)
     return type.len + body.len + 64;
 }
 
+/* The envelope is put together by copying, so nothing that JSON would have to escape may enter it. */
 static bool needs_no_escape(struct kedge_view text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -143,7 +146,8 @@ static int decode_signature(struct kedge_view base64, struct kedge_signature *re
     return KEDGE_OK;
 }
 
-/* After the payload type: keyid, signature, and so on to the end. */
+/* After the payload type: keyid, signature, and so on to the end. Ascending by key id and never equal:
+ * one signer cannot stand twice, and one set of signatures has one spelling. */
 static int decode_signatures(struct kedge_view *rest, struct kedge_dsse_entry *entries, uint32_t max,
                              uint32_t *ret_count)
 {
@@ -164,6 +168,8 @@ static int decode_signatures(struct kedge_view *rest, struct kedge_dsse_entry *e
     return KEDGE_OK;
 }
 
+/* Kedge's own spelling, byte for byte. Any other JSON, even of the same meaning, is no envelope here: it
+ * would be a second leaf hash for one statement. */
 static int decode(struct kedge_view envelope, struct kedge_buf *ret_payload, struct kedge_dsse_entry *entries,
                   uint32_t max, uint32_t *ret_count)
 {
@@ -201,6 +207,7 @@ int kedge_dsse_decode_all(struct kedge_view envelope, struct kedge_buf *ret_payl
     return KEDGE_OK;
 }
 
+/* The new signature is put in its place by key id; the payload is taken over as it was signed. */
 int kedge_dsse_add(struct kedge_view envelope, const struct kedge_key_pair *pair,
                    struct kedge_buf *ret_envelope)
 {
@@ -237,6 +244,7 @@ static int verify_pae(struct kedge_view type, struct kedge_view payload, const s
     return pae.err ? pae.err : kedge_verify(kedge_buf_view(&pae), sig, key);
 }
 
+/* The key id is compared first, so a signature is never tried under a key that it does not name. */
 int kedge_dsse_entry_verify(const struct kedge_dsse_entry *entry, struct kedge_view payload,
                             const struct kedge_public_key *key)
 {

@@ -75,6 +75,8 @@ static bool take_note(struct kedge_view *rest, struct kedge_view *ret_note)
     return true;
 }
 
+/* Sizes and path must fit together before anything is verified: equal sizes have no path, different ones
+ * must have one. */
 int kedge_fork_evidence_decode(struct kedge_view text, struct kedge_fork_evidence *ret_evidence)
 {
     if (text.len > KEDGE_FORK_EVIDENCE_MAX) {
@@ -153,6 +155,7 @@ int kedge_fork_evidence_verify(const struct kedge_fork_evidence *evidence, const
     return KEDGE_OK;
 }
 
+/* Names in it were written by the log under suspicion and are shown with control bytes made visible. */
 void kedge_fork_evidence_describe(const struct kedge_fork_evidence *evidence,
                                   const struct kedge_hash *actual_root, struct kedge_buf *out)
 {

@@ -1,3 +1,5 @@
+/* Cutting text without copying it. Every function leaves `rest` as it was when it answers false, and what
+ * it returns are views into the caller's bytes. */
 #include "chain/log/lines.h"
 
 #include <string.h>
@@ -46,6 +48,7 @@ int kedgei_base64_hash(struct kedge_view base64, struct kedge_hash *ret_hash)
     return KEDGE_OK;
 }
 
+/* Bounded by KEDGE_PROOF_MAX: a longer path cannot be of any tree that fits into 63 bits. */
 int kedgei_take_path(struct kedge_view *rest, struct kedge_path *ret_path)
 {
     struct kedge_view line;

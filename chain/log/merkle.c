@@ -12,6 +12,8 @@
 
 #include "common/base/try.h"
 
+/* Leaves and nodes have different first bytes (RFC 6962, section 2.1), so an inner node can never be
+ * passed off as an entry. */
 void kedge_merkle_leaf(struct kedge_view entry, struct kedge_hash *ret_hash)
 {
     static const uint8_t prefix = 0x00;
@@ -75,6 +77,7 @@ void kedge_frontier_encode(const struct kedge_frontier *f, struct kedge_buf *out
     kedge_buf_put(out, f->peaks, kedge_frontier_peak_count(f) * sizeof f->peaks[0]);
 }
 
+/* The number of peaks follows from the size, so there is exactly one text for a frontier. */
 int kedge_frontier_decode(struct kedge_view bytes, struct kedge_frontier *ret_frontier)
 {
     struct kedge_reader r = kedge_reader_of(bytes);
@@ -158,6 +161,7 @@ static void put_reversed(const struct kedge_path *from, struct kedge_path *ret_p
     }
 }
 
+/* Each step halves the range at least, so the loop ends after at most 63 steps and the path fits. */
 int kedge_inclusion_prove(kedge_subtree_fn get, void *arg, uint64_t index, uint64_t size,
                           struct kedge_path *ret_path)
 {
@@ -182,6 +186,8 @@ int kedge_inclusion_prove(kedge_subtree_fn get, void *arg, uint64_t index, uint6
     return KEDGE_OK;
 }
 
+/* Descends to where the old tree's right edge meets a split; the siblings on the way are the proof (RFC
+ * 6962, section 2.1.2, without its recursion). */
 int kedge_consistency_prove(kedge_subtree_fn get, void *arg, uint64_t old_size, uint64_t size,
                             struct kedge_path *ret_path)
 {
@@ -218,6 +224,8 @@ static void shift_while_even(uint64_t *fn, uint64_t *sn)
     }
 }
 
+/* RFC 9162, section 2.1.3.2. A path with a hash too many or too few is refused, so one proof has one
+ * length and nothing can be hidden in it. */
 int kedge_inclusion_verify(uint64_t index, uint64_t size, const struct kedge_hash *leaf,
                            const struct kedge_hash *path, size_t path_len, const struct kedge_hash *root)
 {
@@ -243,7 +251,9 @@ int kedge_inclusion_verify(uint64_t index, uint64_t size, const struct kedge_has
     return sn == 0 && kedge_hash_eq(&r, root) ? KEDGE_OK : KEDGE_E_VERIFY;
 }
 
-/* Folds the path after its first hash into the roots of both trees. */
+/* Folds the path after its first hash into the roots of both trees. RFC 9162, section 2.1.4.2: fr grows
+ * into the old root and sr into the new one from the same hashes. Which of them a hash joins follows from
+ * the two sizes alone. */
 static int fold_consistency(uint64_t old_size, uint64_t size, const struct kedge_hash *first,
                             const struct kedge_hash *rest, size_t rest_len, struct kedge_hash *ret_old_root,
                             struct kedge_hash *ret_root)
@@ -284,6 +294,7 @@ static bool is_power_of_two(uint64_t size)
     return (size & (size - 1)) == 0;
 }
 
+/* Where the old size is a power of two its root itself is the first hash, and the proof leaves it out. */
 int kedge_consistency_verify(uint64_t old_size, uint64_t size, const struct kedge_hash *old_root,
                              const struct kedge_hash *root, const struct kedge_hash *path, size_t path_len)
 {
@@ -303,6 +314,8 @@ int kedge_consistency_verify(uint64_t old_size, uint64_t size, const struct kedg
     return !err && kedge_hash_eq(&fr, old_root) && kedge_hash_eq(&sr, root) ? KEDGE_OK : KEDGE_E_VERIFY;
 }
 
+/* For evidence of a fork: the roots that a path leads to, whether or not they were signed. The first hash
+ * must be spelled out here, because the old root is what is in question. */
 int kedge_consistency_roots(uint64_t old_size, uint64_t size, const struct kedge_hash *path, size_t path_len,
                             struct kedge_hash *ret_old_root, struct kedge_hash *ret_root)
 {

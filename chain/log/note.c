@@ -35,6 +35,8 @@ static bool is_wide_space(const uint8_t *p, size_t len)
            || c == 0xe38080;                   /* U+3000 */
 }
 
+/* Spaces of any kind and '+' separate the parts of lines and keys, so they may not be in names; two names
+ * that look alike because of a wide space would be two keys with one name to a reader. */
 bool kedge_key_name_is_valid(struct kedge_view name)
 {
     if (name.len == 0 || name.len > KEDGE_KEY_NAME_MAX || !kedge_utf8_is_valid(name)) {
@@ -136,7 +138,8 @@ static bool is_note_text(struct kedge_view text)
     return kedge_utf8_is_valid(text);
 }
 
-/* One line without its LF. scratch is reused from line to line. */
+/* One line without its LF. scratch is reused from line to line. Only the key id is decoded here; the
+ * signature's bytes stay as base64, so that lines of unknown types can be put out again as they came. */
 static int parse_line(struct kedge_view line, struct kedge_buf *scratch, struct kedge_note_line *ret)
 {
     if (line.len < DASH_LEN || memcmp(line.ptr, dash, DASH_LEN) != 0) {
@@ -157,7 +160,8 @@ static int parse_line(struct kedge_view line, struct kedge_buf *scratch, struct 
     return KEDGE_OK;
 }
 
-/* Offset after the last empty line's LF LF, 0 when there is none. */
+/* Offset after the last empty line's LF LF, 0 when there is none. The last empty line, since a text may
+ * have empty lines of its own. */
 static size_t find_signatures(struct kedge_view bytes)
 {
     for (size_t i = bytes.len; i >= 2; i--) {
@@ -212,7 +216,8 @@ void kedgei_cosignature_message(struct kedge_view text, uint64_t time_s, struct 
     kedge_buf_put(out, text.ptr, text.len);
 }
 
-/* c2sp.org/tlog-cosignature v1: 8 bytes of time, then a signature over the time and the checkpoint. */
+/* c2sp.org/tlog-cosignature v1: 8 bytes of time, then a signature over the time and the checkpoint. Times
+ * beyond INT64_MAX are refused, so that they can be compared and shown everywhere without a wrap. */
 static int verify_cosignature(struct kedge_view text, struct kedge_view blob,
                               const struct kedge_public_key *key, uint64_t *ret_time_s)
 {
@@ -340,6 +345,8 @@ void kedgei_note_put_line(struct kedge_view name, struct kedge_view blob, struct
     kedge_buf_put_u8(out, '\n');
 }
 
+/* The text must end with a line feed, or the signature would be over other bytes than a reader of the
+ * note verifies. */
 int kedge_note_sign(struct kedge_view text, struct kedge_view name, const struct kedge_key_pair *pair,
                     struct kedge_buf *ret_note)
 {

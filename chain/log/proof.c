@@ -66,6 +66,7 @@ int kedge_proof_decode(struct kedge_view text, struct kedge_proof *ret_proof)
     return KEDGE_OK;
 }
 
+/* First the checkpoint's signature, then the path to its root: a proof alone says nothing of a log. */
 int kedge_proof_verify(const struct kedge_proof *proof, const struct kedge_hash *leaf,
                        struct kedge_view expected_origin, const struct kedge_vkey *known, size_t known_count,
                        struct kedge_checkpoint *ret_checkpoint)

@@ -77,7 +77,8 @@ void kedge_tile_path(const struct kedge_tile *tile, char out[KEDGE_TILE_PATH_MAX
 }
 
 /* Takes the groups of an index off the front; false when they are not well formed. A leading group of
- * zeros cannot stand before another. */
+ * zeros cannot stand before another. The bound is tested before the multiplication, so 19 digits from the
+ * network cannot wrap around to another tile. */
 static bool take_index(struct kedge_view *rest, uint64_t *ret_index)
 {
     uint64_t index = 0;
@@ -108,6 +109,7 @@ static bool take_index(struct kedge_view *rest, uint64_t *ret_index)
     return true;
 }
 
+/* A width of 0 or of a full tile in the name is refused, since either would be a second name for a tile. */
 int kedge_tile_parse(struct kedge_view path, struct kedge_tile *ret_tile)
 {
     struct kedge_tile tile = {.width = KEDGE_TILE_WIDTH};
@@ -154,6 +156,7 @@ uint16_t kedge_tile_partial_width(unsigned level, uint64_t size)
     return (uint16_t)(hash_count(level, size) % KEDGE_TILE_WIDTH);
 }
 
+/* What a tree of that size has of a tile: 256, the rest at the right edge, or nothing. */
 uint16_t kedge_tile_width(unsigned level, uint64_t index, uint64_t size)
 {
     uint64_t full = kedge_tile_full_count(level, size);
@@ -178,6 +181,7 @@ void kedge_bundle_put(struct kedge_buf *out, struct kedge_view entry)
     kedge_buf_put(out, entry.ptr, entry.len);
 }
 
+/* All or nothing: exactly `count` entries and not a byte more. */
 int kedge_bundle_decode(struct kedge_view bytes, size_t count, struct kedge_view *ret_entries)
 {
     if (count == 0 || count > KEDGE_TILE_WIDTH) {

@@ -69,6 +69,8 @@ static bool take_item(struct kedge_view *rest, struct kedge_view *ret_item)
     return true;
 }
 
+/* Names come from others' files. They are cut between characters, and control characters become visible, so
+ * that a message cannot be made to say something else. */
 const char *kedge_witness_name_show(struct kedge_view name, char out[KEDGE_WITNESS_SHOWN_MAX])
 {
     enum { SHOWN = 64 };
@@ -129,7 +131,9 @@ struct kedge_view kedge_witness_ref_name(const struct kedge_witness_policy *poli
     return kedge_view_str("none");
 }
 
-/* NAME+HHHHHHHH+BASE64 with an ID that fits; what the bytes are is for the caller to say. */
+/* NAME+HHHHHHHH+BASE64 with an ID that fits; what the bytes are is for the caller to say. The key id is
+ * computed again from name and key: a typing mistake in either is found when the policy is read, and not
+ * when a cosignature is missed. */
 static int read_key(struct parser *ps, struct kedge_view text, struct raw_key *ret)
 {
     struct kedge_view rest = text, hex;
@@ -184,7 +188,8 @@ static int check_key(struct parser *ps, const struct raw_key *raw, enum kedge_ke
                : KEDGE_OK;
 }
 
-/* Remembers a public key and refuses it when it is there already, under any name or type. */
+/* Remembers a public key and refuses it when it is there already, under any name or type. By the hash of
+ * the bare key, because the same key under another type or name would be another vkey. */
 static int claim_key(struct parser *ps, const struct raw_key *raw, bool is_log)
 {
     struct kedge_hash h;
@@ -258,6 +263,8 @@ static int take_new_name(struct parser *ps, struct kedge_view *rest, const char 
     return KEDGE_OK;
 }
 
+/* A key of a type that cannot be checked here is kept, so that the file stays readable, and never counts
+ * as having cosigned. */
 static int parse_witness(struct parser *ps, struct kedge_view rest)
 {
     static const char usage[] = "witness NAME KEY [URL]";
@@ -397,6 +404,8 @@ static int parse_line(struct parser *ps, struct kedge_view line)
                 kedge_witness_name_show(keyword, shown));
 }
 
+/* The file must end with LF and must have a quorum line: a policy that was cut off while it was copied
+ * could otherwise demand less. */
 static int parse_lines(struct parser *ps)
 {
     struct kedge_view rest = kedge_buf_view(&ps->policy->text), line;
@@ -464,6 +473,8 @@ static void put_item(struct kedge_buf *out, struct kedge_view item)
     }
 }
 
+/* Logs, witnesses, groups, quorum, each in the order in which it was read, so references still go
+ * backwards. */
 void kedge_witness_policy_encode(const struct kedge_witness_policy *policy, struct kedge_buf *out)
 {
     for (uint32_t i = 0; i < policy->log_count; i++) {

@@ -78,7 +78,8 @@ static int collect_keys(const struct kedge_witness_policy *p, const struct kedge
     return KEDGE_OK;
 }
 
-/* That a log of this very origin signed: a key named like the origin, or one given for it. */
+/* That a log of this very origin signed: a key named like the origin, or one given for it. In a policy
+ * with several logs, one log's key must not vouch for another one's checkpoint. */
 static bool is_signed_by_log(const struct known *known, const struct kedge_witness_demand *demand,
                              struct kedge_view origin)
 {
@@ -91,6 +92,8 @@ static bool is_signed_by_log(const struct known *known, const struct kedge_witne
     return false;
 }
 
+/* A cosignature holds for a time; whoever demands a fresh one, or one from before some date, says so in
+ * the demand. */
 static enum kedge_witness_state state_of(const struct kedge_note_verdict *verdict,
                                          const struct kedge_witness_demand *demand)
 {
@@ -106,6 +109,7 @@ static enum kedge_witness_state state_of(const struct kedge_note_verdict *verdic
     return KEDGE_WITNESS_COSIGNED;
 }
 
+/* `at` runs over the supported witnesses only, in the order in which collect_keys put them. */
 static void count_witnesses(const struct kedge_witness_policy *p, const struct known *known,
                             const struct kedge_witness_demand *demand, struct kedge_witness_evaluation *e)
 {
@@ -225,6 +229,7 @@ struct below {
     uint32_t witness_count;
 };
 
+/* Only what the quorum rests on counts as n: a witness outside of it may be away without any effect. */
 static void find_below(const struct kedge_witness_policy *p, struct below *ret)
 {
     memset(ret, 0, sizeof *ret);
@@ -264,7 +269,9 @@ static uint32_t sum_smallest(uint32_t *costs, uint32_t count, uint32_t take)
     return sum;
 }
 
-/* The fewest witnesses that satisfy the quorum: in trees, the cheapest members of each group. */
+/* The fewest witnesses that satisfy the quorum: in trees, the cheapest members of each group. Groups come
+ * after their members, so each cost is known when it is asked for. It is exact because no witness is in
+ * two groups. */
 static uint32_t smallest_quorum(const struct kedge_witness_policy *p)
 {
     uint32_t cost[KEDGE_WITNESS_GROUPS_MAX] = {0};
@@ -312,6 +319,8 @@ static void say_safety(struct kedge_quorum_safety *s)
     }
 }
 
+/* A quorum that needs witnesses this program cannot check is called out of reach: it would be "safe" and
+ * never met. */
 void kedge_witness_quorum_safety(const struct kedge_witness_policy *policy,
                                  struct kedge_quorum_safety *ret_safety)
 {
