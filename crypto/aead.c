@@ -28,6 +28,8 @@ static void free_context(void *ctx)
     EVP_CIPHER_CTX_free(ctx); /* overwrites the key */
 }
 
+/* Fetching an algorithm takes locks inside OpenSSL, so it is done once for the process; after that
+ * threads share nothing but this pointer. */
 static void fetch_once(void)
 {
     gcm = EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL);
@@ -47,6 +49,8 @@ static EVP_CIPHER_CTX *thread_context(void)
     return ctx;
 }
 
+/* AES without the processor's instructions is slow and, in table form, tells of its key by its timing.
+ * libsodium answers the question for both. */
 enum kedge_aead kedge_aead_best(void)
 {
     return crypto_aead_aes256gcm_is_available() ? KEDGE_AEAD_AES256_GCM : KEDGE_AEAD_XCHACHA20_POLY1305;
@@ -72,6 +76,8 @@ static void seal_gcm(const uint8_t *key, const uint8_t *nonce, struct kedge_view
     KEDGE_ASSERT(ok);
 }
 
+/* The tag is copied out first, since `out` may lie over the sealed bytes, as it does when a chunk is
+ * opened in its own buffer. */
 static bool open_gcm(const uint8_t *key, const uint8_t *nonce, struct kedge_view also,
                      struct kedge_view sealed, uint8_t *out)
 {
@@ -118,6 +124,8 @@ int kedge_aead_open(enum kedge_aead cipher, const uint8_t key[KEDGE_AEAD_KEY_LEN
     return good ? KEDGE_OK : KEDGE_E_VERIFY;
 }
 
+/* Keyed BLAKE2b over the parts in order. They have no lengths in between, so parts before the last must
+ * be of fixed length, or two lists could give one key. */
 void kedge_derive_key(const uint8_t key[KEDGE_AEAD_KEY_LEN], const struct kedge_view *parts, size_t count,
                       uint8_t out[KEDGE_AEAD_KEY_LEN])
 {

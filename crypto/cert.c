@@ -49,6 +49,8 @@ static bool add_extension(X509 *cert, int nid, const char *value)
     return ok;
 }
 
+/* No CA, no dates that mean anything, no trust in names: whom a key belongs to is said by the ledger and
+ * not by a certificate.  */
 static bool fill(X509 *cert, EVP_PKEY *key, const struct kedge_public_key *public_key,
                  const char *common_name)
 {
@@ -86,6 +88,8 @@ int kedge_cert_self_signed(const struct kedge_key_pair *pair, const char *common
     return err;
 }
 
+/* DER from the network: bounded before it is parsed, nothing may follow it, and the key must be an
+ * Ed25519 point of the right order. */
 int kedge_cert_public_key(struct kedge_view der, struct kedge_public_key *ret_key)
 {
     if (der.len == 0 || der.len > KEDGE_CERT_MAX) {
@@ -102,6 +106,8 @@ int kedge_cert_public_key(struct kedge_view der, struct kedge_public_key *ret_ke
     return err;
 }
 
+/* Without it OpenSSL asks at the terminal for the passphrase of an encrypted PEM block, in the middle of
+ * a daemon. */
 static int refuse_passphrase(char *buf, int size, int writing, void *arg)
 {
     (void)buf, (void)size, (void)writing, (void)arg;

@@ -55,7 +55,8 @@ static void double_point(struct point *p)
     combine(p, &e, &f, &g, &h);
 }
 
-/* p ± q. */
+/* p ± q. q is affine with x + y, y - x and 2dxy prepared, so an addition is seven multiplications;
+ * subtracting exchanges the first two and the sign of the third. */
 static void add_niels(struct point *p, const struct kedgei_niels *q, bool subtract)
 {
     struct kedgei_fe y_minus_x = kedgei_fe_sub(&p->y, &p->x), y_plus_x = kedgei_fe_add(&p->y, &p->x);
@@ -78,6 +79,8 @@ static void make_niels(const struct point *p, const struct kedgei_fe *inverse, s
     ret->product = kedgei_fe_mul(&xy, &curve.d2);
 }
 
+/* RFC 8032 section 5.1.2: y with the lowest bit of x on top. The one inversion of a whole verification is
+ * here. */
 static void encode_point(const struct point *p, uint8_t ret[KEDGE_KEY_LEN])
 {
     struct kedgei_fe inverse = kedgei_fe_invert(&p->z);
@@ -119,8 +122,9 @@ static bool decode_point(const uint8_t b[KEDGE_KEY_LEN], struct point *ret)
 /* ---- tables ---- */
 
 /* With one inversion for all (Montgomery); at most BATCH. */
-/* An inversion costs as much as hundreds of multiplications: the product of all z is inverted once, and
- * each inverse is won from it by going backwards. */
+/* With one inversion for all (Montgomery); at most BATCH. An inversion costs as much as hundreds of
+ * multiplications: the product of all z is inverted once, and each inverse is won from it by going
+ * backwards. */
 static void make_affine(const struct point *points, size_t count, struct kedgei_niels *ret)
 {
     struct kedgei_fe products[BATCH]; /* of z, from the first to this one */
@@ -137,7 +141,9 @@ static void make_affine(const struct point *points, size_t count, struct kedgei_
     make_niels(&points[0], &inverse, &ret[0]);
 }
 
-/* ret[i · row + k] = (k + 1) · 256^i · p for ROWS rows; row divides BATCH. */
+/* ret[i · row + k] = (k + 1) · 256^i · p for ROWS rows; row divides BATCH. A row of multiples for each
+ * byte of the scalar: 256^i is reached by eight doublings from the row before, and all entries are made
+ * affine in batches, since an inversion each would cost more than the table saves. */
 static void make_table(const struct point *p, size_t row, struct kedgei_niels *ret)
 {
     struct point firsts[ROWS], points[BATCH];
@@ -196,6 +202,8 @@ static void make_curve(void)
     }
 }
 
+/* Only keys of prime order get a table: with small components, libsodium and the equation here could
+ * differ in what they accept. */
 bool kedgei_key_table_init(const struct kedge_public_key *key, struct kedgei_key_table *ret)
 {
     struct kedge_public_key minus = *key; /* -A has the other x */
@@ -211,7 +219,9 @@ bool kedgei_key_table_init(const struct kedge_public_key *key, struct kedgei_key
 
 /* ---- signatures ---- */
 
-/* Base 16, digits from -8 to 7, lowest first; the scalar is below 2^253. */
+/* Base 16, digits from -8 to 7, lowest first; the scalar is below 2^253. Signed digits halve the table:
+ * only 1 to 8 times a point are stored, and a negative digit subtracts. The last carry is 0, because the
+ * scalar is below 2^253. */
 static void digits_of_4(const uint8_t scalar[SCALAR], int8_t ret[2 * SCALAR])
 {
     int carry = 0;
@@ -241,7 +251,8 @@ static void add_base(struct point *p, const uint8_t scalar[SCALAR])
 }
 
 /* SHA-512(R ‖ A ‖ message) modulo L; and whether S is below L. */
-/* S must be below L, or every signature would have a second spelling that verifies, too. */
+/* SHA-512(R ‖ A ‖ message) modulo L; and whether S is below L (RFC 8032 section 5.1.7), or every
+ * signature would have a second spelling that verifies, too. */
 static bool read_scalars(const struct kedge_signature *sig, const struct kedge_public_key *key,
                          struct kedge_view message, uint8_t ret_k[SCALAR])
 {
@@ -261,6 +272,9 @@ static bool read_scalars(const struct kedge_signature *sig, const struct kedge_p
     return true;
 }
 
+/* A false answer only means that libsodium is asked; so a mistake here may cost time, and what must hold
+ * is that nothing is accepted which libsodium would refuse. The tests compare both over good, bad and
+ * small-order cases. */
 bool kedgei_key_table_accepts(const struct kedgei_key_table *table, const struct kedge_public_key *key,
                               struct kedge_view message, const struct kedge_signature *sig)
 {

@@ -33,6 +33,8 @@ static void fetch_once(void)
     KEDGE_ASSERT(rc == 0);
 }
 
+/* An error inside OpenSSL's SHA-256 cannot be a matter of the input, so it ends the program: a wrong
+ * digest must never be returned as if it were one. */
 static EVP_MD_CTX *thread_context(void)
 {
     pthread_once(&once, fetch_once);
@@ -59,6 +61,8 @@ static void finish(EVP_MD_CTX *ctx, struct kedge_hash *ret_hash)
     KEDGE_ASSERT(ok == 1 && len == KEDGE_HASH_LEN);
 }
 
+/* In constant time, because some digests are compared with secrets; the cost does not show beside
+ * hashing. */
 bool kedge_hash_eq(const struct kedge_hash *a, const struct kedge_hash *b)
 {
     return CRYPTO_memcmp(a->b, b->b, KEDGE_HASH_LEN) == 0;
@@ -124,6 +128,7 @@ void kedge_hasher_free(struct kedge_hasher *h)
     }
 }
 
+/* A hasher can be used again after its final: the next update begins a new digest. */
 static void start(struct kedge_hasher *h)
 {
     if (!h->started) {

@@ -50,7 +50,8 @@ static struct slot *find_slot(const struct kedge_public_key *key)
     return &slots[(hash[0] | (unsigned)hash[1] << 8) % SLOTS];
 }
 
-/* Under the write lock: this key was met and has no table. */
+/* Under the write lock: this key was met and has no table. The table is made under the write lock, which
+ * other threads only try: while one makes it, the others verify the long way. */
 static void note_use(struct slot *s, const struct kedge_public_key *key)
 {
     bool is_same = memcmp(&s->key, key, sizeof *key) == 0;
@@ -76,6 +77,8 @@ static void note_use(struct slot *s, const struct kedge_public_key *key)
     }
 }
 
+/* The read lock is held during the check, so the table cannot be freed under it. The credit is an atomic,
+ * since many readers raise it at once. */
 bool kedgei_known_key_accepts(const struct kedge_public_key *key, struct kedge_view message,
                               const struct kedge_signature *sig)
 {

@@ -36,6 +36,8 @@ int kedge_keyfile_write_private(const char *path, const struct kedge_key_pair *p
     return err;
 }
 
+/* Group and others must have no right at all, not even to execute or write: a file that others may write
+ * could be exchanged for one whose key they know. */
 static int check_private(int fd, const char *path, struct kedge_diag *reterr)
 {
     struct stat st;
@@ -145,6 +147,8 @@ int kedge_keyfile_seal(const char *path, const struct kedge_key_pair *pair, stru
     return err;
 }
 
+/* The public key of a sealed file is readable without its passphrase, so programs can name the key, or
+ * find the right one, before they ask for anything. */
 int kedge_keyfile_is_sealed(const char *path, bool *ret, struct kedge_public_key *ret_public,
                             struct kedge_diag *reterr)
 {
@@ -171,6 +175,8 @@ int kedge_keyfile_is_sealed(const char *path, bool *ret, struct kedge_public_key
     return err;
 }
 
+/* The buffer holds the secret in PEM; it is overwritten on every way out, also after an error in the
+ * middle. */
 int kedge_keyfile_read_private(const char *path, struct kedge_key_pair *ret_pair, struct kedge_diag *reterr)
 {
     struct kedge_buf pem;

@@ -1,6 +1,10 @@
-/* ECDSA over libcrypto's groups and numbers. The signature is put together here, because libcrypto 3.0 signs
- * with random nonces only: r = (kG).x, s = k⁻¹(h + r·d) mod n with k from RFC 6979 §3.2. All steps that touch
- * the secret are blinded by a random b, which cancels out: s = (b·k)⁻¹ · (b·h + r·(b·d)). */
+/* ECDSA over libcrypto's groups and numbers. The signature is put together here, because libcrypto 3.0
+ * signs with random nonces only: r = (kG).x, s = k⁻¹(h + r·d) mod n with k from RFC 6979 §3.2. All steps
+ * that touch the secret are blinded by a random b, which cancels out: s = (b·k)⁻¹ · (b·h + r·(b·d)).
+ *
+ * Deterministic nonces (RFC 6979) because a weak or repeated nonce gives the key away, and so that a
+ * signature can be tested against published vectors. P-256 is here for the signatures of exported models
+ * (OMS); statements are Ed25519. */
 #include "crypto/p256.h"
 
 #include <errno.h>
@@ -74,6 +78,8 @@ static void free_signing(struct signing *w)
     BN_CTX_free(w->ctx);
 }
 
+/* All numbers are made before any is used, so that one test for memory suffices; h is reduced modulo the
+ * order, as bits2octets demands. */
 static int init_signing(struct signing *w, const struct kedge_p256_key *key, const uint8_t digest[32])
 {
     memset(w, 0, sizeof *w);
@@ -98,7 +104,9 @@ static int init_signing(struct signing *w, const struct kedge_p256_key *key, con
     return BN_is_zero(w->d) || BN_cmp(w->d, w->order) >= 0 ? KEDGE_E_KEY : KEDGE_OK;
 }
 
-/* r and s from the nonce; false: try the next nonce. */
+/* r and s from the nonce; false: try the next nonce. True ends the search, with or without an error in
+ * *err. The inverse is taken by Fermat's theorem with a constant-time power, because libcrypto's extended
+ * Euclid branches on its argument. */
 static bool try_nonce(struct signing *w, const uint8_t nonce[32], int *err)
 {
     *err = KEDGE_E_NOMEM;
@@ -152,6 +160,8 @@ static int put_signature(struct signing *w, struct kedge_buf *out)
     return len > 0 ? out->err : KEDGE_E_NOMEM;
 }
 
+/* A nonce out of range, or an r or s of 0, is skipped by the generator's own rule (section 3.2, step
+ * h.3), so the result is still a function of key and message alone. */
 int kedge_p256_sign(struct kedge_view message, const struct kedge_p256_key *key, struct kedge_buf *ret_der)
 {
     struct kedge_hash digest;
@@ -222,7 +232,8 @@ static int public_point(const struct kedge_p256_key *key, uint8_t out[65])
     return err;
 }
 
-/* NULL: *err says why. */
+/* NULL: *err says why. EVP wants the public point beside the secret; it is computed, since the file
+ * format here stores only the secret. */
 static EVP_PKEY *pkey_of(const struct kedge_p256_key *key, int *err)
 {
     uint8_t point[65];
@@ -289,7 +300,8 @@ static int refuse_passphrase(char *buf, int size, int writing, void *arg)
     return -1;
 }
 
-/* The hash that goes with the key's curve, or NULL. */
+/* The hash that goes with the key's curve, or NULL. The pairs that signers of ECDSA use: a digest that is
+ * shorter than the curve would weaken it, one that is longer would be cut. */
 static const EVP_MD *curve_hash(EVP_PKEY *pkey)
 {
     char name[32];
@@ -368,6 +380,8 @@ int kedge_ec_verify(struct kedge_view message, struct kedge_view der, struct ked
     return err;
 }
 
+/* The digest of the key as PEM, in the one form in which libcrypto writes it: keys that were spelled
+ * otherwise get the same hint. */
 int kedge_ec_hint(struct kedge_view public_pem, struct kedge_hash *ret_hint)
 {
     struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);

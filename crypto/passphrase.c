@@ -44,7 +44,9 @@ static const char *source_file(void)
     return file_path ? file_path : env && env[0] ? env : NULL;
 }
 
-/* Bytes up to the end of the line, into line[KEDGE_PASSPHRASE_MAX + 1]. */
+/* Bytes up to the end of the line, into line[KEDGE_PASSPHRASE_MAX + 1]. Byte by byte, so that nothing of
+ * what follows the line is taken from a pipe or terminal; a NUL or a line that is too long is refused and
+ * not cut, for a cut passphrase would open nothing later. */
 static int read_line(int fd, const char *what, char *line, struct kedge_diag *d)
 {
     size_t len = 0;
@@ -82,6 +84,8 @@ static int read_line(int fd, const char *what, char *line, struct kedge_diag *d)
     return KEDGE_OK;
 }
 
+/* A pipe or descriptor (/dev/fd/3) has no permissions that mean anything, so the mode is asked of regular
+ * files only. */
 static int read_file(const char *path, char *line, struct kedge_diag *d)
 {
     struct stat st;
@@ -153,6 +157,8 @@ static int hand_out(const char *line, struct kedge_buf *ret, const char *path, s
     return ret->err;
 }
 
+/* `again` says that the last one did not fit: a file is not read a second time, as it would give the
+ * same; a person is asked, and what was typed is remembered for the next key of this run. */
 int kedge_passphrase_get(const char *key_path, bool again, struct kedge_buf *ret, struct kedge_diag *reterr)
 {
     char line[KEDGE_PASSPHRASE_MAX + 1];
@@ -186,6 +192,7 @@ int kedge_passphrase_get(const char *key_path, bool again, struct kedge_buf *ret
     return err;
 }
 
+/* Typed twice, since nobody sees it; a key that is sealed with a slip of the finger is lost. */
 int kedge_passphrase_new(const char *key_path, struct kedge_buf *ret, struct kedge_diag *reterr)
 {
     char line[KEDGE_PASSPHRASE_MAX + 1], second[KEDGE_PASSPHRASE_MAX + 1];

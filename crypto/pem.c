@@ -30,6 +30,8 @@ static int refuse_passphrase(char *buf, int size, int writing, void *arg)
     return -1;
 }
 
+/* PKCS#8 without encryption, which `openssl` reads. The BIO is in secure memory and is cleansed when it
+ * is freed. */
 int kedge_pem_put_private(struct kedge_buf *out, const struct kedge_key_pair *pair)
 {
     EVP_PKEY *key = kedgei_pkey_private(pair);
@@ -58,6 +60,8 @@ int kedge_pem_put_public(struct kedge_buf *out, const struct kedge_public_key *p
     return err;
 }
 
+/* Only Ed25519 and only as raw seed: the public key is derived again and never read from the file, so the
+ * two always belong together. */
 int kedge_pem_get_private(struct kedge_view pem, struct kedge_key_pair *ret_pair)
 {
     if (pem.len == 0 || pem.len > KEDGE_PEM_MAX) {
@@ -80,6 +84,8 @@ int kedge_pem_get_private(struct kedge_view pem, struct kedge_key_pair *ret_pair
     return err;
 }
 
+/* Points of small order are refused here, once for every way in which a public key comes in from PEM or a
+ * certificate. */
 int kedgei_pkey_public(EVP_PKEY *key, struct kedge_public_key *ret_key)
 {
     struct kedge_public_key raw;

@@ -26,6 +26,7 @@ static const uint8_t version[4] = {1, 1, 1, 0};
 const struct kedge_seal_cost kedge_seal_moderate = {3, 256 * 1024};
 const struct kedge_seal_cost kedge_seal_small = {2, 64 * 1024};
 
+/* Asked when a file is decoded and again before Argon2id runs, because a struct may come from elsewhere. */
 static bool is_bounded(const struct kedge_seal_cost *cost)
 {
     return cost->passes >= 1 && cost->passes <= KEDGE_SEAL_PASSES_MAX
@@ -134,6 +135,8 @@ int kedge_sealed_decode(struct kedge_view text, struct kedge_sealed *ret)
     return KEDGE_OK;
 }
 
+/* Argon2id (RFC 9106) from libsodium. It fails only when the memory cannot be had, which is told as such:
+ * a person must not be asked for another passphrase then. */
 static int derive(const struct kedge_sealed *s, struct kedge_view passphrase,
                   uint8_t key[crypto_aead_xchacha20poly1305_ietf_KEYBYTES])
 {
@@ -149,6 +152,7 @@ static int derive(const struct kedge_sealed *s, struct kedge_view passphrase,
                : KEDGE_E_NOMEM;
 }
 
+/* Salt and nonce are new each time, so the same key and passphrase never give the same file. */
 int kedge_seal(const struct kedge_key_pair *pair, struct kedge_view passphrase,
                const struct kedge_seal_cost *cost, struct kedge_sealed *ret)
 {

@@ -52,6 +52,9 @@ int kedge_secp_public_of(const struct kedge_secp_secret *secret, struct kedge_se
     return err;
 }
 
+/* Nonces follow RFC 6979 (the library's default), and s is low already. A parity above 1 would mean that the
+ * x of the nonce's point lies above the order, which happens with a probability of about 2⁻¹²⁷; a transaction
+ * has no room for it. */
 int kedge_secp_sign(const struct kedge_hash *hash, const struct kedge_secp_secret *secret,
                     struct kedge_secp_signature *ret_signature)
 {
@@ -78,6 +81,8 @@ int kedge_secp_sign(const struct kedge_hash *hash, const struct kedge_secp_secre
     return err;
 }
 
+/* Recovery is what the chain itself does: the sender of a transaction is the key that comes out, so there
+ * is no key to compare with before. */
 int kedge_secp_recover(const struct kedge_hash *hash, const struct kedge_secp_signature *signature,
                        struct kedge_secp_public *ret_public)
 {

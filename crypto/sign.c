@@ -52,6 +52,8 @@ void kedge_wipe(void *p, size_t len)
     }
 }
 
+/* Constant time: keys are public, but one comparison function for all of them needs no thought about
+ * which is not. */
 bool kedge_public_key_eq(const struct kedge_public_key *a, const struct kedge_public_key *b)
 {
     return sodium_memcmp(a->b, b->b, sizeof a->b) == 0;
@@ -68,6 +70,7 @@ void kedge_sign(struct kedge_view message, const struct kedge_key_pair *pair, st
     KEDGE_ASSERT(rc == 0);
 }
 
+/* The tables can only add an early "yes"; "no" is always libsodium's. */
 int kedge_verify(struct kedge_view message, const struct kedge_signature *sig,
                  const struct kedge_public_key *key)
 {

@@ -23,6 +23,8 @@ static bool set_nonce(TS_REQ *req, const uint64_t *nonce)
     return fine;
 }
 
+/* The authority's certificate is asked for with the token (cert_req), so that the token can be verified
+ * years later without looking for it. */
 int kedge_timestamp_query(struct kedge_view data, const uint64_t *nonce, struct kedge_buf *ret_der)
 {
     struct kedge_hash digest;
@@ -50,6 +52,8 @@ int kedge_timestamp_query(struct kedge_view data, const uint64_t *nonce, struct 
     return len > 0 ? ret_der->err : KEDGE_E_NOMEM;
 }
 
+/* Replies come over the network from an authority that need not be honest to us: bounded, and used up to
+ * the last byte. */
 static TS_RESP *decode(struct kedge_view reply)
 {
     if (reply.len == 0 || reply.len > KEDGE_TSR_MAX) {
@@ -64,7 +68,8 @@ static TS_RESP *decode(struct kedge_view reply)
     return resp;
 }
 
-/* Seconds since 1970; false when t is no time that fits. */
+/* Seconds since 1970; false when t is no time that fits. As days and seconds since 1970, so that no calendar
+ * is computed here and no time zone of this machine enters. */
 static bool posix_time(const ASN1_GENERALIZEDTIME *t, int64_t *ret_s)
 {
     ASN1_TIME *epoch = ASN1_TIME_set(NULL, 0);
@@ -88,7 +93,8 @@ static bool read_serial(const ASN1_INTEGER *serial, char out[43])
     return fine;
 }
 
-/* The token's claims. */
+/* The token's claims. Everything that is told of a token is read before it is verified; what is told to
+ * people only counts once kedge_timestamp_verify has succeeded. */
 static int read_info(TS_RESP *resp, struct kedge_timestamp *ret)
 {
     const TS_STATUS_INFO *status = TS_RESP_get_status_info(resp);
@@ -173,6 +179,8 @@ static void read_authority(TS_RESP *resp, struct kedge_timestamp *t)
     sk_X509_free(signers);
 }
 
+/* The store and the imprint belong to the context after they are set, which is why the early way out
+ * frees both and the late one does not. */
 static int verify(TS_RESP *resp, const struct kedge_hash *digest, X509_STORE *store)
 {
     TS_VERIFY_CTX *ctx = TS_VERIFY_CTX_new();
@@ -191,6 +199,8 @@ static int verify(TS_RESP *resp, const struct kedge_hash *digest, X509_STORE *st
     return fine == 1 ? KEDGE_OK : KEDGE_E_VERIFY;
 }
 
+/* The imprint is compared here first, so that "about other bytes" is told apart from "not signed by that
+ * authority". */
 int kedge_timestamp_verify(struct kedge_view reply, struct kedge_view data, struct kedge_view ca_pem,
                            struct kedge_timestamp *ret, struct kedge_diag *reterr)
 {
