@@ -93,6 +93,23 @@ static int check_end(const struct kedge_model_spec *spec, const struct kedge_mod
     return KEDGE_OK;
 }
 
+/* A token's number is a place in the embedding's table. Before a pass trainers check that the samples' values
+ * are such numbers; what another layer has computed nobody can check, and it would be a place outside of the
+ * table, in a process that trains by a spec which others have written. So only layers that change no value
+ * may come before. */
+static int check_embedding(const struct kedge_model_spec *spec, uint32_t at, struct kedge_diag *reterr)
+{
+    for (uint32_t i = 0; i < at; i++) {
+        if (spec->layers[i].type != KEDGE_LAYER_FLATTEN) {
+            return kedge_diag_set(reterr, KEDGE_E_SHAPE,
+                                  "model layer %u: an embedding takes the samples' own token numbers: only "
+                                  "\"flatten\" may come before it",
+                                  at);
+        }
+    }
+    return KEDGE_OK;
+}
+
 /* Layer by layer, the shape that one gives being what the next one takes. A model that passes has a
  * shape at every place, so all functions below can rely on it without checks. */
 int kedge_model_check(const struct kedge_model_spec *spec, struct kedge_diag *reterr)
@@ -107,7 +124,9 @@ int kedge_model_check(const struct kedge_model_spec *spec, struct kedge_diag *re
     int err = dense ? KEDGE_OK : check_input(&shape, reterr);
     for (uint32_t i = 0; i < spec->count && !err; i++) {
         const struct kedge_layer *l = &spec->layers[i];
-        err = l->type == KEDGE_LAYER_DENSE ? check_dense(spec, i, &shape, reterr) : KEDGE_OK;
+        err = l->type == KEDGE_LAYER_DENSE       ? check_dense(spec, i, &shape, reterr)
+              : l->type == KEDGE_LAYER_EMBEDDING ? check_embedding(spec, i, reterr)
+                                                 : KEDGE_OK;
         if (err) {
             return err;
         }

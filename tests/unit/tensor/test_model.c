@@ -168,6 +168,13 @@ static const struct {
     {"{\"input\":[1,4000,4000],\"layers\":[{\"type\":\"conv2d\",\"out\":9,\"kernel\":1}]}",
      "values for a sample"},
     {"{\"input\":[4096],\"layers\":[{\"type\":\"embedding\",\"in\":9,\"out\":4097}]}", "values for a sample"},
+    {"{\"input\":[4],\"layers\":[{\"type\":\"dense\",\"in\":4,\"out\":4},{\"type\":\"embedding\",\"in\":9,"
+     "\"out\":2},"
+     "{\"type\":\"flatten\"},{\"type\":\"dense\",\"out\":2}]}",
+     "layer 1: an embedding takes the samples' own token numbers"},
+    {"{\"input\":[4],\"layers\":[{\"type\":\"dropout\",\"rate\":\"0.5\"},"
+     "{\"type\":\"embedding\",\"in\":9,\"out\":2},{\"type\":\"flatten\"},{\"type\":\"dense\",\"out\":2}]}",
+     "layer 1: an embedding takes the samples' own token numbers"},
     {"{\"input\":[4],\"layers\":[{\"type\":\"lstm\",\"in\":4,\"out\":2}]}", "takes a sequence"},
     {"{\"input\":[2,4],\"layers\":[{\"type\":\"lstm\",\"in\":3,\"out\":2}]}",
      "\"in\" is 3, but its input has 4"},
