@@ -93,7 +93,8 @@ struct kedge_evaluation {
 KEDGE_NODISCARD int kedge_net_evaluate(struct kedge_net *net, const struct kedge_dataset *data,
                                        struct kedge_evaluation *ret, struct kedge_diag *reterr);
 
-/* Features and labels fit the model: else KEDGE_E_SHAPE says how they differ. */
+/* Features, labels and an embedding's token numbers fit the model: else KEDGE_E_SHAPE says how they differ.
+ * To be asked before samples meet a net: layers do not look. */
 KEDGE_NODISCARD int kedge_net_check_data(const struct kedge_net *net, const struct kedge_dataset *data,
                                          struct kedge_diag *reterr);
 /* Threads of the BLAS library, for the whole process. */

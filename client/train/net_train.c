@@ -1,4 +1,8 @@
-/* Passes over data: training in a shuffled order, evaluation. */
+/* Passes over data: training in a shuffled order, evaluation.
+ *
+ * The order of samples is a part of the result. Each pass has a stream of its own, drawn from seed, purpose
+ * and number of the pass, so that the order does not depend on how many passes there were before in this
+ * process, and the simulator and a real site shuffle alike. */
 #include <math.h>
 #include <string.h>
 
@@ -6,6 +10,29 @@
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "common/base/try.h"
+
+/* Token numbers of an embedding: whole, and within its table, for layers use them as places in it without
+ * looking again. The first layer alone can be one (kedge_model_check). */
+static int check_tokens(const struct kedge_net *net, const struct kedge_dataset *data,
+                        struct kedge_diag *reterr)
+{
+    const struct kedge_net_layer *first = &net->layers[0];
+    if (first->layer.type != KEDGE_LAYER_EMBEDDING) {
+        return KEDGE_OK;
+    }
+    for (uint32_t r = 0; r < data->n; r++) {
+        for (uint32_t f = 0; f < data->features; f++) {
+            float v = kedge_dataset_value(data, r, f);
+            if (!(v >= 0.0f && v < (float)first->layer.in && v == floorf(v))) {
+                return kedge_diag_set(reterr, KEDGE_E_SHAPE,
+                                      "sample %u, feature %u is %g, but the embedding takes whole numbers "
+                                      "from 0 to %u",
+                                      r, f, (double)v, first->layer.in - 1);
+            }
+        }
+    }
+    return KEDGE_OK;
+}
 
 int kedge_net_check_data(const struct kedge_net *net, const struct kedge_dataset *data,
                          struct kedge_diag *reterr)
@@ -25,7 +52,7 @@ int kedge_net_check_data(const struct kedge_net *net, const struct kedge_dataset
                               "labels up to %u, but the model has %u classes (0 to %u)", data->classes - 1,
                               outputs, outputs - 1);
     }
-    return KEDGE_OK;
+    return check_tokens(net, data, reterr);
 }
 
 /* A step of n samples: run once as it is, then recorded, then replayed. */
@@ -48,6 +75,9 @@ struct training {
     struct kedge_train_result result;
 };
 
+/* After the last step, over all weights: a loss can stay finite while a weight does not, if nothing has read
+ * it since. One sum instead of a test for each value, as NaN stays in it; this relies on arithmetic that is
+ * not "fast math". */
 static int check_finite(const struct kedge_net *net, struct kedge_diag *reterr)
 {
     float sum = 0.0f; /* 0·v is NaN for NaN and infinity, and NaN stays */
@@ -111,8 +141,8 @@ static void run_kept(struct training *t, uint32_t n)
     }
 }
 
-/* Steps are of all weights, so that every kernel stays as it is; those that are held get their values back.
- */
+/* Steps are of all weights, so that every kernel stays as it is; those that are held get their values back
+ * after each step, bit for bit. */
 static void restore_held(struct training *t)
 {
     const struct kedge_train_params *p = t->params;
@@ -192,28 +222,6 @@ static int check_params(const struct kedge_net *net, const struct kedge_dataset 
     return kedge_net_check_data(net, data, reterr);
 }
 
-/* Token numbers of an embedding: whole, and within its table. */
-static int check_tokens(const struct kedge_net *net, const struct kedge_dataset *data,
-                        struct kedge_diag *reterr)
-{
-    const struct kedge_net_layer *first = &net->layers[0];
-    if (first->layer.type != KEDGE_LAYER_EMBEDDING) {
-        return KEDGE_OK;
-    }
-    for (uint32_t r = 0; r < data->n; r++) {
-        for (uint32_t f = 0; f < data->features; f++) {
-            float v = kedge_dataset_value(data, r, f);
-            if (!(v >= 0.0f && v < (float)first->layer.in && v == floorf(v))) {
-                return kedge_diag_set(reterr, KEDGE_E_SHAPE,
-                                      "sample %u, feature %u is %g, but the embedding takes whole numbers "
-                                      "from 0 to %u",
-                                      r, f, (double)v, first->layer.in - 1);
-            }
-        }
-    }
-    return KEDGE_OK;
-}
-
 struct kedge_ops_data kedge_net_data_of(const struct kedge_dataset *d)
 {
     return (struct kedge_ops_data){.rows = d->n,
@@ -280,7 +288,6 @@ int kedge_net_train(struct kedge_net *net, const struct kedge_dataset *data,
 {
     struct training t = {.net = net, .data = data, .params = params};
     KEDGE_TRY(check_params(net, data, params, reterr));
-    KEDGE_TRY(check_tokens(net, data, reterr));
     int err = save_held(&t, reterr);
     if (!err) {
         err = training_open(&t, reterr);
@@ -372,10 +379,7 @@ int kedge_net_evaluate(struct kedge_net *net, const struct kedge_dataset *data, 
     struct kedge_evaluation e = {.samples = data->n};
     uint32_t count = net->evaluate_max;
     KEDGE_TRY(kedge_net_check_data(net, data, reterr));
-    int err = check_tokens(net, data, reterr);
-    if (err) {
-        return err;
-    }
+    int err = KEDGE_OK;
     uint32_t *rows = kedge_mem_new(count, sizeof *rows);
     float *host = ops->unified ? NULL : kedge_mem_new(count, (net->inputs + net->outputs) * sizeof *host);
     if (!rows || (!ops->unified && !host)) {

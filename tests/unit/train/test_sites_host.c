@@ -169,6 +169,32 @@ START_TEST(what_does_not_fit_is_refused)
 }
 END_TEST
 
+/* What no table has would be read, and written, outside of it. */
+START_TEST(a_token_that_no_table_has_is_refused)
+{
+    const struct kedge_train_params plain = {.epochs = 1, .batch = BATCH, .lr = 0.1};
+    static const struct kedge_model_spec tokens = {
+        .count = 3,
+        .input = {1, {FEATURES}},
+        .layers = {{.type = KEDGE_LAYER_EMBEDDING, .in = 3, .out = 1},
+                   {.type = KEDGE_LAYER_FLATTEN},
+                   {.type = KEDGE_LAYER_DENSE, .in = FEATURES, .out = 4}}};
+    struct kedge_site_work work[SITES];
+    struct kedge_diag diag = {.text = ""};
+    train_together(&plain, false, work);
+    for (uint32_t s = 0; s < SITES; s++) {
+        for (size_t i = 0; i < SAMPLES_MAX * FEATURES; i++) {
+            values[s][i] = (float)(i % 3);
+        }
+    }
+    ck_assert_int_eq(kedge_sites_train(&tokens, ops, dev, work, SITES, &plain, &diag), KEDGE_OK);
+    values[SITES - 1][FEATURES] = 3;
+    ck_assert_int_eq(kedge_sites_train(&tokens, ops, dev, work, SITES, &plain, &diag), KEDGE_E_SHAPE);
+    ck_assert_ptr_nonnull(
+        strstr(diag.text, "sample 1, feature 0 is 3, but the embedding takes whole numbers"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("client/train/sites");
@@ -180,6 +206,7 @@ int main(void)
     tcase_add_test(tc, so_many_steps);
     tcase_add_test(tc, one_that_diverges_is_told_and_spoils_nobody);
     tcase_add_test(tc, what_does_not_fit_is_refused);
+    tcase_add_test(tc, a_token_that_no_table_has_is_refused);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
