@@ -1,3 +1,6 @@
+/* A choice of models (IFCA, Ghosh et al. 2020): the site measures each model's loss on its own training
+ * samples and trains the best. Of equal losses the lowest group wins, so that the choice is the same whenever
+ * it is repeated. Only the choice leaves the site, as the group of its update. */
 #include "client/daemon/update/choose.h"
 
 #include "client/daemon/host.h"
@@ -20,7 +23,7 @@ static int ask(struct kedge_client_work *w, uint64_t serial, const struct kedge_
 {
     struct kedge_trainer_given given;
     bool foreign = w->spec->is_external; /* then it reads copies in its own folder */
-    int err = foreign ? kedge_client_trainer_give(w, base, NULL, false, &given, d) : KEDGE_OK;
+    int err = foreign ? kedge_client_trainer_give(w, base, NULL, NULL, &given, d) : KEDGE_OK;
     if (err) {
         return err;
     }
@@ -68,6 +71,8 @@ int kedge_client_choose(struct kedge_client_work *w, uint64_t serial, struct ked
             *ret_loss = loss;
         }
     }
+    /* From here on the task is an ordinary one of that group; the other models are removed, since the next
+     * task brings new ones. */
     task->base = task->choices[best];
     task->group = best;
     w->model_digest = task->base; /* the one that is kept */
