@@ -39,6 +39,10 @@ static int look_at_chain(struct kedge_site *s, const struct kedge_site_reply *r,
     return KEDGE_E_BUG;
 }
 
+/* Until the tenant has enrolled it a site asks again, patiently: that waits for a person. An error that will
+ * not change (a token that was used, or that nobody issued) stops it instead, since only its owner can help.
+ * When it is confirmed, all works begin with what they have, which after a restore from a backup may be
+ * results. */
 static void enroll_answered(struct kedge_site *s, const struct kedge_site_reply *r)
 {
     if (r->kind == KEDGE_SITE_REPLY_ENROLLED && r->active) {
@@ -63,7 +67,9 @@ static void enroll_answered(struct kedge_site *s, const struct kedge_site_reply 
 }
 
 /* The task of a late answer is not taken: the next poll brings it again, with a chain that grew out of what
- * has been seen by now. */
+ * has been seen by now. Nor is one of a job that is at work already: two polls may have crossed, and two
+ * tasks of one job would make two updates for one round. The coordinator's pause is believed up to
+ * backoff_max. */
 static void poll_answered(struct kedge_site *s, const struct kedge_site_reply *r, bool late)
 {
     if (r->kind == KEDGE_SITE_REPLY_TASK || r->kind == KEDGE_SITE_REPLY_WAIT) {
@@ -88,6 +94,11 @@ static void poll_answered(struct kedge_site *s, const struct kedge_site_reply *r
     }
 }
 
+/* BLOB_MISSING has two meanings. If the upload went well, the coordinator has lost the file (a restart of its
+ * own, another upload of this site): it is sent again. If the coordinator had refused the file, it is refused
+ * for good: it will never take a statement whose file it does not take. Of all other errors the class
+ * decides, so that a new error in err.def needs no change here: REJECT is final, the rest is tried again with
+ * the same bytes. */
 static void submit_refused(struct kedge_site *s, const struct kedge_site_reply *r)
 {
     const bool missing = r->err == KEDGE_E_BLOB_MISSING;
@@ -130,6 +141,9 @@ static void end_beat(struct kedge_site *s, uint64_t at_least_ns)
     }
 }
 
+/* The chain is looked at before the answer, and of heartbeats, too: they come most often while a site works,
+ * and so show a cut or fork soonest. The serial is cleared first; from here on the work has nothing open, and
+ * every branch below must leave it in a state with a time to wake. */
 void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev)
 {
     const struct kedge_site_reply *r = &ev->reply;
@@ -176,6 +190,9 @@ void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev)
     }
 }
 
+/* Nothing is known of what the coordinator did with the request, so nothing is concluded from it: the state
+ * stays, the same call goes out again after a pause. For SUBMIT this is what makes receipts exact: the second
+ * attempt has the same envelope, and the coordinator answers it with the receipt of the first. */
 void kedgei_site_call_failed(struct kedge_site *s, const struct kedge_site_event *ev)
 {
     if (ev->serial != 0 && ev->serial == s->beat) {

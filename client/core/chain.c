@@ -1,3 +1,8 @@
+/* The verdict on a main chain that an answer shows; chain.h says what is demanded and why. The order of the
+ * tests matters. The same size is decided by the root alone: no proof can excuse a second root. Then a proof
+ * that breaks, which is evidence of a fork only if what is shown is at least as large as what the site had
+ * seen when it asked. Only then sizes: larger is believed if the proof was made from what is seen now,
+ * smaller is a cut unless the answer was merely overtaken. */
 #include "client/core/chain.h"
 
 #include <string.h>

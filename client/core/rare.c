@@ -1,3 +1,6 @@
+/* Rare branches of a site's core, drawn by the simulator from a stream of its own. That stream is separate
+ * from the site's jitter, so that enabling a branch does not change every other draw of the run, and a seed
+ * that fails stays a reproduction. In the daemon s->rare is NULL and each of these costs one comparison. */
 #include "client/core/rare.h"
 
 #include "client/core/core.h"

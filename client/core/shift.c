@@ -22,6 +22,11 @@ static void forget(struct kedge_site *s, uint32_t at)
     memmove(m->shifts + at, m->shifts + at + 1, (m->shift_count - at) * sizeof m->shifts[0]);
 }
 
+/* A shift has two steps, so that a pre-training that was begun too early does not count. `answered` is set
+ * when a pre-training of that job ends (what it trained on are the data after the shift) and the row goes
+ * when that result has its receipt; if the result is refused or closed, the row is told again. A shift that
+ * is noticed while an answer is under way sets it back: the data have moved once more. Of more than four jobs
+ * the oldest row goes: the host notices the shift again with that job's next training. */
 void kedgei_site_shifted(struct kedge_site *s, const struct kedge_id *job)
 {
     struct kedge_site_memory *m = &s->memory;

@@ -135,6 +135,10 @@ bool kedgei_site_is_transient(int err)
     return class == KEDGE_CLASS_RETRY || class == KEDGE_CLASS_FULL || class == KEDGE_CLASS_UNKNOWN;
 }
 
+/* Every change of state goes through kedgei_site_go, so that three things stay true without being set
+ * anywhere else: a state begins at once (wake_ns is now), the right to send ends with the states that send,
+ * and a heartbeat is due exactly while something is in hand. kedgei_site_works_are_valid checks the last two
+ * after each step of a simulation. */
 static bool any_works(const struct kedge_site *s)
 {
     bool any = false;
@@ -161,7 +165,10 @@ void kedgei_site_go(struct kedge_site *s, enum kedge_site_state state)
 }
 
 /* Exponential, and jittered over its upper half, so that sites which failed together do not come back
- * together. */
+ * together: the pause is drawn from the upper half of the doubled one, never below half of it, else a
+ * coordinator that is down would be asked as often as one that answers. What the coordinator asked for is
+ * kept as a lower bound, itself at most backoff_max, for an hour-long pause in a hostile answer must not
+ * silence a site. */
 void kedgei_site_back_off(struct kedge_site *s, int err, uint64_t at_least_ns)
 {
     const struct kedge_site_times *t = &s->params.times;
@@ -181,6 +188,8 @@ void kedgei_site_back_off(struct kedge_site *s, int err, uint64_t at_least_ns)
     KEDGE_ASSERT(s->w->open == 0 && s->w->wake_ns > s->now_ns);
 }
 
+/* Calls are not aborted: a request cannot be taken back, and its answer is passed over because `open` is 0
+ * from here on. ABORT is for what costs the host time or energy. */
 void kedgei_site_abort_work(struct kedge_site *s)
 {
     if (s->w->open != 0
@@ -203,6 +212,8 @@ static void say_refusing(struct kedge_site *s)
     s->w->wake_ns = kedgei_site_after(s, s->params.times.stopped_poll);
 }
 
+/* All works refuse, for the main chain is the site's and not a job's. Loops over works that end with the
+ * first one leave s->w at it: what follows (a log line, a pause) is said once, for the site. */
 static void begin_refusing(struct kedge_site *s, int err)
 {
     s->beat = 0;
@@ -227,6 +238,11 @@ void kedgei_site_refuse(struct kedge_site *s, int err, const struct kedge_site_c
     begin_refusing(s, err);
 }
 
+/* The tenant has revoked the site, or its token is not taken. Results are given up: no coordinator will take
+ * them, and kept ones would block their works. The order of effects is the contract's: the PERSIST that no
+ * longer names the results comes before each FORGET, so that a crash in between leaves files that nothing
+ * names, and never a name without its file. Only the first work is STOPPED and asks again every ten minutes;
+ * the others are free, and stand by while the first asks. */
 void kedgei_site_stop(struct kedge_site *s, int err)
 {
     bool told = s->works[0].state == KEDGE_SITE_STOPPED;
@@ -269,6 +285,9 @@ static struct kedge_site_effect *begin(struct kedge_site *s, enum kedge_site_eff
     return fx;
 }
 
+/* A poll is built from what is true now: the main chain as it was seen, shifts, jobs at work. asked_size
+ * remembers the first of these, for the answer is judged by what the site had seen when it asked, not by what
+ * it has seen when the answer is read (chain.h). */
 static struct kedge_site_effect *begin_call(struct kedge_site *s, enum kedge_site_call call)
 {
     struct kedge_site_effect *fx = begin(s, KEDGE_SITE_FX_CALL);
@@ -361,6 +380,9 @@ static void act(struct kedge_site *s)
     }
 }
 
+/* A heartbeat is a busy poll of the site as a whole, with a serial of its own, beside what works have open: a
+ * work that trains for an hour has TRAIN open and nothing else, and would look like an absent site. A
+ * heartbeat never brings a task. */
 static void beat(struct kedge_site *s)
 {
     struct kedge_site_effect *fx = kedgei_site_emit(s, KEDGE_SITE_FX_CALL);
@@ -372,6 +394,9 @@ static void beat(struct kedge_site *s)
     kedgei_site_shift_tell(s, fx);
 }
 
+/* Recovery and the first start are the same path: what is durable decides. A work with results goes on with
+ * the first of them; a work without polls; a site that was never confirmed enrols first, and its results, if
+ * there are any, wait for that. */
 static void start(struct kedge_site *s, const struct kedge_site_event *ev)
 {
     KEDGE_ASSERT(s->w->state == KEDGE_SITE_NEW && ev->memory.result_count <= KEDGE_SITE_STORED_MAX);
@@ -401,6 +426,8 @@ static void start(struct kedge_site *s, const struct kedge_site_event *ev)
     }
 }
 
+/* The end of a rest lets free works ask at once, but not those in a back-off: their pause answers a failure,
+ * which the rest has not mended. */
 static void rest(struct kedge_site *s, bool rests)
 {
     s->rests = rests;
@@ -460,6 +487,10 @@ static void handle(struct kedge_site *s, const struct kedge_site_event *ev)
     }
 }
 
+/* A step handles its event, then begins whatever is due in any work. It is a loop over all works and not only
+ * over the one that the event was for, because one event can free others: a poll that has gone stale, a
+ * result that another one may now send after. Works are looked at in their order, and what an earlier one
+ * begins (a poll) can make a later one stand by. */
 static bool is_due(const struct kedge_site *s, const struct work *w)
 {
     return w->open == 0 && w->wake_ns <= s->now_ns && !kedgei_site_stands_by(s, w);

@@ -52,6 +52,8 @@ static uint64_t pause_of(struct kedge_site *s, const struct trouble *t, bool fet
     return pause - kedge_rng_below(&s->rng, pause / 4 + 1);
 }
 
+/* A task that is ended goes by ENDING, whose call tells the coordinator. The reason that the owner is shown
+ * stays the task's, whatever becomes of that call. */
 static void tell(struct kedge_site *s, int err, const struct trouble *t)
 {
     s->w->failures = 0;
@@ -63,6 +65,9 @@ static void tell(struct kedge_site *s, int err, const struct trouble *t)
     }
 }
 
+/* Was the task's input here, so that the failure says something about the job? A fetch that failed may only
+ * mean that the round is over. A spec that was fetched and then refused (DENIED) counts as a failure of the
+ * job: the next task has the same spec. */
 void kedgei_site_end_task(struct kedge_site *s, int err, enum kedge_trouble why)
 {
     KEDGE_ASSERT(err != KEDGE_OK && s->w->open == 0);
@@ -86,6 +91,9 @@ bool kedgei_site_still_troubled(struct kedge_site *s)
     return true;
 }
 
+/* How long no task of this job is wanted goes with the call, so that the coordinator leaves the site out of
+ * that job's rounds instead of finding out by deadlines. It is computed when the call is made, not when the
+ * task failed: a call that is repeated says what is left of the pause. */
 void kedgei_site_ended(struct kedge_site *s, struct kedge_site_effect *call)
 {
     const struct trouble *t = find_trouble(s, &s->w->task.job);
@@ -114,6 +122,8 @@ static void leave(struct kedge_site *s, bool understood)
     s->w->reason = reason;
 }
 
+/* A work cannot hang on telling: after four attempts it is free, and the coordinator's deadline does the
+ * rest. "No such job" and "not joined" count as understood: there is nothing left to tell. */
 void kedgei_site_end_answered(struct kedge_site *s, const struct kedge_site_reply *r)
 {
     bool error = r->kind == KEDGE_SITE_REPLY_ERROR;
@@ -167,6 +177,9 @@ void kedgei_site_troubles_forget(struct kedge_site *s)
     s->poll_is_stale = true;
 }
 
+/* `anew` has to reach the coordinator once, and a poll may be lost. So every poll says it until one is
+ * answered that was sent at or after the first that said it; the answer to an older poll proves nothing,
+ * which is why the serial of that first poll is kept. */
 void kedgei_site_anew_tell(struct kedge_site *s, struct kedge_site_effect *poll)
 {
     poll->anew = s->anew;

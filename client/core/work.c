@@ -17,6 +17,10 @@ static bool is_allowed(const struct kedge_site *s, const struct kedge_id *job)
     return allowed;
 }
 
+/* A task comes from a coordinator that may be broken or hostile, and what it says steers downloads, disk
+ * space and signatures. So all combinations that make no sense are refused here, in one place: a group is
+ * missing exactly for a pre-training or a choice of models; only training evaluates its base, and only from
+ * round 2 on, as round 1 has no earlier result; lengths are bounded before a byte is fetched. */
 static int check_task(const struct kedge_site *s, const struct kedge_site_task *t)
 {
     bool cold = t->group == KEDGE_SITE_NONE, choice = t->choice_count > 0;
@@ -37,7 +41,8 @@ static int check_task(const struct kedge_site *s, const struct kedge_site_task *
     return small ? KEDGE_OK : KEDGE_E_TOO_LONG;
 }
 
-/* A task that will not be done. */
+/* A task that will not be done. Both this and give_up_task below end it, and the coordinator hears of both;
+ * they differ in what the owner's log says: "refused" is a decision, "failed" something that went wrong. */
 static void refuse_task(struct kedge_site *s, int err, enum kedge_trouble why)
 {
     kedgei_site_log(s, KEDGE_SITE_NOTE_REFUSED, err);
@@ -89,6 +94,10 @@ static void give_up_task(struct kedge_site *s, int err, enum kedge_trouble why)
     kedgei_site_end_task(s, err, why);
 }
 
+/* A trial model is extra evidence, never a condition: when the coordinator does not have it any more, the
+ * task is done without. A spec that policy forbids (DENIED) is a refusal, although its bytes are here.
+ * Anything that may go better later is tried up to six times; beyond that the round may be over, and the task
+ * blocks its work. */
 static void fetch_failed(struct kedge_site *s, int err, enum kedge_trouble why)
 {
     if (s->w->blob == KEDGE_SITE_BLOB_TRIAL && !kedgei_site_is_transient(err)) {
@@ -104,6 +113,9 @@ static void fetch_failed(struct kedge_site *s, int err, enum kedge_trouble why)
     }
 }
 
+/* The order is spec, model or models to choose from, control variate, trial. The spec is first because it
+ * decides whether the rest is wanted at all: the host looks at policy and data as soon as it is here, before
+ * a large model is fetched. */
 static void fetched(struct kedge_site *s)
 {
     s->w->failures = 0;
@@ -146,6 +158,9 @@ void kedgei_site_persist(struct kedge_site *s)
     kedgei_site_remember(s, &fx->memory);
 }
 
+/* The one place that says how a site goes on: after a start, after a write of the memory, after each settled
+ * result. A result with an update uploads its file first, an evaluation has none. Because the state follows
+ * from the memory alone, a crash between any two of these steps resumes at the same one. */
 void kedgei_site_next_result(struct kedge_site *s)
 {
     const struct kedge_site_result *first = kedgei_site_first(s, s->w);
@@ -158,6 +173,9 @@ void kedgei_site_next_result(struct kedge_site *s)
     }
 }
 
+/* A result ends here and nowhere else, with a receipt, a "closed" or a final refusal. It leaves the memory
+ * before its files may go (PERSIST, then FORGET). A refusal is followed by a pause: the next task would most
+ * likely be refused for the same reason, and a site must not train in a circle. */
 void kedgei_site_settle(struct kedge_site *s, int err)
 {
     const struct kedge_site_result *first = kedgei_site_first(s, s->w);

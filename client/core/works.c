@@ -35,6 +35,9 @@ static uint32_t site_unfinished(const struct kedge_site *s, const struct work *w
     return count;
 }
 
+/* Results of all works lie in one array in the order in which they came, and those of one work in the order
+ * of their submission (update before evaluation). An array per work would need room for results that are
+ * hardly ever there in each of the simulator's thousands of sites, and in each stored memory. */
 void kedgei_site_results_add(struct kedge_site *s, const struct kedge_site_result *results, uint32_t count)
 {
     struct kedge_site_memory *m = &s->memory;
@@ -122,8 +125,9 @@ static bool poll_is_open(const struct kedge_site *s)
     return false;
 }
 
-/* One free work asks, the first of them, whose pauses count for all. While its poll is open no other asks,
- * unless that poll leaves out a job that has become free. */
+/* The coordinator keeps one open upload of a site, so a second one would replace the first, and two works
+ * could replace each other's for ever. A work that fails several times in a row gives the right up
+ * (kedgei_site_back_off), and its upload begins again later. */
 static bool another_sends(const struct kedge_site *s, const struct work *w)
 {
     bool any = false;
@@ -133,6 +137,10 @@ static bool another_sends(const struct kedge_site *s, const struct work *w)
     return any && !MUTANT(MUTANT_SITE_SENDS_TOGETHER);
 }
 
+/* One free work asks, the first of them, whose pauses count for all. While its poll is open no other asks,
+ * unless that poll leaves out a job that has become free: then the next poll must say so at once, or a task
+ * of that job would wait for as long as a long poll waits. States that concern the site as a whole
+ * (enrolling, stopped, refusing) are acted on by the first work alone. */
 bool kedgei_site_stands_by(const struct kedge_site *s, const struct work *w)
 {
     if (w->state == KEDGE_SITE_UPLOADING || w->state == KEDGE_SITE_SUBMITTING) {
@@ -157,6 +165,10 @@ bool kedgei_site_stands_by(const struct kedge_site *s, const struct work *w)
     return index_of(s, w) != first;
 }
 
+/* The invariants, for the simulator and for builds with KEDGE_CORE_CHECKS: results exist exactly in the
+ * states that send or store them, those of one work are of one job and no job has two works, and every work
+ * that has nothing open has a time at which it goes on. The last is what makes a site that hangs for ever
+ * visible as a broken invariant. */
 static bool work_is_valid(const struct kedge_site *s, const struct work *w)
 {
     bool has_results = w->state == KEDGE_SITE_PERSISTING || w->state == KEDGE_SITE_UPLOADING
