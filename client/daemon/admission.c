@@ -1,3 +1,10 @@
+/* Which training may begin beside those that run (policy.json: threads, memory_all, gpu_at_once,
+ * jobs_at_once). Pure.
+ *
+ * Two rules keep a task from waiting for ever. A task that alone asks for more than the site has is refused
+ * at once, with the key to change. A task that is alone is always admitted otherwise: shares are computed by
+ * division, and with fewer threads than jobs_at_once a share of one thread each could add up to more than
+ * `threads`. */
 #include "client/daemon/admission.h"
 
 #include <inttypes.h>
@@ -23,6 +30,8 @@ enum kedge_admission kedge_admission_decide(const struct kedge_admission_limits 
     uint64_t memory = 0;
     const char *by = "";
     for (uint32_t i = 0; i < count; i++) {
+        /* A place without a running training has no job. The sum saturates: memory_max may be any 63-bit
+         * number, and a sum that wrapped would admit everything. */
         bool runs = others[i].job.s[0] != '\0';
         by = runs ? others[i].job.s : by;
         running += runs;

@@ -1,6 +1,11 @@
-/* Requests to the coordinator: ENROLL, POLL, SUBMIT. What comes back is checked here: receipts must prove
- * that our very statement is in the tenant's ledger; checkpoints of the main chain are signed, and the core
- * judges whether it only grew. */
+/* Requests to the coordinator: ENROLL, POLL, SUBMIT, ENDED. Each is built, sent and checked on a helper
+ * thread and then handed to the core.
+ *
+ * The check is the point of this file. The core believes what a reply says, so nothing becomes a reply that
+ * is not proven as far as the owner's trust file allows: a receipt must prove that our very statement is in
+ * the tenant's ledger, a "closed" and a refusal must be signed and about our envelope, checkpoints of the
+ * main chain must be signed. What does not hold becomes CALL_FAILED, as if nothing had come: the site asks
+ * again, and a coordinator gains nothing by a bad answer that it would not gain by silence. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +59,11 @@ static int take_chain(struct kedge_site_host *h, const struct kedge_shown_main *
     return err;
 }
 
-/* The receipt proves that the envelope is entry leaf_index of a tree whose signed root we were given. */
+/* The receipt proves that the envelope is entry leaf_index of a tree whose signed root we were given (RFC
+ * 6962, section 2.1.1). The leaf is computed from our own bytes and not taken from the receipt. The proof's
+ * length is bounded by the decoder of messages (KEDGE_PROOF_MAX hashes), so the copy below fits. Without a
+ * trust file the signature on the root cannot be checked; that still catches a coordinator that errs, not one
+ * that lies. */
 static int check_receipt(struct kedge_site_host *h, const struct kedge_msg_receipt *r,
                          struct kedge_view envelope)
 {
@@ -113,7 +122,8 @@ static int check_closed(struct kedge_site_host *h, const struct kedge_msg_closed
 _Static_assert((int)KEDGE_SITE_WORKS_MAX - 1 == (int)KEDGE_AT_WORK_MAX, "a poll tells all that is at work");
 _Static_assert((int)KEDGE_SITE_SHIFTS_MAX == (int)KEDGE_SHIFTED_MAX, "a poll tells all that has shifted");
 
-/* A site that has nothing in hand says nothing of it. */
+/* A site that has nothing in hand says nothing of it: it sends the plain POLL, which every coordinator knows,
+ * and POLL_BESIDE only when it needs it. */
 static void build_poll(const struct call_item *c, struct kedge_msg *msg)
 {
     struct kedge_msg_poll_beside p = {.wait_ms = (uint32_t)(c->wait_ns / NS_PER_MS),
@@ -262,6 +272,8 @@ static int take_reply(struct kedge_client_work *w, struct call_item *c, const st
     }
 }
 
+/* A poll is held open by the coordinator for as long as it asked to wait; the time-out is that plus a margin
+ * for the network. The envelope is freed here, since only the check of the answer needs it. */
 static void call_run(struct kedge_client_work *w, struct kedge_site_item *item)
 {
     struct kedge_site_host *h = w->h;
@@ -281,6 +293,8 @@ static void call_run(struct kedge_client_work *w, struct kedge_site_item *item)
     kedge_buf_deinit(&frame);
 }
 
+/* The checkpoint that the answer showed is lent to the core's step by h->shown_note: if the core decides SEEN
+ * or REFUSE, those effects write the note's signed bytes, and they do so before the step returns. */
 static void call_handle(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct call_item *c = (struct call_item *)item;
@@ -301,6 +315,9 @@ static void call_handle(struct kedge_site_host *h, struct kedge_site_item *item)
     kedge_mem_free(c);
 }
 
+/* Everything that the request needs is copied into the item: the core's effect and the host's memory change
+ * while the helper thread works. A heartbeat goes to a thread of its own, since each work's call thread may
+ * be held by a long poll. */
 void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect *fx)
 {
     struct call_item *c = kedge_mem_new(1, sizeof *c);

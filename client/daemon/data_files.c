@@ -11,6 +11,9 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 
+/* A mark of everything that a changed file changes: device, inode, size, time. It is no digest of contents:
+ * reading a data set of gigabytes every five seconds would cost more than the training that it may save. Two
+ * different states with the same mark only mean that a mended file is noticed later, by SIGHUP or a start. */
 static uint64_t mix(uint64_t mark, uint64_t part)
 {
     mark = (mark ^ part) * 0x100000001b3u;

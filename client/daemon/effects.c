@@ -1,4 +1,8 @@
-/* What the core of a site decides, carried out. */
+/* What the core of a site decides, carried out: one function for each kind of effect, on the loop.
+ *
+ * What blocks (calls, transfers, training) is handed to a helper thread and ends as an event. The exception
+ * is PERSIST: the memory is written here, while the loop waits, because nothing that comes after it may leave
+ * the device before it is durable. It is a write of a few kilobytes. */
 #include "client/daemon/energy/energy.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
@@ -37,6 +41,7 @@ static void persist(struct kedge_site_host *h, const struct kedge_site_effect *f
     kedge_client_post(h, &p->item);
 }
 
+/* The file of a settled update is not removed: the next update is written over it (files.c says why). */
 static void forget(struct kedge_site_host *h, const struct kedge_site_result *r)
 {
     char path[KEDGE_PATH_MAX], room[KEDGE_PATH_MAX];

@@ -15,6 +15,8 @@ void kedge_client_ended_note(struct kedge_client_work *w, enum kedge_trouble why
     if (ev->err == KEDGE_OK) {
         return;
     }
+    /* The words may come from a trainer and go to the coordinator's operator: they are cut to a bound, at a
+     * whole character, and lose control characters, here, where they come in. */
     size_t len = strnlen(text, KEDGE_TROUBLE_TEXT_MAX);
     while (len > 0 && !kedge_utf8_is_valid(kedge_view_of(text, len))) {
         len--; /* whole characters */

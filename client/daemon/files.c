@@ -1,4 +1,9 @@
-/* Files of a site's folder, written whole, and those of a task, used again by the next. */
+/* Files of a site's folder, written whole, and those of a task, used again by the next.
+ *
+ * Working files are large, short-lived and reproducible, so they are neither synced nor allocated anew for
+ * each round: the next model is written over the former one's blocks. On a virtual machine that gives free
+ * memory back to its host, taking fresh pages each round costs more than the copying. What must survive a
+ * crash goes through slots (memory.c) or kedge_file_write and not through this file. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +42,8 @@ int kedge_client_work_path(const struct kedge_client_work *w, const char *kind,
     return kedge_client_work_file(w, name, out);
 }
 
+/* A name that begins with a kept digest is kept, so the half-written "….part" of a wanted file stays, too,
+ * and its download can use that room. */
 void kedge_client_work_trim(const struct kedge_client_work *w, const char *kind,
                             const struct kedge_site_digest *keep, size_t count)
 {
@@ -60,7 +67,9 @@ void kedge_client_work_trim(const struct kedge_client_work *w, const char *kind,
     }
 }
 
-/* In place when it is as long as what is there: one write within a sector. */
+/* In place when it is as long as what is there: one write within a sector, which a disk writes as a whole. It
+ * saves the new file, the rename and two changes of the folder each time the main chain has grown
+ * (seen-main), which with many jobs is several times a minute. */
 static bool overwrite(const char *path, struct kedge_view content)
 {
     struct stat st;

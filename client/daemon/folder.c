@@ -12,6 +12,8 @@
 
 /* ---- enrolment ---- */
 
+/* Enrolment may be interrupted and repeated: a key that is there is kept. Making another one would lock the
+ * site out, if the coordinator has seen the first. */
 static int make_key(const char *dir, const char *name, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
@@ -40,6 +42,9 @@ static int write_json(const char *dir, const char *name, json_t *o, struct kedge
     return err;
 }
 
+/* site.json is written last: it is what makes the folder a site (read_config looks for it), so an enrolment
+ * that was interrupted is one that has not happened. The token's secret and everything that held it are
+ * wiped. */
 int kedge_client_enroll_folder(const char *dir, struct kedge_view text, struct kedge_diag *d)
 {
     struct kedge_token token;
@@ -124,6 +129,9 @@ static void hide_environments(json_t *policy)
     }
 }
 
+/* A policy is shared by the loop and by each place that still works under it, and is freed by the last that
+ * lets go. The count is atomic because places let go on their own threads; the policy itself never changes
+ * once it is in force, so that readers need no lock. */
 static struct kedge_policy_held *held_of(const struct kedge_site_policy *p)
 {
     return (struct kedge_policy_held *)((uintptr_t)p - offsetof(struct kedge_policy_held, policy));
@@ -206,6 +214,9 @@ static int read_key(struct kedge_site_host *h, const char *name, struct kedge_ke
     return err ? err : kedge_keyfile_read_private(path, ret, d);
 }
 
+/* The lock comes before anything that is written: two daemons on one folder would sign two updates for one
+ * round. It is held by an open descriptor until the process ends, which a crash cannot forget to release;
+ * waiting for it a little covers a restart in which the former process is still ending. */
 int kedge_client_open_folder(struct kedge_site_host *h, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];

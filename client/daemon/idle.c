@@ -1,3 +1,9 @@
+/* Whether others use the device (policy.json: "idle"): processors in the last seconds, terminals since the
+ * last input.
+ *
+ * Both are read from files that every user may read, so the daemon needs no rights and no session bus. Niced
+ * time counts as idle: the daemon and its trainers run niced under the systemd unit, and must not see
+ * themselves as somebody else. */
 #include "client/daemon/idle.h"
 
 #include <dirent.h>
@@ -64,6 +70,9 @@ int kedge_idle_parse(const json_t *v, const char *where, struct kedge_idle_rules
     return KEDGE_OK;
 }
 
+/* The first line of /proc/stat: user nice system idle iowait irq softirq steal, in clock ticks (proc(5)).
+ * Each number is bounded by an eighth of the range, so that the sum of eight cannot wrap; fields after the
+ * eighth (guest times) are parts of the first two and would be counted twice. */
 bool kedge_idle_read_ticks(struct kedge_view text, struct kedge_idle_ticks *ret)
 {
     static const char name[] = "cpu ";
@@ -128,6 +137,10 @@ static void look_at_terminals(const char *root, const char *folder, const char *
     }
 }
 
+/* The share of busy time is that between two looks, at least a window apart: counters since boot say nothing
+ * of now, and two looks within a few milliseconds would be noise. Before the second look it is not known, and
+ * the owner's rule then counts as broken: work that begins too late does less harm than work that disturbs
+ * somebody. */
 void kedge_idle_ask(struct kedge_idle *idle, const char *root, uint64_t now_ns, char out[KEDGE_IDLE_TEXT_MAX])
 {
     struct kedge_idle_ticks now;

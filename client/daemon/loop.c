@@ -12,8 +12,10 @@ void kedge_client_post(struct kedge_site_host *h, struct kedge_site_item *item)
     }
 }
 
-/* Tidying up behind a settled result and notes of what was seen, which nobody waits for: the next request
- * goes out first. */
+/* Tidying up after a settled result, and notes of what was seen: nobody waits for them, so the next request
+ * goes out first. The order among the remaining effects is the core's, which is part of its contract (PERSIST
+ * before what relies on it); a PERSIST counts as tidying up only if the file already holds all that it would
+ * add. */
 static bool can_wait(const struct kedge_site_host *h, const struct kedge_site_effect *fx)
 {
     return fx->type == KEDGE_SITE_FX_FORGET || fx->type == KEDGE_SITE_FX_SEEN

@@ -1,4 +1,10 @@
-/* kedge-client: the daemon of one site. */
+/* kedge-client: the daemon of one site. Options, the order in which things are opened, started and ended, and
+ * nothing else.
+ *
+ * The order of a start: the folder (whose lock keeps a second daemon out), the network, threads, then the
+ * core, which is given what is durable and begins. Signals are blocked before the first thread exists, so
+ * that every thread inherits that and sigwait() in one of them gets all. An end is the same backwards, and
+ * has nothing to save: all that matters is durable when it happens. */
 #include <dirent.h>
 #include <getopt.h>
 #include <pthread.h>
@@ -61,6 +67,8 @@ static void clean_work(const struct kedge_client_work *w, const struct kedge_sit
     }
 }
 
+/* Work folders are cleaned before the core starts, when no thread uses them: whatever the memory does not
+ * name is of a task that was not finished, and after a crash there may be half-written files of any size. */
 static int start_core(struct kedge_site_host *h, struct kedge_diag *d)
 {
     struct kedge_site_event ev = {.type = KEDGE_SITE_EV_START};
@@ -148,6 +156,8 @@ static void log_keys(const struct kedge_site_host *h)
     kedge_log(KEDGE_LOG_INFO, "public keys", "tls_key=%s statement_key=%s", tls, statement);
 }
 
+/* Steps after one that failed are skipped; the process ends then, and the system takes back threads, files
+ * and memory. Energy alone is closed even so, for power caps that were lowered outlive a process. */
 static int run(struct kedge_site_host *h)
 {
     struct kedge_diag d = {.text = "", .hint = ""};
@@ -188,7 +198,10 @@ static int run(struct kedge_site_host *h)
     return err;
 }
 
-/* The same program in the same process, as after a start: all that it knows is durable. Enrolment is over. */
+/* The same program in the same process, as after a start: all that it knows is durable, so a restart is the
+ * one path by which a changed history is taken up (chain/heal.c). exec keeps the process id, and so the
+ * service manager's view of it. Enrolment is over, so its options are left out; how to unseal keys is passed
+ * on. */
 static int begin_anew(const char *name, const struct kedge_site_host *h, enum kedge_log_level least,
                       const char *passphrase_file)
 {

@@ -43,6 +43,10 @@ int kedge_client_memory_read(struct kedge_site_host *h, struct kedge_site_memory
     return err;
 }
 
+/* A write of the memory costs a flush of the disk, so one that would only say that results were settled is
+ * put off: the stored memory then names results that no longer wait, and after a kill they are submitted once
+ * more, which the coordinator answers by the same receipt. It may be put off only if nothing would be lost:
+ * every result, every shift that is still to be told and the enrolment must be in the file already. */
 bool kedge_client_memory_covers(const struct kedge_site_host *h, const struct kedge_site_memory *memory)
 {
     bool all = memory->enrolled == h->written.enrolled;
@@ -65,6 +69,9 @@ bool kedge_client_memory_covers(const struct kedge_site_host *h, const struct ke
     return all;
 }
 
+/* Two slots, written in turn with a growing sequence number (common/base/os/slots.h): a power cut in the
+ * middle of a write leaves the slot of the write before. The number grows only after a write that went well,
+ * so a failed one is repeated in the same slot and never overwrites the good one. */
 int kedge_client_memory_write(struct kedge_site_host *h, const struct kedge_site_memory *memory,
                               struct kedge_diag *d)
 {

@@ -26,6 +26,8 @@ void kedge_client_service_note(struct kedge_site_host *h, const struct kedge_sit
     h->service.changed = true;
 }
 
+/* The core's events have error codes but no words, so the words of the completion are lent to the step, in
+ * which the core decides whether to log that error. */
 void kedge_client_service_step(struct kedge_site_host *h, struct kedge_site_event *ev, const char *why)
 {
     snprintf(h->service.why, sizeof h->service.why, "%.*s", KEDGE_STATUS_TEXT_MAX - 1, why);
@@ -33,6 +35,8 @@ void kedge_client_service_step(struct kedge_site_host *h, struct kedge_site_even
     h->service.why[0] = '\0';
 }
 
+/* Heartbeats are answered every few seconds, and each answer moves answered_ms: the file is written for that
+ * only when what stands in it looks old. */
 void kedge_client_service_answered(struct kedge_site_host *h)
 {
     struct kedge_status *s = &h->service.status;

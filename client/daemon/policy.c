@@ -1,3 +1,9 @@
+/* policy.json, the owner's decisions, read into a struct. Pure.
+ *
+ * Strict on purpose: an unknown key is an error with the nearest known one as a hint, because a misspelt
+ * limit that was passed over would be a limit that the owner believes in and that does not hold. Every error
+ * names file, key and what was expected, as owners edit this file by hand. Ranges of numbers are in one table
+ * (common/base/settings.h), which the documentation and `kedge-client doctor` use, too. */
 #include "client/daemon/policy.h"
 
 #include <jansson.h>
@@ -64,6 +70,7 @@ static int read_trainer(const json_t *v, const char *where, struct kedge_site_po
     return KEDGE_OK;
 }
 
+/* The table has the default, so an absent key and one with the default's value are the same. */
 static int read_number(const json_t *o, const char *where, const char *key, uint64_t *ret,
                        struct kedge_diag *d)
 {
@@ -141,6 +148,8 @@ const char *kedge_policy_device_name(enum kedge_policy_device device)
     return devices[device];
 }
 
+/* Owner and job each say how far products may be rounded; what rounds least of the two counts, so neither can
+ * weaken the other. */
 enum kedge_precision kedge_policy_precision(const struct kedge_site_policy *p, enum kedge_precision job)
 {
     return p->precision < job ? p->precision : job;

@@ -1,4 +1,9 @@
-/* The owner's binding of a job's data, with what the job's spec says of them. */
+/* The owner's binding of a job's data, with what the job's spec says of them: names of classes, and whether
+ * columns are standardized.
+ *
+ * The binding in policy.json is copied and the copy completed, so that the trainer is told one thing. Where
+ * owner and job both have a say, the owner decides what the files are and what may be told, the job what the
+ * model needs; a contradiction is refused here, before training, with the policy's key. */
 #include <jansson.h>
 #include <string.h>
 

@@ -1,5 +1,9 @@
 /* The daemon as a service: signals, the service manager, a new policy, status.json. All but the thread of
- * signals and the last step of a new policy (on the work thread) is the loop's. */
+ * signals and the last step of a new policy (on the work thread) is the loop's.
+ *
+ * Everything that happens at a time of its own is looked at in kedge_client_service_turn, once for each turn
+ * of the loop, and has a deadline in the function below it; the two must name the same times, or the loop
+ * sleeps past one of them. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +24,8 @@ enum {
 
 /* ---- what is done ---- */
 
+/* What a stop waits for: trainings, and results on their way. A fetch is not waited for, it costs little to
+ * repeat. */
 static bool is_unfinished(const struct kedge_site_host *h)
 {
     struct kedge_site_view v;
@@ -72,7 +78,8 @@ static void hand_over(struct kedge_client_work *w, const struct kedge_site_polic
 }
 
 /* All jobs are tried again, under the policy in force: trainers begin anew, and what was told of jobs holds
- * no more. */
+ * no more. Places are handed the policy first, so that a task that the core asks for as it learns of the
+ * policy is done under it. */
 static void begin_anew(struct kedge_site_host *h)
 {
     for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
@@ -101,6 +108,8 @@ void kedge_client_service_connection(void *host)
     kedge_client_post(host, &changed);
 }
 
+/* At most once a second, and never synced: status.json is for people, and a device's flash must not wear out
+ * by it. That it cannot be written is no reason to stop work. */
 static void write_status(struct kedge_site_host *h, uint64_t now)
 {
     struct kedge_site_service *s = &h->service;
@@ -120,6 +129,9 @@ static void write_status(struct kedge_site_host *h, uint64_t now)
     s->next_write_ns = now + STATUS_PAUSE_S * NS_PER_S;
 }
 
+/* WATCHDOG=1 is sent from here and nowhere else, so that the service manager learns that the loop turns: a
+ * helper thread that works well must not hide a loop that hangs. A changed state line is sent at once and
+ * counts as a sign of life. */
 void kedge_client_service_turn(struct kedge_site_host *h)
 {
     struct kedge_site_service *s = &h->service;
@@ -179,6 +191,8 @@ uint64_t kedge_client_service_deadline_ns(const struct kedge_site_host *h)
 
 /* ---- a policy comes into force ---- */
 
+/* The loop has copies of what it needs of a policy, because the core keeps a pointer to the list of jobs for
+ * as long as this policy is in force, and h->policy is let go when the next one comes. */
 static void take_loops_part(struct kedge_site_host *h, const struct kedge_site_policy *p, json_t *shown)
 {
     struct kedge_site_service *s = &h->service;
@@ -198,6 +212,9 @@ static void take_loops_part(struct kedge_site_host *h, const struct kedge_site_p
     s->changed = true;
 }
 
+/* Whole or not at all: the new policy is read and checked completely before anything of the old one is
+ * touched. The server's address, proxy and login belong to a connection that is open, so they are said to
+ * need a start instead of being half applied. */
 static int reload(struct kedge_site_host *h, struct kedge_diag *d)
 {
     json_t *shown = NULL;

@@ -1,3 +1,9 @@
+/* status.json: what the daemon does, written for its owner and for `kedge-client status`, which prints it.
+ * Pure.
+ *
+ * Reader and writer are in one file because they are two ends of one format. The reader trusts the file no
+ * more than any other: it shows only printable text of bounded length, as words in it come from trainers and
+ * coordinators. Times are the wall clock's, for people compare them with their own. */
 #include "client/daemon/status.h"
 
 #include <inttypes.h>

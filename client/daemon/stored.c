@@ -1,3 +1,9 @@
+/* The text of SITE/memory, read and written. Pure: memory.c does the reading and writing around it.
+ *
+ * The file is the site's own, yet it is read as if a stranger had written it: it may be damaged, from an
+ * older version or edited by hand, and what it says goes into signed requests. Ranges are those that the core
+ * asserts, so a file that passes here cannot make it stop. Keys that older versions did not write may be
+ * missing; there is no version number, because every key that was added has a meaning for its absence. */
 #include "client/daemon/stored.h"
 
 #include <jansson.h>
@@ -30,6 +36,9 @@ struct kedge_site_envelope *kedge_envelope_find(struct kedge_site_envelope *enve
 
 /* ---- what was signed ---- */
 
+/* One row for each job and kind, the newest last. Only the last round matters, since rounds grow; when the
+ * table is full the oldest row goes, whose job has most likely ended. If it has not, its site could sign
+ * twice for that round only if it was offered the same task again. */
 void kedge_signeds_note(struct kedge_site_signeds *s, const struct kedge_id *job, enum kedge_site_kind kind,
                         uint32_t round)
 {

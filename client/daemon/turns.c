@@ -1,4 +1,8 @@
-/* What the loop does over and over: looks at what is due, takes an item, lets the core have its timer. */
+/* What the loop does over and over: looks at what is due, takes an item, lets the core have its timer.
+ *
+ * The loop sleeps until the earliest of all deadlines, or until an item comes; there is no periodic tick, so
+ * that an idle site wakes a device's processor only when something is to be done. Whatever needs a time of
+ * its own gives a deadline here. */
 #include "client/daemon/energy/energy.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
@@ -26,6 +30,8 @@ int kedge_client_run(struct kedge_site_host *h)
             kedge_client_step(h, &ev);
         }
     }
+    /* A write that only tidies up was put off until the next one that must be durable (effects.c). An orderly
+     * end makes up for it; after a kill the site submits once more and gets the same receipt. */
     struct kedge_diag d = {.text = ""};
     int err = h->memory_is_behind ? kedge_client_memory_write(h, &h->settled, &d) : KEDGE_OK;
     if (err) {

@@ -1,4 +1,10 @@
-/* The places for tasks: threads of each, and which trainings run beside each other. On the loop. */
+/* The places for tasks: the threads of each, and which trainings run beside each other.
+ *
+ * A place has two threads because a site has two kinds of waiting that must not hold each other up: a call
+ * may stay open for as long as a long poll waits, a training for hours. Both take items from a queue of their
+ * own and post them to the loop when they are done; the loop alone steps the core and decides which training
+ * may begin. So nothing here needs a lock: `runs`, `waits` and `passed` are the loop's, and what crosses
+ * threads beside the queues is atomic: the serial up to which work is to stop, and the trainer's pid. */
 #include <stdio.h>
 
 #include "client/daemon/host.h"
@@ -22,6 +28,8 @@ void kedge_client_works_open(struct kedge_site_host *h)
     }
 }
 
+/* One item at a time, and the item goes back to the loop as soon as its blocking part is over: a helper
+ * thread never steps the core. */
 static void *call_main(void *arg)
 {
     struct kedge_client_work *w = arg;
@@ -93,6 +101,9 @@ static void start(struct kedge_client_work *w)
     }
 }
 
+/* Items of a place go through its queues in the order in which the core asked. That order is relied on: what
+ * is removed when a place goes idle (work_idle.c) is removed before the next task's fetch looks for it, and a
+ * new policy comes into force between two items, never within one. */
 static void put(struct kedge_client_work *w, bool call, struct kedge_site_item *item)
 {
     item->work = w;
@@ -118,6 +129,8 @@ void kedge_client_works_abort(struct kedge_site_host *h)
     }
 }
 
+/* All queues are closed before any thread is waited for, so that a place that ends slowly does not delay the
+ * word to the others. */
 void kedge_client_works_close(struct kedge_site_host *h)
 {
     for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
@@ -154,6 +167,10 @@ static struct kedge_admission_ask ask_of(const struct kedge_client_work *w, cons
                                                    : p->device != KEDGE_POLICY_CPU && !t->trainer.s[0]};
 }
 
+/* Admission is not first come, first served: a small task may begin beside a running one while a large one
+ * waits. That could starve the large one, so a task that has let KEDGE_ADMISSION_PASSED_MAX others begin goes
+ * next; until then all that would pass it wait. Of two such tasks the one that was passed more often goes
+ * first, so they do not block each other. */
 static bool somebody_waited_long(const struct kedge_client_work *w)
 {
     for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
@@ -236,6 +253,9 @@ void kedge_client_works_trained(struct kedge_client_work *w)
     begin_waiting(w->h);
 }
 
+/* Serials only grow, so one number says what is to stop: everything up to it. Helper threads look at it
+ * between two pieces of work. A training that still waits for its turn has no thread that could look, so it
+ * is dropped here, and its completion never comes; the core has given its serial up already. */
 void kedge_client_works_stop(struct kedge_client_work *w, uint64_t serial)
 {
     atomic_store(&w->abort_serial, serial);

@@ -50,7 +50,9 @@ bool kedge_client_heals(const struct kedge_site_chain *seen, const struct kedge_
     return seen->size > 0 && shown->size >= seen->size && !breaks;
 }
 
-/* The quorum's checkpoint counts by the policy and is part of the chain that is shown. */
+/* The quorum's checkpoint counts by the policy and is part of the chain that is shown. Witnesses cosign now
+ * and then, so their newest checkpoint is mostly older than the newest of the log: a proof of consistency
+ * connects the two, or a coordinator could show one history to witnesses and another to sites. */
 static int check_quorum(const struct kedge_site_host *h, const struct kedge_shown_main *shown,
                         const struct kedge_site_chain *newest, struct kedge_diag *d)
 {

@@ -77,6 +77,8 @@ int kedge_client_heal_set_aside(const char *dir, const char *why, struct kedge_d
     return err ? err : kedge_dir_sync(dir);
 }
 
+/* A new process is the one path that is known to be right: what it knows is read from the disk, and nothing
+ * of the refused history lingers in the core, in open calls or in helper threads. */
 static void begin_anew(struct kedge_site_host *h)
 {
     h->refusal.err = KEDGE_OK;

@@ -1,3 +1,9 @@
+/* site.json and trust.json, read into structs. Pure.
+ *
+ * site.json says who the site is and which server key it pins; its secret, the enrolment token, is wiped from
+ * the copy that was parsed. trust.json is the owner's own and optional, in the format that auditors use
+ * (docs/record.md); of its tenants only this site's log is taken, and a file without that one is an error,
+ * since receipts could not be checked by it. */
 #include "client/daemon/chain/identity.h"
 
 #include <jansson.h>

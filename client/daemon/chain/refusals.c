@@ -28,6 +28,9 @@ static int open_refused(struct kedge_site_host *h, const struct kedge_msg_refuse
     return err ? err : kedge_statement_open(m->envelope, &key, st, NULL);
 }
 
+/* Every field is compared with what was sent, and the reason inside the signed statement with the reason in
+ * the frame: evidence that does not name this very update, or that says another reason than the site was
+ * told, proves nothing to an auditor. */
 static bool is_ours(const struct kedge_site_host *h, const struct kedge_statement *st,
                     const struct kedge_site_result *r, int why)
 {

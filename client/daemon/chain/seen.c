@@ -55,7 +55,9 @@ void kedge_client_seen_say(const struct kedge_site_host *h)
         r->seen.size, seen, r->shown.size, shown, h->dir);
 }
 
-/* Evidence of a former process. What is in it may be damaged: that it is there is what counts. */
+/* Evidence of a former process. What is in it may be damaged: that it is there is what counts. `shown` is
+ * written last (kedge_client_seen_refuse), so a power cut before that leaves no refusal; the same answer of
+ * the coordinator brings it about again. */
 static void read_evidence(struct kedge_site_host *h)
 {
     char path[KEDGE_PATH_MAX];

@@ -1,4 +1,13 @@
-/* Around one task: may it begin, with which batch and power, what did it use. On the work thread. */
+/* Around one task: may it begin, with which batch and power, what did it use. On the work thread.
+ *
+ * There are two locks. work_lock is for everything that trainings do with meters, caps and what is learnt; it
+ * may be held for as long as a meter takes to read. `lock` is for the few fields that the loop shows and
+ * asks, and is held for some instructions only, so that the loop never waits for a meter. Where both are
+ * needed, work_lock is taken first.
+ *
+ * Where a budget is set, joules are reserved before a task begins and the reservation is durable: a device
+ * that loses power while it trains has used energy, and counts what was reserved as used when it starts again
+ * (kedge_budget_recover). */
 #include "client/daemon/energy/energy.h"
 
 #include <math.h>
@@ -173,7 +182,9 @@ static bool is_another_open(const struct kedge_client_energy *e, const struct ke
     return any;
 }
 
-/* The cap, or the number of threads, by the table of the batch that was chosen. */
+/* The cap, or the number of threads, by the table of the batch that was chosen: costs of a level differ from
+ * batch to batch, so each batch size has a profile of its own. The levels depend on what the device was found
+ * with and on the owner's least; where they are not those that were learnt for, the profile begins anew. */
 static int choose_power(struct kedge_client_work *w, struct kedge_energy_plan *p, double seconds,
                         struct kedge_diag *d)
 {
@@ -242,6 +253,8 @@ static int plan(struct kedge_client_work *w, const struct kedge_site_task *t, st
     return err;
 }
 
+/* A reservation without a task behind it would hold back all others until the next start, so it is cancelled
+ * where planning fails. */
 static int begin(struct kedge_client_work *w, const struct kedge_site_task *t, struct kedge_energy_plan *ret,
                  struct kedge_diag *d)
 {
@@ -336,7 +349,8 @@ static void describe(struct kedge_client_work *w, struct kedge_energy_plan *p, b
     }
 }
 
-/* What was learnt of batch and power. */
+/* What was learnt of batch and power. Rounds that say nothing of the batch itself are skipped: those that
+ * tried a level, those with probes of noise in them, and those that ran beside another training. */
 static void learn(struct kedge_client_work *w, const struct kedge_energy_plan *p,
                   const struct kedge_metrics *m, const struct kedge_joules *j, double seconds, bool diverged,
                   bool shared)

@@ -48,7 +48,9 @@ int kedgei_energy_write(struct kedge_site_host *h, const struct kedge_budget *b,
     return err && !d->text[0] ? kedge_diag_set(d, err, "energy: %s", kedge_strerror(err)) : err;
 }
 
-/* Of the task, and of what the owner counts as its cost: costs of another kind are not held against these. */
+/* A digest of everything that makes costs comparable: model, data, rates, sizes, and what the owner counts as
+ * cost. Costs of another kind are not held against these, and a job under a new name with the same task goes
+ * on with what was learnt. */
 static void key_of(const struct kedge_client_work *w, uint8_t key[32])
 {
     const struct kedge_job_spec *s = w->spec;
@@ -82,6 +84,8 @@ struct kedge_energy_task *kedgei_energy_find(struct kedge_client_energy *e, cons
     return NULL;
 }
 
+/* Rows are kept in the order of their last use, the newest last, so the first one goes when there is no room.
+ * The row is worked on as a copy and put back only when it is whole. */
 int kedgei_energy_task(struct kedge_client_work *w, uint8_t ret_key[32], struct kedge_diag *d)
 {
     struct kedge_energy_stored *s = &w->h->energy->stored;
@@ -119,6 +123,7 @@ int kedgei_energy_task(struct kedge_client_work *w, uint8_t ret_key[32], struct 
     return err;
 }
 
+/* Local time, for hours and days are the owner's. */
 struct kedge_budget_clock kedgei_energy_clock(void)
 {
     const time_t now = (time_t)(kedge_os_unix_ms() / 1000);

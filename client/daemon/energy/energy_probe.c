@@ -1,5 +1,9 @@
 /* How noisy gradients are, by any trainer that speaks the contract: single steps at two batches from the same
- * model, each with other samples. base − out is the learning rate times the gradient. */
+ * model, each with other samples. base − out is the learning rate times the gradient.
+ *
+ * Two batch sizes suffice because the expected square of a mean gradient is |G|² + S / batch (McCandlish et
+ * al. 2018, appendix A.1): two equations for the two unknowns, which kedge_noise_saw solves. Strategies'
+ * extra terms are taken out of the request, as they would add to the step what is no gradient. */
 #include <math.h>
 
 #include "client/daemon/energy/energy.h"

@@ -1,3 +1,9 @@
+/* SITE/energy: what was used of budgets, and what was learnt of batches and power, as JSON. Pure.
+ *
+ * Real numbers are written as texts that read back as the same bits (kedge_real_encode): a mean that changed
+ * a little with each start would let batches wander. All that is read is checked as input, and a file that is
+ * damaged is an error that names it and not a fresh start, since a budget that is forgotten is a budget that
+ * is not kept. */
 #include "client/daemon/energy/energy_stored.h"
 
 #include <jansson.h>

@@ -92,6 +92,8 @@ static void ask(struct kedge_client_energy *e, char out[KEDGE_BUDGET_TEXT_MAX])
     pthread_mutex_unlock(&e->lock);
 }
 
+/* The reason is shown whenever it changes, the core is told only when resting begins or ends. A daemon that
+ * is finishing rests until its end. */
 static void rest(struct kedge_site_host *h, const char *why)
 {
     struct kedge_client_energy *e = h->energy;

@@ -83,6 +83,8 @@ static uint32_t open_count(const struct kedge_client_energy *e)
     return count;
 }
 
+/* Of one training everything; of several by processor time; where none is seen (trainers on a GPU that wait)
+ * in equal parts, for somebody used it. */
 static double part_of(double own, double all, uint32_t count)
 {
     return count == 1 ? 1 : all > 0 ? own / all : 1.0 / count;

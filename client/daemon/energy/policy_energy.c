@@ -1,3 +1,7 @@
+/* policy.json: "energy", read by tables of keys with their ranges and defaults. Pure.
+ *
+ * A rule that cannot be kept must not look as if it were: unknown keys are refused, and so is power_idle_w
+ * without power_max_w, by which nothing can be modelled. */
 #include "client/daemon/energy/policy_energy.h"
 
 #include <jansson.h>

@@ -1,3 +1,7 @@
+/* kedge-client status, and what the owner's verbs share: options, output, whether the daemon runs.
+ *
+ * These run beside the daemon, as another process and often as another user. They read files of the site and
+ * send at most a signal; nothing here takes the site's lock. */
 #include "client/daemon/owner/owner.h"
 
 #include <errno.h>

@@ -71,6 +71,9 @@ static void tell_daemon(const char *dir)
     json_decref(o);
 }
 
+/* The order is the one that a crash needs: with seen-main written and the evidence still there, the site
+ * still refuses, and the command can be given again. The other way round it would go on with neither the old
+ * history nor the new one. */
 static int accept(const char *dir, const struct chain *c, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];

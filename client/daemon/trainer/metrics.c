@@ -1,3 +1,9 @@
+/* The trainer's answer, one line of JSON. Pure.
+ *
+ * A trainer may be any program, and what it answers goes into statements that are signed and stay for ever.
+ * So every number is checked for its range and every text for its length and characters here. What is
+ * optional may be missing, but not malformed: a trainer that says something wrong is refused rather than
+ * taken for one that says nothing, else its author would never learn of it. */
 #include "client/daemon/trainer/metrics.h"
 
 #include <jansson.h>
@@ -80,6 +86,7 @@ static bool get_classes(const json_t *o, struct kedge_metrics *m)
     return fits;
 }
 
+/* Counts of the site's own model are of the same test samples, so test_samples is the bound. */
 static bool get_personal(const json_t *o, struct kedge_metrics *m)
 {
     m->has_personal = json_object_get(o, "personal_correct") != NULL;
@@ -165,6 +172,8 @@ int kedge_metrics_parse(struct kedge_view line, bool train, bool test, struct ke
     return err;
 }
 
+/* The code is a hint from outside: known ones are mapped to a reason, any other refusal is just a refusal.
+ * What is no JSON counts as a trainer that failed. */
 enum kedge_trouble kedge_metrics_trouble(struct kedge_view line)
 {
     static const struct {

@@ -1,4 +1,8 @@
-/* The spec of a job, as the work thread has it. */
+/* The spec of a job, as the work thread has it: read once for all tasks of a job that follow each other.
+ *
+ * The digest is computed from the file's bytes even though the download was checked: the file may be of a
+ * former process, and a power cut may have left anything in it. The spec must be of the task's job, else a
+ * coordinator could have a site train job A under the name of job B, which the owner's policy allows. */
 #include <jansson.h>
 #include <string.h>
 
@@ -47,6 +51,8 @@ int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
                              spec->external.trainer.s);
     }
     if (!err) {
+        /* Whether the data are bound is asked here, when the spec arrives, and not when training begins: a
+         * job whose data are missing is refused before its model is fetched. */
         json_t *binding = NULL;
         err = kedge_policy_binding(w->policy, spec, "", &binding, d);
         json_decref(binding);

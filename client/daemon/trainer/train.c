@@ -1,5 +1,11 @@
 /* Training: asks the trainer process, then has the update made and the statements signed. On the work thread.
- */
+ *
+ * The order in run_task is what a crash relies on. Everything that the site keeps from its last training is
+ * opened first (control variate, residual, own model, head), each in the version that belongs to the update
+ * which the coordinator accepted. Then the trainer is asked. Then the new versions are written, under the
+ * digest of the update that they will belong to, and only after that the update is signed: a signed update
+ * whose variate is lost would bend the job, a variate without a signed update is just never used. Nothing is
+ * in force before the core's PERSIST names the update. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -171,6 +177,9 @@ static int take_foreign(struct kedge_client_work *w, const struct kedge_train_it
     return err ? err : kedge_client_trainer_take(w, given->personal, personal, d);
 }
 
+/* A trainer of the owner's gets copies and leaves copies (trainer_files.c); the built-in one reads and writes
+ * the site's own files. That a strategy needs the loss of the base is checked here and not by the parser of
+ * answers, because only the job's spec says so. */
 static int ask_trainer(struct kedge_client_work *w, struct kedge_train_item *t, const char *base,
                        const char *out, struct kedge_metrics *m, struct kedge_diag *d)
 {
@@ -297,7 +306,9 @@ static int train_whole(struct kedge_client_work *w, struct kedge_train_item *ite
     return err || item->fx.task.kind == KEDGE_SITE_EVALUATE ? err : kedge_client_head_split(w, head, out, d);
 }
 
-/* The update of a training, signed; before that what the site keeps with it is durable. */
+/* The update of a training, signed; before that what the site keeps with it is durable. The number of steps
+ * divides the change of the control variate, and the trainer may be anybody's program, so 0 is refused before
+ * it is used. */
 static int make_result(struct kedge_client_work *w, struct kedge_train_item *item, const char *base,
                        const char *out, const struct kedge_metrics *m, const struct kedge_site_result *blank)
 {
@@ -339,6 +350,10 @@ static void measure_trial(struct kedge_client_work *w, const struct kedge_train_
     }
 }
 
+/* A choice of models comes first because it sets the base that all that follows is about. Energy begins
+ * before the trainer and ends after it whatever the trainer did: joules were used even where nothing came of
+ * them. An evaluation is added where the task asks for it and there are samples to test with; one that says 0
+ * samples would only be noise in the record. */
 static int run_task(struct kedge_client_work *w, struct kedge_train_item *item)
 {
     const struct kedge_site_task *t = &item->fx.task;
@@ -467,6 +482,10 @@ static void keep_envelopes(struct kedge_site_host *h, struct kedge_train_item *t
     }
 }
 
+/* The loop's part. If the work was given up meanwhile (`taken` is false), nothing of this training is
+ * remembered: no envelope, no "signed", no kept vector, so the task may be done again as if it had never run.
+ * What is remembered is noted before the core's step, because the step's PERSIST writes it together with the
+ * result. */
 static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct kedge_train_item *t = (struct kedge_train_item *)item;
@@ -505,6 +524,8 @@ static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item
     kedge_client_works_trained(w);
 }
 
+/* The refusal to sign twice is here, on the loop, where `signeds` lives: a task for a round that was signed
+ * already fails before a thread sees it. */
 void kedge_client_train(struct kedge_site_host *h, const struct kedge_site_effect *fx)
 {
     struct kedge_client_work *w = &h->works[fx->work];

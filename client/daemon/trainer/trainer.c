@@ -1,6 +1,12 @@
 /* The trainer process. A job's external model is trained by the command that the owner has bound to its
  * trainer's name, in a sandbox; all other models by the built-in trainer, or what the owner has put in its
- * place. */
+ * place.
+ *
+ * It is a process and not a library because it may crash, hang, leak or be written in any language, and none
+ * of this may take the daemon with it. The talk is one line of JSON each way (docs/modules/train.md). A
+ * process is kept between tasks, since starting one may take seconds; it is stopped as soon as it is out of
+ * step (a time-out, a line too many, an answer to another request), for then nothing says which request its
+ * next line answers. */
 #include "client/daemon/trainer/trainer.h"
 
 #include <errno.h>
@@ -93,7 +99,8 @@ void kedge_client_trainer_lacks(const struct kedge_process *p, char ret[KEDGE_TR
 }
 
 /* What a trainer does not see of its site's folder: keys, what the owner has said to others, what belongs to
- * other jobs. The rest it can read, its own program and data perhaps. */
+ * other jobs. The rest it can read, its own program and data perhaps. A new file of the site's folder that
+ * others must not read belongs into this list. */
 static const char *const hidden[] = {"keys",      "policy.json",  "site.json", "trust.json", "status.json",
                                      "seen-main", "refused-main", "memory",    "kept",       "personal",
                                      "energy",    "work",         "work-1",    "work-2",     "work-3"};
@@ -184,6 +191,8 @@ static int start_built_in(struct kedge_client_work *w, struct kedge_diag *d)
     return kedge_process_start(&options, &w->trainer.process, d);
 }
 
+/* A process that runs already is used again only for the same trainer: another job's may have other terms,
+ * limits and environment. */
 static int trainer_start(struct kedge_client_work *w, const struct kedge_trainer_terms *t,
                          struct kedge_diag *d)
 {
@@ -208,6 +217,8 @@ struct asking {
     uint64_t serial, deadline_ns, seconds;
 };
 
+/* Its output has ended, so it is ending or has ended; the exit status comes a moment later. It is waited for
+ * a little, since "signal 9" tells an owner much more than "no answer". */
 static int has_ended(struct kedge_client_work *w, struct kedge_diag *d)
 {
     int status = -1;
@@ -228,6 +239,8 @@ static int has_ended(struct kedge_client_work *w, struct kedge_diag *d)
         kedgei_trainer_name(w), how, words);
 }
 
+/* Asked at least every POLL_MS while a trainer works. It is also where energy is read, so that meters that
+ * wrap are seen often enough without a thread of their own. */
 static int is_over(struct kedge_client_work *w, const struct asking *a, struct kedge_diag *d)
 {
     kedge_client_energy_tick(w);
@@ -267,7 +280,10 @@ static int send_line(struct kedge_client_work *w, struct kedge_view line, const 
     return err;
 }
 
-/* Waits for one line; *ret_len is its length without the newline, at the front of trainer.line. */
+/* Waits for one line; *ret_len is its length without the newline, at the front of trainer.line. The line is
+ * bounded by the buffer's limit, the time by is_over; standard error is read meanwhile, or a trainer that
+ * prints much would block on a full pipe and never answer. `looked` keeps the search for the newline linear
+ * in the length of the answer. */
 static int receive_line(struct kedge_client_work *w, const struct asking *a, size_t *ret_len,
                         struct kedge_diag *d)
 {
@@ -358,6 +374,9 @@ static void put_device(const struct kedge_client_work *w, json_t *request)
     }
 }
 
+/* The id is the daemon's own counter, not the job's name: an answer that was late for one request can then
+ * not be taken for the next one's. Of a failed exchange only one kind leaves the process running: the
+ * built-in trainer has answered that it cannot, which is an answer in order. */
 int kedge_client_ask(struct kedge_client_work *w, uint64_t serial, json_t *request, bool train, bool test,
                      struct kedge_metrics *m, struct kedge_diag *d)
 {

@@ -87,6 +87,9 @@ struct taken {
     struct kedge_diag *d;
 };
 
+/* The header says how long it is, and a hostile one may say anything: the length is bounded first
+ * (kedge_safetensors_data_start), then the file's own length must be the header and exactly the job's values,
+ * and only then memory is taken for the header. */
 static int read_head(struct kedge_client_work *w, struct taken *t)
 {
     uint8_t first[8];
@@ -132,6 +135,9 @@ static int find(const struct taken *t, const struct kedge_tensor *wanted, const 
                                  found, expected);
 }
 
+/* Read, checked and written tile by tile from the same buffer: what was checked is what is written, whatever
+ * the trainer does to its file meanwhile. A NaN or an infinity would spoil the mean of the whole round, so it
+ * ends here, with its tensor and place. */
 static int take_tensor(const struct taken *t, const struct kedge_tensor *wanted, float *tile, int out)
 {
     const struct kedge_tensor *got = NULL;
@@ -152,6 +158,8 @@ static int take_tensor(const struct taken *t, const struct kedge_tensor *wanted,
     return err;
 }
 
+/* In the model's own order and with a header of our own, so that the bytes of an update do not depend on a
+ * trainer's library, its order of tensors or its metadata. */
 static int write_canonical(struct kedge_client_work *w, const struct taken *t, int out, uint64_t *ret_len)
 {
     struct kedge_buf header;

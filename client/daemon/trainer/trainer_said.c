@@ -33,6 +33,9 @@ static void hear(struct kedge_client_work *w, const char *text, size_t len)
     t->said[t->said_len] = '\0';
 }
 
+/* Never blocks: it reads what is there. The built-in trainer's standard error is the daemon's own, so there
+ * is nothing to read of it. After the end of the pipe its descriptor is closed, or poll would report it for
+ * ever. */
 bool kedgei_trainer_hear(struct kedge_client_work *w)
 {
     char chunk[4096];

@@ -1,3 +1,8 @@
+/* policy.json: "trainers", commands of the owner's own with their limits. Pure.
+ *
+ * Limits are read by a table of keys, offsets and ranges. Words and variables are checked for zero bytes,
+ * because a process's arguments and environment end at one: a JSON string may hold "\u0000", and what the
+ * owner sees in the file and what the process gets would differ. */
 #include "client/daemon/trainer/trainers.h"
 
 #include <jansson.h>

@@ -1,3 +1,10 @@
+/* SCAFFOLD's control variates at a site (Karimireddy et al. 2020, option II): the site's own c_k is kept in
+ * integers (kept.h), the server's c comes with each task, the trainer is given their difference, and the
+ * change of c_k goes into the update after the change of the model.
+ *
+ * Unlike the other kept vectors this one is never begun anew when it is lost: the server's c is the mean of
+ * what all sites' updates have added, and a site that began at 0 again would leave its old part in that mean
+ * for ever. */
 #include "client/daemon/update/control.h"
 
 #include "client/daemon/update/variate.h"
@@ -50,6 +57,8 @@ static int open_server(struct kedge_client_work *w, const struct kedge_site_dige
     return KEDGE_OK;
 }
 
+/* The trainer's only view of variates is c_k − c, in the units of the model: it needs to know nothing of
+ * integers or of the server. */
 static int write_drift(struct kedge_client_work *w, struct kedge_client_control *c, struct kedge_diag *d)
 {
     struct kedge_buf header;

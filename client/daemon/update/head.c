@@ -1,3 +1,6 @@
+/* Jobs that share only a part of the model (FedPer, FedRep): the shared tensors come and go as the job's
+ * model, the others are the site's head. For the trainer both are one model; here it is put together before
+ * and taken apart after, so that a trainer knows nothing of it. */
 #include "client/daemon/update/head.h"
 
 #include <string.h>
@@ -58,6 +61,8 @@ static float *new_values(const struct kedge_layout *layout, struct kedge_diag *d
     return values;
 }
 
+/* A head that is new is that of the whole model as the job's seed makes it, the same at every site: the
+ * site's first update is then what it would be in a job that shares everything. */
 static int join(struct kedge_client_work *w, const char *shared_path, struct kedge_client_head *h,
                 struct kedge_diag *d)
 {

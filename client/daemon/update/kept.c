@@ -1,3 +1,10 @@
+/* Vectors that a site keeps between its trainings. docs/modules/client-daemon.md, "What a site keeps between
+ * its trainings", has the crash cases; this file holds the two places that they rely on.
+ *
+ * Each vector has two files: NAME, which belongs to the accepted update, and NAME.next, which belongs to the
+ * update that was signed last. Which one counts is decided by nothing but the digest in the memory file,
+ * compared with the digest in each file. So a crash between any two writes leaves at least the file that
+ * counts. */
 #include "client/daemon/update/kept.h"
 
 #include <errno.h>
@@ -24,6 +31,8 @@ static struct kedge_kept_row *find_row(struct kedge_kept_table *t, const struct 
     return NULL;
 }
 
+/* Only the newest signed update of a job is pending: a receipt for an older one, which could still come, must
+ * not make its vector the one in force, for its file has been written over. */
 void kedge_kept_signed(struct kedge_kept_table *t, const struct kedge_id *job,
                        const struct kedge_site_digest *update)
 {

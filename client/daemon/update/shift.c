@@ -1,3 +1,9 @@
+/* Whether the data of a job have moved since the site got its group. Pure; the tests themselves are in
+ * grouping/shift.h.
+ *
+ * What is compared with is what the trainer told at the site's last pre-training, as that is what the group
+ * was chosen by. A trainer that tells no labels is never said to have shifted by them: it is better to miss a
+ * shift than to send a site from group to group for want of knowledge. */
 #include "client/daemon/update/shift.h"
 
 #include <string.h>
@@ -22,6 +28,8 @@ static uint32_t find(const struct kedge_groupeds *g, const struct kedge_id *job)
     return i;
 }
 
+/* The number of samples is that of the first note of a job: the published test on counts measures all later
+ * ones against it (grouping/shift.h). */
 void kedge_grouped_note(struct kedge_groupeds *g, const struct kedge_id *job, uint32_t round,
                         const struct kedge_labels *labels)
 {
@@ -68,6 +76,10 @@ bool kedge_grouped_shifted(const struct kedge_groupeds *g, const struct kedge_id
     return round >= then->round && round - then->round >= pause;
 }
 
+/* The loss of the base is told once a round and rises and falls with the model, so it is compared with the
+ * last one and not with that of the pre-training; that last one is replaced unless it shows a shift, for a
+ * loss that has risen must not become the new normal before the site has looked for another group. At least
+ * two samples are needed for a deviation. */
 bool kedge_grouped_lost(struct kedge_groupeds *g, const struct kedge_id *job, uint32_t pause, uint32_t round,
                         uint64_t samples, double loss, double deviation)
 {

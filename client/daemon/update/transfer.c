@@ -1,5 +1,10 @@
-/* Models come, updates go: by chunks, resumed where the other side is, checked by digest. On the work thread.
- */
+/* Models come, updates go: by pieces, resumed where the other side is, checked by digest. On the work thread.
+ *
+ * Nothing that arrives is used before the SHA-256 over the whole file is the one that the task names, so a
+ * piece may come packed, as a difference, or from a coordinator that restarted in between, and none of it has
+ * to be trusted. Files here are not synced: after a power cut they are checked once (is_sound) and fetched
+ * again if need be. An upload asks where to go on before it sends a large file, as the coordinator may have
+ * most of it from an attempt that was cut off. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,7 +49,9 @@ static int call(struct kedge_client_work *w, const struct kedge_msg *msg, struct
 }
 
 /* KEDGE_OK for an answer that is no error. An answer "come back in …" is one that has been waited for: then
- * the piece may be asked for again, and the error is KEDGE_E_BUSY. */
+ * the piece may be asked for again, and the error is KEDGE_E_BUSY. The wait is cut into steps, each of which
+ * looks whether the work was given up, so that a stop of the daemon does not take as long as a busy
+ * coordinator likes. */
 static int take_error(struct kedge_client_work *w, uint64_t serial, const struct kedge_msg *answer)
 {
     if (answer->type != KEDGE_MSG_ERROR) {
@@ -97,6 +104,9 @@ static int keep_since(struct fetch *f, const struct kedge_msg_chunk_packed *c)
     return err;
 }
 
+/* Every number of an answer is held against what was asked for before a byte is taken: the offset must be
+ * ours, the total the task's, and a piece may be neither empty (that would never end) nor longer than what is
+ * left. */
 static int fetch_piece(struct kedge_client_work *w, struct fetch *f)
 {
     const struct kedge_site_effect *fx = f->fx;
@@ -324,7 +334,8 @@ void kedge_client_fetch(struct kedge_site_host *h, const struct kedge_site_effec
 
 /* ---- upload ---- */
 
-/* The request for a piece, without its payload, and how long that will be. */
+/* The request for a piece, without its payload, and how long that will be. A piece goes packed only if that
+ * is shorter, so an update that does not compress costs nothing but the look at it. */
 static struct kedge_msg put_of(const struct kedge_site_result *r, uint64_t offset, size_t len,
                                size_t packed_len)
 {
@@ -393,7 +404,10 @@ static int put_piece(struct kedge_client_work *w, const struct kedge_site_effect
     return err;
 }
 
-/* `piece` holds PIECE bytes, or the whole of a file that goes at once. */
+/* `piece` holds PIECE bytes, or the whole of a file that goes at once. The coordinator says the next offset,
+ * and it may be anywhere: forward, where it has more than was sent, or back to 0, where it has lost the file.
+ * What bounds the loop is patience and not the number of pieces: BUSY_TRIES answers that say "later", or
+ * leave the offset where it was, end it. */
 static int upload_pieces(struct kedge_client_work *w, const struct kedge_site_effect *fx, int fd,
                          uint8_t *piece)
 {

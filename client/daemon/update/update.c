@@ -1,6 +1,10 @@
 /* What a site hands out: the integer update of a training and the signed statements about it. On the work
- * thread. The update file is not synced: were it lost in a power cut, the coordinator would not get it, and
- * this site would sit the round out (struct kedge_site_signed). */
+ * thread.
+ *
+ * Updates are integers in units of 2^-scale because sums of integers are the same in any order and on any
+ * machine, so that an auditor gets the coordinator's aggregate bit for bit. The update file is not synced:
+ * were it lost in a power cut, the coordinator would not get it, and this site would sit the round out
+ * (struct kedge_site_signed). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +64,8 @@ struct training {
     uint64_t steps;
 };
 
-/* Which value of which tensor went how far, beyond what. */
+/* Which value of which tensor went how far, beyond what. Layouts keep tensors in one row of values, so the
+ * place is found by counting. */
 static int say_far(const struct kedge_client_work *w, uint64_t at, double change, int err,
                    struct kedge_diag *d)
 {
@@ -94,7 +99,9 @@ static int quantise(struct kedge_client_work *w, const struct training *t, bool 
                : KEDGE_OK;
 }
 
-/* q = quantise(out − base) by tiles into fd; the digest is that of the whole file. */
+/* q = quantise(out − base) by tiles into fd; the digest is that of the whole file. With a control variate the
+ * file has two parts of the same shape, the model's change and then the variate's. The digest is computed
+ * while writing, so a large update is never read again, nor held in memory as a whole. */
 static int write_update(struct kedge_client_work *w, const struct training *t, int fd, struct kedge_hash *ret,
                         uint64_t *ret_len, struct kedge_diag *d)
 {
@@ -133,7 +140,10 @@ static int write_update(struct kedge_client_work *w, const struct training *t, i
     return err;
 }
 
-/* The same with what earlier updates have left, as far as it is sent; `residual` has the rest then. */
+/* The same with what earlier updates have left, as far as it is sent; `residual` has the rest then (error
+ * feedback). It takes two passes over the values: the plan of what is sent needs all of them, and so the sum
+ * of change and residual is kept in `residual` in between. `limit` keeps a sent value within the job's bound,
+ * however much has piled up. */
 static int write_compact(struct kedge_client_work *w, const struct training *t, int fd,
                          struct kedge_hash *ret, uint64_t *ret_len, struct kedge_diag *d)
 {
@@ -174,6 +184,9 @@ static int write_compact(struct kedge_client_work *w, const struct training *t, 
     return err;
 }
 
+/* Written under a fixed name and renamed to its digest when it is whole: a file whose name is a digest is
+ * never a partial one in this process. After a power cut it may be; then the upload's digest does not hold,
+ * and the round goes on without it. */
 int kedge_client_make_update(struct kedge_client_work *w, const char *base_path, const char *out_path,
                              struct kedge_client_control *control, struct kedge_kept *residual,
                              uint64_t steps, struct kedge_site_result *r, struct kedge_diag *d)

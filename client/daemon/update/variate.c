@@ -1,3 +1,8 @@
+/* The arithmetic of control variates. Pure.
+ *
+ * Sums are formed in double precision from integers and rounded once, so that the same bytes come out on
+ * every machine. q is what is sent and what is added to c_k, both as integers: site and server then agree
+ * exactly on how far c_k has moved, whatever rounding made of the real change. */
 #include "client/daemon/update/variate.h"
 
 #include "aggregation/quantise.h"
@@ -12,6 +17,7 @@ void kedge_variate_drift(const struct kedge_job_spec *spec, const int32_t *own, 
     }
 }
 
+/* After an error `own` may be half changed; its owner closes it without writing it. */
 int kedge_variate_change(const struct kedge_job_spec *spec, const float *server, const float *base,
                          const float *out, uint64_t steps, size_t n, int32_t *own, int32_t *q,
                          size_t *ret_bad)
