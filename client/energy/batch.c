@@ -1,3 +1,10 @@
+/* The choice of a batch size by cost (after Zeus, You et al. 2023): a bandit over sizes. batch.h is the
+ * contract.
+ *
+ * Costs of a size are a window of the newest ones, so that it follows a device that ages or gets warmer. A
+ * size is tried only while the worst case, a try that is stopped and repeated, is paid for by what was saved
+ * so far: what a site spends beyond the default is bounded by `explore` times what the default would have
+ * cost. Among sizes that are known, draws by Thompson's rule decide. */
 #include "client/energy/batch.h"
 
 #include <math.h>
@@ -66,6 +73,9 @@ uint32_t kedge_batch_best(const struct kedge_batch *b)
     return best;
 }
 
+/* `plays` counts up to twice the window and then falls back by one window: it keeps the place in the ring and
+ * says "full", and cannot overflow in a device that runs for years. A failure counts against a size only if
+ * it never went well. */
 void kedge_batch_saw(struct kedge_batch *b, uint32_t place, double cost, bool reached)
 {
     if (place >= b->count || !(cost > 0) || !isfinite(cost)) {

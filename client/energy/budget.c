@@ -125,6 +125,8 @@ enum kedge_battery_class kedge_battery_class(const struct kedge_budget_rules *ru
     return s->battery_percent < rules->battery_floor + low_within ? KEDGE_BATTERY_LOW : KEDGE_BATTERY_ENOUGH;
 }
 
+/* Mean and two deviations: some 95 of 100 rounds stay below it if they are alike. With one round there is no
+ * deviation yet, and half of the mean stands for it. */
 double kedge_budget_upper(const struct kedge_budget *b, const struct kedge_id *job, double first)
 {
     const struct kedge_budget_job *row = peek(b, job);
@@ -170,6 +172,8 @@ enum kedge_budget_answer kedge_budget_begin(const struct kedge_budget_rules *rul
     return KEDGE_BUDGET_YES;
 }
 
+/* A round that uses more than was reserved keeps a reservation ahead of what it has used, in steps of half as
+ * much again, so that it is written a few times and not at each look. */
 bool kedge_budget_grow(struct kedge_budget *b, const struct kedge_id *job, double used)
 {
     struct kedge_budget_open *open = find_open(b, job);
@@ -195,7 +199,9 @@ void kedge_budget_cancel(struct kedge_budget *b, const struct kedge_id *job)
     }
 }
 
-/* The open round ends. */
+/* The open round ends. The mean and the sum of squares are kept by Welford's recurrence (1962), which does
+ * not lose the deviation in the difference of two large sums. What is only assumed (a crash, no meter) counts
+ * as used but teaches nothing. */
 static void charge(struct kedge_budget *b, struct kedge_budget_open *open, double joules, bool is_known)
 {
     struct kedge_budget_job *row = use(b, &open->job);
@@ -219,6 +225,8 @@ void kedge_budget_end(struct kedge_budget *b, const struct kedge_id *job, const 
     }
 }
 
+/* Rounds that were open when the process died have used something, at most what was reserved: it counts as
+ * used. */
 void kedge_budget_recover(struct kedge_budget *b)
 {
     for (uint32_t i = b->open_count; i > 0; i--) {

@@ -1,3 +1,10 @@
+/* Which power level, or how many threads, costs least: a table of levels with what work took at each.
+ * profile.h is the contract.
+ *
+ * Levels are tried from the highest down, one a round, and the descent ends where it stops paying: when
+ * energy is well above the least seen, or the next level would be late by half as much time again. Time and
+ * energy are kept per unit of work, since rounds differ in length; a window of less than a second is too
+ * short for most meters. */
 #include "client/energy/profile.h"
 
 #include <math.h>

@@ -1,3 +1,8 @@
+/* The bandit of batch.h fed with rounds of a federated job. rounds.h is the contract and has the sources.
+ *
+ * In a job no single site sees "the target is reached", so the value of a round is modelled by how much its
+ * samples teach at that batch size, given the noise of the gradients. A cost is the cost of some rounds
+ * divided by that. One round is noisy, so a size is kept for a block of rounds and judged by the block. */
 #include "client/energy/rounds.h"
 
 #include <math.h>
@@ -6,6 +11,9 @@
 
 static const double scale_least = 0.0625, scale_most = 1048576, in_time = 0.8, model_error = 0.05;
 
+/* The two unknowns of E|g|² = |G|² + S / batch from two batches. Both are summed over pairs and divided only
+ * at the end: single estimates may be negative, and the ratio of sums is far less biased than the mean of
+ * ratios. */
 void kedge_noise_saw(struct kedge_noise *n, double small, double small_sq, double large, double large_sq)
 {
     if (!(small >= 1) || !(large > small) || !(small_sq >= 0) || !(large_sq >= 0) || !isfinite(small_sq)
@@ -180,6 +188,8 @@ static void close_block(struct kedge_rounds *r, bool reached)
     b->is_open = false;
 }
 
+/* A size that diverged is out, but for the start, which the job's owner has named and which the site must be
+ * able to fall back to. */
 void kedge_rounds_saw(struct kedge_rounds *r, const struct kedge_rounds_saw *saw)
 {
     struct kedge_rounds_block *b = &r->block;

@@ -1,3 +1,9 @@
+/* Named arrays of a model, as libkedge-client offers them to trainers in any language: read from and written
+ * to safetensors files. lib.h is the contract; errors are told by kedge_lib_error().
+ *
+ * Loading takes any order and metadata, for the files come from Kedge; saving refuses what the coordinator
+ * would refuse later (NaN, infinities), while the trainer's author is still looking. A file appears whole or
+ * not at all, by a rename. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

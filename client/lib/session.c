@@ -1,3 +1,5 @@
+/* The talk between a trainer and kedge-client, for trainers written in other languages: requests in, replies
+ * out, a line each. lib.h is the contract. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>

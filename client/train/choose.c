@@ -1,3 +1,6 @@
+/* Which device a task is trained on. A device that could not be opened is not tried again in this process:
+ * opening one that is not there may take seconds, and each round would pay for it. One that failed at work is
+ * another matter (kedge-train's leave_device): it is opened anew for the next task. */
 #include "client/train/choose.h"
 
 #include <stdio.h>

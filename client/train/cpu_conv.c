@@ -52,6 +52,8 @@ struct parts {
     uint32_t *offset, *back_offset;
 };
 
+/* One scratch for all layers of a model, as large as the neediest one wants (cpu_prepare). Parts begin at
+ * whole cache lines. Called with NULL it only counts, so that sizes and places cannot get out of step. */
 static uint64_t place_parts(const struct kedge_ops_conv2d *s, const struct plan *p, float *at,
                             struct parts *ret)
 {

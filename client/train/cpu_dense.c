@@ -19,6 +19,8 @@ static bool use_blocks(const struct kedge_device *dev, const struct kedge_ops_de
     return dev->has_small && (uint64_t)s->in * s->out >= LARGE_KERNEL && n <= LARGE_BATCH_MAX;
 }
 
+/* Which way a product goes is decided by its sizes alone, never by the data or the machine's load: a job's
+ * results must not depend on what else runs. */
 static bool use_small(const struct kedge_device *dev, const struct kedge_ops_dense *s, uint32_t n)
 {
     return dev->has_small && (uint64_t)n * s->out <= KEDGE_SMALL_WORK_MAX;
@@ -172,6 +174,8 @@ void kedge_cpu_dense_backward(struct kedge_device *dev, const struct kedge_ops_d
     }
 }
 
+/* The largest logit is taken off before e^z, or a confident model overflows; sums are in double precision,
+ * and the loss is formed from the sum's logarithm and not from a probability that may have rounded to 0. */
 double kedge_softmax_row(float *z, uint32_t classes, int32_t label)
 {
     float most = z[0];

@@ -12,6 +12,8 @@ void kedge_cpu_norm_forward(struct kedge_device *dev, const struct kedge_ops_nor
     (void)dev;
     uint32_t channels = s->channels / s->groups;
     uint64_t m = (uint64_t)channels * s->spatial, runs = (uint64_t)n * s->rows * s->groups;
+    /* Mean first, squares of deviations second: in one pass the variance would be the difference of two large
+     * numbers. */
     for (uint64_t r = 0; r < runs; r++, x += m, y += m) {
         double sum = 0, squares = 0;
         for (uint64_t i = 0; i < m; i++) {

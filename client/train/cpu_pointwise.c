@@ -64,6 +64,8 @@ void kedge_cpu_pointwise_backward(struct kedge_device *dev, enum kedge_ops_point
     }
 }
 
+/* The mask is not stored: it is a function of seed, layer, step and place (Philox, Salmon et al. 2011), so
+ * the backward pass draws the same one again, and a GPU, which draws in any order, too. */
 static void drop(const struct kedge_device *dev, double rate, uint32_t layer, uint64_t count, const float *x,
                  float *y)
 {

@@ -1,4 +1,5 @@
-/* Pools, one channel of one image at a time. */
+/* Pools, one channel of one image at a time. Of equal values in a window the first wins, in the order of
+ * rows: `which` then says the same on every back end, and so does the gradient. */
 #include <string.h>
 
 #include "client/train/cpu_impl.h"

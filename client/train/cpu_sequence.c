@@ -11,6 +11,7 @@
 
 /* ---- embedding ---- */
 
+/* Tokens were checked to be places of the table before the pass (kedge_net_check_data). */
 void kedge_cpu_embedding_forward(struct kedge_device *dev, const struct kedge_ops_embedding *s, uint32_t n,
                                  const float *x, const float *w, float *y)
 {
@@ -47,6 +48,8 @@ struct lstm_memory {
     float *none;             /* hidden zeros */
 };
 
+/* `saved` belongs to the layer and lives until its backward pass, scratch until the next layer.
+ * kedge_ops_lstm_saved and kedge_cpu_lstm_scratch must count what is placed here. */
 static struct lstm_memory lstm_place(const struct kedge_device *dev, const struct kedge_ops_lstm *s,
                                      uint32_t n, float *saved)
 {

@@ -1,5 +1,9 @@
 /* kedge-train: the built-in trainer, a child process of the client. State between tasks: the data set last
- * used and the net last used, so that a round costs reading weights, training and writing weights. */
+ * used and the net last used, so that a round costs reading weights, training and writing weights.
+ *
+ * Nothing else is carried from one task to the next: weights come from the base's file, shuffles from the
+ * request's seed, momentum begins at 0. So the same request gives the same result whether the process is new
+ * or has trained a thousand rounds, and a restart in between changes nothing. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -59,7 +63,9 @@ static void drop_net(struct trainer *t)
     }
 }
 
-/* Data of a model that standardizes change with what it knows. */
+/* Data of a model that standardizes change with what it knows, since they are scaled as they are loaded: the
+ * key is then of both. It decides only whether a data set is loaded again; two that meet in one key would
+ * need the same file stamps. */
 static uint64_t data_key(const struct trainer *t, const struct kedge_task *task)
 {
     uint64_t key = task->data_key;

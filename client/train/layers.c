@@ -1,3 +1,6 @@
+/* The kinds of layers as rows: how each finds its shapes (plan), and which functions of a back end it calls
+ * forward and backward. A layer keeps no state but what is in its part of the slab, so a row is all that a
+ * new kind needs here. */
 #include "client/train/layers.h"
 
 #include "common/base/err.h"
@@ -267,6 +270,8 @@ static void count_params(struct kedge_net_layer *l, const struct kedge_model_sha
     }
 }
 
+/* Aliases (flatten) are left out: in memory a flattened image is the image, so the next layer reads the one
+ * before. `index` stays the layer's place in the model, which dropout draws by. */
 uint32_t kedge_net_plan(const struct kedge_model_spec *spec, struct kedge_net_layer *ret)
 {
     struct kedge_model_shape shapes[KEDGE_LAYERS_MAX + 1];

@@ -34,6 +34,9 @@ static struct sizes measure(const struct kedge_net *net)
     return s;
 }
 
+/* All activations lie in one slab in the order of the layers, taken once for the largest batch, so that no
+ * step allocates. Two buffers of the widest layer are enough for errors: a layer reads the one above it and
+ * writes the other. */
 static void place_work(struct kedge_net *net, const struct sizes *s)
 {
     size_t batch = net->batch_max;
@@ -179,6 +182,8 @@ int kedge_net_pull(struct kedge_net *net, struct kedge_diag *reterr)
     return KEDGE_OK;
 }
 
+/* Velocity begins at 0 with every call, so each round does: a site that kept it would carry steps of a model
+ * that the aggregate has replaced. */
 int kedge_net_prepare_rule(struct kedge_net *net, const struct kedge_net_rule *rule,
                            struct kedge_diag *reterr)
 {
@@ -217,7 +222,9 @@ const float *kedge_net_forward(struct kedge_net *net, const float *x, uint32_t n
     return kedge_net_run_forward(net, x, n, false);
 }
 
-/* Errors from the last layer down, gradients into `to`. */
+/* Errors from the last layer down, gradients into `to`. Layers below the first one with parameters are left
+ * out: nothing there wants an error. A layer gives its error before its own weights change; each backend
+ * keeps to that (ops.h), or the error would be that of the next step's weights. */
 static void run_backward(struct kedge_net *net, const float *x, uint32_t n, const struct kedge_ops_step *step,
                          float *to)
 {
@@ -236,7 +243,9 @@ static void run_backward(struct kedge_net *net, const float *x, uint32_t n, cons
     }
 }
 
-/* The step of SGD from a stored gradient: clipped, decayed, bent, with momentum. */
+/* The step of SGD from a stored gradient: clipped, decayed, bent, with momentum, in this order. Clipping
+ * comes first because it bounds what the samples say; decay and pull are the job's own terms and stay whole.
+ * Biases and norms come after the kernels of each layer, and are not decayed. */
 static void apply_gradient(struct kedge_net *net, const struct kedge_net_rule *rule)
 {
     const struct kedge_ops *ops = net->ops;
@@ -266,6 +275,10 @@ static void apply_gradient(struct kedge_net *net, const struct kedge_net_rule *r
     ops->add(net->dev, count, net->weights, g, lr);
 }
 
+/* Two ways to the same step. Without momentum and clipping the backward pass writes into the weights
+ * themselves, with decay and learning rate as its factors; with them it writes a gradient, which
+ * apply_gradient takes. The softmax and its error overwrite the last layer's values where that layer is
+ * dense, since its backward pass needs only its inputs. */
 void kedge_net_run_step(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n,
                         const struct kedge_net_rule *rule)
 {

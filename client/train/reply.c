@@ -143,6 +143,8 @@ static bool answer_lines(kedge_task_run *run, void *ctx, struct input *in, struc
     return true;
 }
 
+/* One request at a time, in the order in which they come, until the input ends: a trainer whose client has
+ * died ends by itself. */
 int kedge_task_serve(kedge_task_run *run, void *ctx)
 {
     struct input in = {.bytes = kedge_mem_new(KEDGE_TASK_LINE_MAX, 1)};

@@ -1,6 +1,6 @@
-/* Sites differ in size, so that their passes begin at different steps; the order of each is therefore written
- * out step by step, `batch` places a step, and a site without samples for the rest of a step says so by its
- * count. */
+/* Many sites trained at once on one device, each step for all of them; for simulations. Sites differ in size,
+ * so that their passes begin at different steps; the order of each is therefore written out step by step,
+ * `batch` places a step, and a site without samples for the rest of a step says so by its count. */
 #include "client/train/sites.h"
 
 #include <math.h>

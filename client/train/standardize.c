@@ -1,3 +1,6 @@
+/* Data of a model that standardizes, at one of its stages. While the sites still find means or variances
+ * together, each adds its own sums (`found`) and looks at its data by its own scale; once both are known, all
+ * scale by the same numbers, which are part of the model. */
 #include "client/train/standardize.h"
 
 #include "common/base/mem.h"

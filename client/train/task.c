@@ -1,3 +1,7 @@
+/* Requests to a trainer, one line of JSON each. docs/modules/train.md is the contract; ranges are there, too.
+ *
+ * Unknown keys are refused: a client that asks for something which this version does not know must learn that
+ * it did not get it, instead of an update that was trained in another way. */
 #include "client/train/task.h"
 
 #include <string.h>
@@ -185,6 +189,7 @@ static int read_model_and_data(const struct kedge_json *doc, bool engine, struct
     return KEDGE_OK;
 }
 
+/* The id is read first, so that an error in anything after it is told with the id of its request. */
 int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret, struct kedge_diag *reterr)
 {
     static const char *const keys[] = {"id",       "op",        "model",         "base",          "out",

@@ -1,4 +1,5 @@
-/* Weights of a task: canonical safetensors files in and out. */
+/* Weights of a task: canonical safetensors files in and out. Canonical means one possible file for given
+ * values (tensors in the model's order, no other metadata), so a file's digest is the model's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

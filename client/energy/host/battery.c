@@ -74,7 +74,9 @@ static void find_batteries(struct kedge_meters *m, const struct kedge_meters_opt
     }
 }
 
-/* µWh in all; KEDGE_E_BUSY: one is being charged, or none is in use. */
+/* µWh in all; KEDGE_E_BUSY: one is being charged, or none is in use. While one battery is charged, the sum of
+ * charges says nothing of what the device draws, so the whole reading is refused. With none discharging the
+ * device runs from the mains. */
 static int read_charge(const struct kedge_meters *m, uint64_t *ret)
 {
     uint64_t sum = 0, value;
@@ -129,6 +131,8 @@ const struct kedgei_source kedgei_source_battery = {.find = find_batteries, .rea
 
 /* ---- what decides whether to train ---- */
 
+/* A percentage of several batteries is formed of charges, as those of a large and a small one cannot be
+ * averaged; a battery that tells only its percentage is believed if it is the only one. */
 static void see_batteries(const struct kedge_meters *m, struct kedge_surroundings *ret)
 {
     uint64_t left = 0, full = 0, value, most, percent = 0;
@@ -171,6 +175,8 @@ static void see_mains(const struct kedge_meters *m, struct kedgei_entries *list,
     }
 }
 
+/* The hottest of all zones and GPUs: the owner's limit is on the device. Readings that no device survives are
+ * sensors that are not there. */
 static void see_temperature(const struct kedge_meters *m, struct kedgei_entries *list,
                             struct kedge_surroundings *ret)
 {

@@ -83,6 +83,9 @@ static int take_line(const struct kedge_meters *m, struct kedge_view line, struc
     return !fine ? KEDGE_E_FORMAT : cap->gpu ? find_gpu(m, cap->where, &cap->index) : KEDGE_OK;
 }
 
+/* The file goes only when all limits are back: if one cannot be set, the next start tries all of them again.
+ * What it names is checked to be a power limit below the root's powercap folder, so that a file that somebody
+ * has put there cannot make the client write elsewhere. */
 int kedge_caps_restore_kept(const struct kedge_meters *m, const char *kept, struct kedge_diag *reterr)
 {
     struct kedge_buf text;
@@ -214,6 +217,8 @@ double kedge_caps_least_w(const struct kedge_caps *c)
     return least_of(c, false);
 }
 
+/* Never above what was found and never below the device's own least, whatever is asked. keep() comes before
+ * the first change: see the head of this file. */
 int kedge_caps_set(struct kedge_caps *c, double watts, struct kedge_diag *reterr)
 {
     int err = c->is_changed ? KEDGE_OK : keep(c, reterr);

@@ -1,4 +1,9 @@
-/* What there is below /sys: RAPL zones, chips of hwmon, rails of Jetson boards. */
+/* What there is below /sys: RAPL zones, chips of hwmon, rails of Jetson boards.
+ *
+ * Drivers name the same thing in different ways and list parts beside their sums, so each source says which
+ * channels are believed and what they mean; the numbers in "trap N" are those of the tests
+ * (tests/unit/energy), which build such a tree with its trap. Entries are sorted, for the order of readdir
+ * differs from boot to boot, and the first of several equal meters counts. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,7 @@
+/* The meters of this device: found once, read at every tick. meters.h is the contract.
+ *
+ * Reading and judging are apart: this file only gets numbers from NVML, files and perf, and meter.c decides
+ * what they mean, so that every trap can be tested with numbers alone. */
 #include "client/energy/host/meters.h"
 
 #include <stdio.h>
@@ -48,6 +52,8 @@ void kedge_meters_close(struct kedge_meters *m)
     memset(m, 0, sizeof *m);
 }
 
+/* Products of two readings (mV times mA) are bounded before they are formed: a broken sensor must not become
+ * a plausible number by wrapping. */
 static int read_count(const struct kedge_meters *m, uint32_t i, uint64_t *ret)
 {
     const struct kedge_meter_place *p = &m->places[i];
@@ -91,6 +97,8 @@ void kedge_meters_begin(struct kedge_meters *m, uint64_t now_ns)
     kedge_meters_tick(m, now_ns);
 }
 
+/* As often as the meter that wraps soonest needs, but no more often than every 10 ms, or looking would cost
+ * more energy than is measured. */
 uint64_t kedge_meters_period_ns(const struct kedge_meters *m)
 {
     uint64_t least = 1000000000u;
