@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "chain/audit/files/archive.h"
 #include "cli/audit/audit_anchors.h"
@@ -350,6 +351,7 @@ static int digest_of(const char *model, struct kedge_hash *ret, struct kedge_dia
     FILE *f = fdopen(fd, "r");
     int err = f ? kedge_hasher_new(&h) : KEDGE_E_NOMEM;
     if (err) {
+        (void)(f ? fclose(f) : close(fd));
         return kedge_diag_set(d, err, "%s: %s", model, kedge_strerror(err));
     }
     while ((n = fread(block, 1, sizeof block, f)) > 0) {
