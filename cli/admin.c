@@ -20,6 +20,9 @@ int kedge_cli_key(const char *path, bool create, struct kedge_key_pair *ret, str
     return kedge_keyfile_read_private(path, ret, d);
 }
 
+/* The position comes first: a statement says which main chain it is meant for and in which span of the
+ * ledger's entries it may stand (chain/statement/statement_position.h), so that what an admin signs for one
+ * deployment, or today, is worth nothing in another one, or years later. */
 int kedge_cli_sign(struct kedge_cli *c, struct kedge_statement *st, const struct kedge_key_pair *key,
                    json_t **ret_text, struct kedge_diag *d)
 {
@@ -109,6 +112,9 @@ int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending, const str
                                  ret, d);
 }
 
+/* The digest that is signed is the one that the coordinator shows; `agreed` is the admin's own file, by which
+ * it is checked before the key signs. Without it the admin signs the coordinator's word about the spec, which
+ * the command says. */
 int kedge_cli_job_join(struct kedge_cli *c, const char *job, const struct kedge_id *tenant,
                        const struct kedge_key_pair *admin, const struct kedge_hash *agreed, json_t **ret,
                        struct kedge_diag *d)

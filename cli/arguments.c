@@ -44,6 +44,10 @@ static void take_out(struct kedge_cli *c, int at, int count)
     c->argc -= count;
 }
 
+/* Options are taken out of the words as they are read, in any order and anywhere, so what is left at the end
+ * is either an argument or unknown (kedge_cli_no_more). A value that begins with two dashes counts as
+ * missing: "--out --json" is a forgotten value much more often than a file of that name, for which
+ * "--out=--json" is left. */
 const char *kedge_cli_option(struct kedge_cli *c, const char *name, const char *fallback)
 {
     size_t len = strlen(name);
@@ -119,7 +123,8 @@ struct option {
     bool has_value;
 };
 
-/* Appends the options that stand in a usage line: "[--wait SECONDS] [--npz]". */
+/* Appends the options that stand in a usage line, "[--wait SECONDS] [--npz]": the known options of a command
+ * are those of its own usage, and there is no second list that could lack one. */
 static size_t read_options(const char *usage, struct option *out, size_t count)
 {
     for (const char *at = strstr(usage, "--"); at && count < OPTIONS_MAX; at = strstr(at, "--")) {

@@ -40,6 +40,9 @@ static int copy_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag
     return kedge_backup_copy(c->state, c->out, d);
 }
 
+/* The order makes a backup whole or none: copied under another name, verified as an auditor would, sealed
+ * with what it holds, and only then given its name. The copying is done in a child process, since a damaged
+ * store can crash what reads it. */
 static int back_up(struct kedge_cli *c, const char *state, const struct kedge_cli_making *m,
                    struct kedge_backup *ret, struct kedge_diag *d)
 {

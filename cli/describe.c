@@ -364,6 +364,8 @@ static int put_statement(struct kedge_view envelope, bool whole, json_t *row)
     return err;
 }
 
+/* An entry that cannot be read is described as such and is no error of the command: one damaged or unknown
+ * entry must not hide the others. */
 int kedge_cli_describe(struct kedge_view entry, bool in_main, bool whole, json_t *row)
 {
     struct kedge_main_entry decoded = {.kind = KEDGE_MAIN_STATEMENT, .body = entry};

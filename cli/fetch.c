@@ -1,4 +1,6 @@
-/* Piece by piece into a file beside the one that is wanted, hashed on the way. */
+/* Piece by piece into a file beside the one that is wanted, hashed on the way. The file gets its name only
+ * when the digest is the one on record, so a name that exists always stands for the right bytes, and an
+ * interrupted command leaves at most a ".part". */
 #include "cli/fetch.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Help, made of the table of commands and their meanings; nothing here knows a command. test_cli_usage holds
+ * that every word of every usage line has a meaning. */
 #include "cli/help.h"
 
 #include <ctype.h>

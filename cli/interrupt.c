@@ -15,6 +15,8 @@ static void note_signal(int number)
     caught = number;
 }
 
+/* SA_RESETHAND: the first Ctrl-C asks the command to end in order, the second one ends it as usual, for a
+ * command that hangs must stay killable. */
 void kedge_cli_catch_interrupt(void)
 {
     struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};

@@ -1,3 +1,5 @@
+/* Which key files a command used, told when the coordinator refuses: "denied" is most often the wrong file,
+ * and its public key is what the operator can look up. Nothing is told where the error has another cause. */
 #include "cli/keys_used.h"
 
 #include <string.h>

@@ -1,3 +1,10 @@
+/* What is read from folders of this machine, and in which process.
+ *
+ * Stores of a coordinator are files that LMDB maps, and a damaged file can crash what reads it. So everything
+ * that reads one runs in a child (kedge_cli_guarded), which hands back JSON over a pipe, with a bound on
+ * length and time; its death is an error message of this command and not a crash. The question whether a
+ * coordinator runs is asked in a child, too: the network library starts threads, after which this process
+ * could not fork safely. */
 #include "cli/local.h"
 #include "client/doctor/doctor.h"
 
@@ -37,6 +44,8 @@ bool kedge_cli_coordinator_runs(const char *state)
            && kedge_store_guarded(knock_in_child, url, 3 * KNOCK_MS, NULL, NULL) == KEDGE_OK;
 }
 
+/* A folder that cannot be written (a backup on a read-only disk, another user's) has no place for the lock
+ * file: it is then read as a copy, without locks, which is right because nobody writes to it either. */
 int kedge_cli_log_open(const char *state, const char *name, struct kedge_state_log *ret, struct kedge_diag *d)
 {
     struct kedge_id id = {.s = ""};

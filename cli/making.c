@@ -1,3 +1,8 @@
+/* Folders that are made whole or not at all: a backup, a restored state, an audit pack.
+ *
+ * They grow beside their final name, under NAME.unfinished, while a lock keeps a second command out; the name
+ * comes by a rename at the end. What an interrupted command has left is removed by the next one, which the
+ * lock makes safe. */
 #include "cli/making.h"
 
 #include <errno.h>
@@ -25,6 +30,7 @@ static int clean_name(const char *given, char out[KEDGE_PATH_MAX], struct kedge_
     return KEDGE_OK;
 }
 
+/* rmdir answers the question without a race: a folder that it removes was empty. */
 static bool is_empty_dir(const char *path)
 {
     return rmdir(path) == 0 && mkdir(path, 0700) == 0;

@@ -229,6 +229,7 @@ static bool is_about(const char *row, const struct kedge_command *cmd)
     return row[noun] == '\0' || (row[noun] == ' ' && strcmp(row + noun + 1, cmd->verb) == 0);
 }
 
+/* The row that names most wins: the command, then its noun, then any. */
 const char *kedge_cli_meaning(const struct kedge_command *command, const char *word)
 {
     const char *best = NULL;

@@ -1,3 +1,9 @@
+/* What commands print: one object of JSON, or text for people; errors with what to do; tables; progress.
+ *
+ * Two rules hold for every line. Text of others (names, reasons, error messages of a coordinator) goes
+ * through put_text, which shows control characters instead of sending them to the terminal, where they could
+ * rewrite what was printed before. And with --format json everything for people goes to standard error, so
+ * that standard output is exactly one object. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +89,8 @@ int kedge_cli_ok(struct kedge_cli *c, json_t *data)
     return kedge_cli_answer(c, data, 0);
 }
 
-/* What to do next, for errors that say no more than what happened. */
+/* What to do next, for errors that say no more than what happened. Whether the coordinator told it (`told`)
+ * or this machine decides where to look. */
 static const char *default_hint(const struct kedge_cli *c, int err)
 {
     switch (err) {
@@ -184,7 +191,9 @@ int kedge_cli_fail_as(struct kedge_cli *c, int err, const struct kedge_diag *d, 
     return code;
 }
 
-/* What this machine keeps from us, and files or answers that are not what they should be. */
+/* What this machine keeps from us, and files or answers that are not what they should be. From the
+ * coordinator the same codes are its answer ("refused", 4, or "no", 1); found here they mean that nothing was
+ * answered (3). */
 static bool cannot_be_read(int err)
 {
     return err == KEDGE_E_DENIED || err == KEDGE_E_PEER_AUTH || err == KEDGE_E_KEY || err == KEDGE_E_FORMAT
@@ -278,6 +287,8 @@ static size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* Columns are as wide as their widest cell needs, within a line of 100: cells that are too long give way from
+ * the last one on, as the first columns are mostly names, by which people find the row. */
 void kedge_cli_row(const struct kedge_cli *c, const struct kedge_column *columns, size_t count,
                    const char *const *cells)
 {
@@ -347,6 +358,8 @@ static size_t terminal_columns(void)
     return n == 0 ? TERMINAL_COLUMNS : n < TERMINAL_COLUMNS_MAX ? (size_t)n : TERMINAL_COLUMNS_MAX;
 }
 
+/* Without a terminal, in a log file or a pipe, progress is a line every ten seconds and nothing for what
+ * takes less. */
 static void say_plainly(const char *label, uint64_t done, uint64_t total, const char *text)
 {
     static uint64_t said_ns, said_done = UINT64_MAX;

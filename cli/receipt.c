@@ -1,3 +1,11 @@
+/* Receipts of what operators and admins have appended: proven, checked, kept.
+ *
+ * "It is in the ledger" is a claim of the coordinator, and this command exists because coordinators may lie.
+ * So before anything is sent it is decided which key the log has, from a file that the caller had before
+ * (pin), and after the answer the coordinator must show the entry with its inclusion proof under that key.
+ * What the entry says is compared with what was asked for: with a statement that the admin signed byte for
+ * byte, with one that the coordinator makes (roles) member by member. The receipt is then kept, since a proof
+ * that is thrown away convicts nobody. */
 #include "cli/receipt.h"
 
 #include <inttypes.h>
@@ -28,6 +36,7 @@ static int pin(struct kedge_cli_append *a, const char *deployment, const struct 
     return err;
 }
 
+/* A tenant that is being added cannot be in the trust file yet; its key comes with the answer (pin_new). */
 static int pin_by_trust(const char *path, bool is_new, struct kedge_cli_append *a, struct kedge_diag *d)
 {
     struct kedge_trust trust;
@@ -80,6 +89,9 @@ static int pin_by_state(const char *state, bool is_new, struct kedge_cli_append 
     return pin(a, deployment, &key);
 }
 
+/* On the coordinator's own machine its state folder says the key: whoever owns that folder owns the log, and
+ * there is nobody to distrust. From elsewhere a trust file is demanded before anything is sent, because
+ * afterwards would be too late to refuse. */
 static int find_pin(struct kedge_cli *c, bool is_new, struct kedge_cli_append *a, struct kedge_diag *d)
 {
     if (c->trust) {
@@ -134,6 +146,8 @@ void kedge_cli_append_free(struct kedge_cli_append *a)
     }
 }
 
+/* Requests that append nothing pass. Which do is seen by the signed envelope in them, or by the verbs with
+ * which the coordinator signs itself. */
 int kedge_cli_append_begin(struct kedge_cli *c, const json_t *request, struct kedge_cli_append **ret,
                            struct kedge_diag *d)
 {
@@ -313,7 +327,8 @@ static int pin_new(struct kedge_cli *c, struct kedge_cli_append *a, const json_t
 }
 
 /* No entry, or one that does not prove what was said, is the same to the person who asked: they do not know.
- */
+ * The code is therefore "unknown" and never "refused": it may be in the log, and a script that took it for a
+ * refusal would do it twice. */
 static int not_proven(struct kedge_cli *c, int err, struct kedge_diag *d)
 {
     if (!err || err == KEDGE_E_NOMEM || err == KEDGE_E_USAGE || err == KEDGE_E_UNREACHABLE) {
@@ -393,6 +408,9 @@ int kedge_cli_check_deployment(struct kedge_cli *c, const struct kedge_public_ke
     return err;
 }
 
+/* The coordinator appends some entries a moment after it has answered, when they are durable, so it is asked
+ * again for a while. It is asked by the entry's idempotency key: the caller knows what it asked for but not
+ * yet the index. */
 int kedge_cli_main_receipt(struct kedge_cli *c, const char *idem_key, uint32_t wait_ms,
                            struct kedge_statement *ret_st, json_t *answer, struct kedge_diag *d)
 {

@@ -1,3 +1,6 @@
+/* kedge anchor with a time-stamping authority (RFC 3161): run, status, verify. A token says that a checkpoint
+ * existed at a time, by the word of an authority whose certificate the caller names; nothing about the log's
+ * truth. */
 #include "cli/anchor/anchor_tsa.h"
 
 #include <stdio.h>

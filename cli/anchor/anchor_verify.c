@@ -40,6 +40,9 @@ static int say_no(struct kedge_cli *c, const char *why)
     return kedge_cli_answer(c, json_pack("{s:b,s:s}", "verified", 0, "reason", why), 1);
 }
 
+/* What is printed keeps apart what the evidence proves by itself and what only a node of that chain can say
+ * (that the block is part of it). Mixing the two is how anchors come to be believed for more than they
+ * show. */
 static int say_yes(struct kedge_cli *c, const struct kedge_evm_evidence *e, bool with_checkpoint,
                    bool with_key)
 {

@@ -1,3 +1,4 @@
+/* --blob-key TENANT=FILE: keys of a tenant's encrypted updates, for an auditor whose copy lacks them. */
 #include "cli/audit/audit_blob_keys.h"
 
 #include <string.h>

@@ -85,7 +85,8 @@ static bool digits(const char *s, size_t count, int *ret)
     return true;
 }
 
-/* "2026-11-21T12:34:56Z"; every other spelling is refused. */
+/* "2026-11-21T12:34:56Z"; every other spelling is refused. timegm mends dates that do not exist (31 April),
+ * so the result is written again and compared: two attestations of one time are then equal byte for byte. */
 static bool parse_time(const char *text, int64_t *ret)
 {
     struct tm tm = {.tm_sec = 0};
@@ -300,7 +301,8 @@ int kedge_cmd_audit_export(struct kedge_cli *c)
 
 /* ---- verify-export ---- */
 
-/* Keys out of the export itself say nothing about who made it, under every path that names them. */
+/* Keys out of the export itself say nothing about who made it, under every path that names them: so device
+ * and inode are compared, not names. */
 static bool are_own(const char *folder, const char *keys)
 {
     char own[KEDGE_PATH_MAX];

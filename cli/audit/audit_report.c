@@ -1,4 +1,5 @@
-/* What others wrote stands in both files: control bytes never do, and in the report nothing of theirs is
+/* Files that an audit leaves: a line for each statement (--statements), a report for people (--report). What
+ * others wrote stands in both files: control bytes never do, and in the report nothing of theirs is
  * markup. */
 #include "cli/audit/audit_report.h"
 
@@ -17,6 +18,8 @@
 
 /* ---- statements ---- */
 
+/* Written beside its name and renamed at the end: an auditor who finds the file knows that the audit came to
+ * its end. */
 int kedge_cli_statements_open(struct kedge_cli_statements *s, const char *path, bool trusted,
                               struct kedge_diag *d)
 {

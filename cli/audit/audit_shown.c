@@ -1,3 +1,5 @@
+/* What an audit has shown and what it has not, with what would show it. An auditor's sentence is only worth
+ * as much as its limits, so a verdict is never printed without them. */
 #include "cli/audit/audit_shown.h"
 
 const char *kedge_cli_signatures_by(const struct kedge_audit_report *r)

@@ -1,3 +1,6 @@
+/* The picture of a job's groups as SVG, from the two coordinates of each site that the view computed
+ * (chain/view/groups_view.h). No script, no font and no link in it: it may be opened anywhere and looks the
+ * same. */
 #include "cli/job/groups_svg.h"
 
 #include <math.h>

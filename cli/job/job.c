@@ -46,7 +46,7 @@ static int64_t last_round(const json_t *history)
 }
 
 /* The round to go on with after this answer; UINT64_MAX: there are no more. One that was asked for before is
- * no answer. */
+ * no answer, else the loops that follow pages would never end. */
 static int next_page(const json_t *o, uint64_t from, uint64_t *ret, struct kedge_diag *d)
 {
     const json_t *next = json_object_get(o, "next_round");
@@ -265,6 +265,8 @@ static int leave_job(struct kedge_cli *c, const char *verb, const char *job)
                                    job);
 }
 
+/* A watch is nothing but polls: Ctrl-C, a lost connection or a restart of the coordinator (up to a minute)
+ * change nothing for the job, which the message after Ctrl-C says. */
 int kedge_cmd_job_watch(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

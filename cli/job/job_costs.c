@@ -1,3 +1,9 @@
+/* What a job's sites said that rounds cost, read from the record: seconds, samples and joules of each update
+ * statement, for `kedge job plan --job`.
+ *
+ * Two passes over the tenants' ledgers: the first finds the last round, the second gathers what lies in the
+ * last rounds before it. Joules of different quality are never added up: where a site has measured ones,
+ * those that it modelled are left out. */
 #include "cli/job/job_costs.h"
 
 #include <math.h>

@@ -134,6 +134,9 @@ static int take_opened(struct kedge_cli *c, json_t *answer, const struct kedge_h
     return err;
 }
 
+/* The spec is parsed here first, where an error can name the file and the key, and then sent as the same
+ * bytes: its digest is what everybody signs later. A submit token makes the command repeatable: the same
+ * token is the same job. */
 static int submit(struct kedge_cli *c, struct kedge_job_spec *spec_read)
 {
     struct kedge_diag d = {.text = ""};

@@ -1,3 +1,9 @@
+/* That a model, a spec or names of classes are what the main chain says: entry, inclusion proof, checkpoint
+ * and, where the trust file asks for it, the witnesses' quorum, all under a key that was known before.
+ *
+ * The model itself is fetched by its digest, so the digest is the only thing that has to be proven. A
+ * coordinator that shows another job's release, an older one of another group, or one without its proof is
+ * refused with what was wrong; nothing is written. */
 #include "cli/job/released.h"
 
 #include <inttypes.h>

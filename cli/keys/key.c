@@ -64,7 +64,8 @@ static int make_key(struct kedge_cli *c, const char *path, struct kedge_key_pair
     return err;
 }
 
-/* Signs with both (second NULL: with one) and sends, unless `err`. */
+/* Signs with both (second NULL: with one) and sends, unless `err`. A key that comes signs, too, where it is
+ * here: it proves that somebody holds it, so no tenant can register a key that is another's. */
 static int finish(struct kedge_cli *c, int err, struct kedge_diag *d, struct kedge_statement *st,
                   struct kedge_key_pair *signer, struct kedge_key_pair *second)
 {

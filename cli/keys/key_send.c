@@ -129,6 +129,8 @@ static int cli_key_send(struct kedge_cli *c, struct kedge_view envelope)
     return kedge_cli_ok(c, o);
 }
 
+/* Signatures are added to the envelope, which grows; none is ever replaced, so several admins can sign one
+ * file one after the other, on machines that never meet. */
 static int add_signature(struct kedge_buf *envelope, const struct kedge_key_pair *pair, struct kedge_diag *d)
 {
     struct kedge_buf more;

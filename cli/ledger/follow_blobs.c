@@ -51,6 +51,9 @@ static int fetch_blob(struct kedgei_watch *f, struct kedge_blobs *blobs, const c
     return err;
 }
 
+/* Each blob is checked by its digest as it comes (chain/follow/fetch.h). What is missing is not the end of
+ * the walk: an update may just be on its way out by order of its tenant, and others are still to be had. What
+ * was pruned is noted, so that an auditor of the copy is told. */
 static int take_blob(void *arg, const struct kedge_blob_wanted *wanted)
 {
     struct walk *w = arg;
@@ -135,6 +138,9 @@ static int note_pruned(struct walk *w)
     return KEDGE_OK;
 }
 
+/* Erasures are carried out before anything is fetched, else a file would be fetched and removed in one turn.
+ * The places up to which entries were walked move on only after a whole walk: what failed is tried again with
+ * the next one. */
 int kedgei_follow_take_blobs(struct kedgei_watch *f, struct kedgei_blob_count *ret, struct kedge_diag *d)
 {
     struct kedge_hash salted;

@@ -29,6 +29,9 @@ static int send_note(struct kedgei_watch *f, struct kedge_view note, struct kedg
     return err;
 }
 
+/* A cosignature says "up to this size the log only grew, as far as I have seen" (c2sp.org/tlog-cosignature).
+ * It is made over the copy's own checkpoint and only if the copy holds every entry that it covers: a witness
+ * that signed what it has not stored could not prove later what it had seen. */
 int kedgei_follow_cosign(struct kedgei_watch *f, const struct kedge_state_log *log, struct kedge_diag *d)
 {
     struct kedge_buf note, bare, line, cosigned;

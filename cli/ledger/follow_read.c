@@ -12,6 +12,8 @@ static uint32_t told_to_come_later(const struct kedge_msg *answer)
     return told < LATER_MAX_MS ? told : LATER_MAX_MS;
 }
 
+/* "Come back later" is obeyed a bounded number of times and for a bounded time each: a coordinator cannot
+ * keep a witness busy for ever with patience. */
 int kedgei_follow_call(struct kedgei_watch *f, const struct kedge_msg *ask, struct kedge_net_reply *reply,
                        struct kedge_msg *ret, struct kedge_diag *d)
 {
@@ -38,6 +40,8 @@ int kedgei_follow_call(struct kedgei_watch *f, const struct kedge_msg *ask, stru
     return KEDGE_OK;
 }
 
+/* An answer must continue exactly where it was asked to and must not be empty before the end; both would be a
+ * way to make the loop above run without end. */
 int kedgei_follow_piece(struct kedgei_watch *f, const char *path, uint64_t offset,
                         struct kedge_net_reply *reply, struct kedge_view *ret, uint64_t *ret_total,
                         struct kedge_diag *d)

@@ -1,3 +1,6 @@
+/* What a state folder should have and does not: files that are gone leave no file to look at. High-water
+ * marks (chain/store) say which logs were signed once, so a log with a mark and without its files is missing
+ * and not new. */
 #include "cli/ledger/fsck_gaps.h"
 
 #include <dirent.h>

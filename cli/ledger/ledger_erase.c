@@ -1,5 +1,10 @@
 /* kedge ledger erase: a tenant's admin orders that updates are no longer kept. Each order is a statement of
- * the tenant's ledger; the coordinator removes the file when it is durable. */
+ * the tenant's ledger; the coordinator removes the file when it is durable.
+ *
+ * Updates are files by digest, and two equal updates are one file. So what is chosen is files: an order names
+ * the first entry with that file, and all entries with it are told. Rounds of a job that runs still need
+ * their updates, so its files are left or, where they were named, refused. The command may be interrupted and
+ * given again: what is erased already is counted and passed over. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,7 +183,9 @@ static int add_row(struct order *o, bool is_refused, const json_t *row, struct k
     return err;
 }
 
-/* All pages of what the tenant's ledger names, or of what is kept beside it. */
+/* All pages of what the tenant's ledger names, or of what is kept beside it. The loop ends where the
+ * coordinator names no later page; one that names the same or an earlier page would otherwise be asked again
+ * and again. */
 static int read_pages(struct kedge_cli *c, struct order *o, bool is_refused, struct kedge_diag *d)
 {
     uint64_t from = 0;
@@ -269,6 +276,8 @@ static size_t choose_file(struct order *o, size_t at, uint64_t now_ms, const str
     return end;
 }
 
+/* All or nothing for what was named: if one digest is no update of this tenant, nothing is erased, as the
+ * admin may have meant another tenant or mistyped. By age there is no such expectation. */
 static int choose(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
 {
     uint64_t now_ms = kedge_os_unix_ms();

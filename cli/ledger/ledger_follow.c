@@ -88,7 +88,8 @@ static bool is_said(const struct kedgei_watch *f, bool is_main, uint64_t size)
 }
 
 /* Follows and cosigns; again while the coordinator is about to propose something newer, or hears another
- * cosignature of this witness. */
+ * cosignature of this witness. A coordinator asks for cosignatures of what it has now, and that may change
+ * while a witness works: STATE and BUSY mean "look again", a few times, with a pause. */
 static int watch_log(struct kedgei_watch *f, struct kedge_state_log *log, const struct kedge_vkey *vkey,
                      bool *ret_grew, struct kedge_diag *d)
 {

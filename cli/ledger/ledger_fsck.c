@@ -110,6 +110,8 @@ static int append_text(const char *text, size_t len, void *arg)
     return ((struct kedge_buf *)arg)->err ? -1 : 0;
 }
 
+/* The references are binary and many, findings are few and need names: so the answer is a length, the
+ * digests, and then JSON. */
 static int look_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag *reterr)
 {
     struct look *l = arg;
@@ -153,7 +155,9 @@ static uint32_t timeout_ms(const struct task *t)
     return ms < INT32_MAX ? (uint32_t)ms : 0;
 }
 
-/* Refs and findings of one store. A child that died is a finding, too. */
+/* Refs and findings of one store. A child that died is a finding, too: the file made its reader crash or
+ * never end, which is what somebody who runs fsck wants to know. The time that it may take grows with the
+ * file. */
 static int look_at_store(struct look *l, struct kedge_buf *ret_refs, json_t **ret, struct kedge_diag *d)
 {
     struct kedge_buf out;
@@ -196,7 +200,10 @@ static bool has(const char *dir, const char *name)
     return kedge_path_join(path, dir, name) == KEDGE_OK && kedge_file_exists(path);
 }
 
-/* The main chain names models of its own and lists of inputs that lie at the tenants. */
+/* The main chain names models of its own and lists of inputs that lie at the tenants. A blob that nothing
+ * names is a stray only if everything was read that could name it: if the main chain could not be read, or
+ * this log has findings, strays are not reported, or fsck would advise people to remove what a damaged entry
+ * names. */
 static int look_at_blobs(struct look *l, struct kedge_view refs, json_t *row, struct kedge_diag *d)
 {
     struct fsck *s = l->s;

@@ -68,6 +68,9 @@ static int prove_inclusion(const struct question *q, struct kedge_state_log *log
     return err;
 }
 
+/* Two roots and the path between them (RFC 6962, section 2.1.2): that the log of `from` entries is the
+ * beginning of the one of `to`. Neither root is signed here; who checks it has checkpoints of these sizes
+ * from elsewhere. */
 static int prove_consistency(const struct question *q, struct kedge_state_log *log, uint64_t size,
                              json_t **ret, struct kedge_diag *d)
 {
@@ -273,6 +276,9 @@ static int check_quorum(const struct demand *q, struct kedge_view note, struct k
     return err;
 }
 
+/* The order is: is it a proof at all, is the entry here, do entry, path, checkpoint and key belong together,
+ * is the quorum there. Each "no" is a verdict (exit code 1), also that the file is no proof; an entry that is
+ * not to be had leaves the question open, and that is another code. */
 static int verify(struct kedge_cli *c, struct kedge_view text, const struct demand *q)
 {
     const struct kedge_vkey *vkey = q->vkey;

@@ -99,6 +99,8 @@ static int find_log(struct mending *m, const char *name, struct kedge_diag *d)
     return KEDGE_OK;
 }
 
+/* The coordinator's own lock is held for as long as the repair takes: a coordinator that started meanwhile
+ * would sign on from a log that is being replaced. */
 static int lock_coordinator(struct mending *m, struct kedge_diag *d)
 {
     char folder[KEDGE_PATH_MAX], lock[KEDGE_PATH_MAX];
@@ -165,6 +167,7 @@ static int list_elsewhere(const struct mending *m, char (**ret)[KEDGE_PATH_MAX],
     return err;
 }
 
+/* After the ledger, because only the whole ledger says which blobs there must be. */
 static int mend_blobs(const struct mending *m, struct kedge_repaired_blobs *ret, struct kedge_diag *d)
 {
     struct kedge_buf refs, also;

@@ -54,7 +54,9 @@ static int look_at(const char *path, enum folder *ret, struct kedge_diag *d)
     return KEDGE_OK;
 }
 
-/* The checkpoint in the folder is this log's, and the log has grown out of it. */
+/* The checkpoint in the folder is this log's, and the log has grown out of it. A folder that web servers
+ * publish must never go back: what readers have seen of it is a promise. A root that differs is evidence of a
+ * fork and is left as it is. */
 static int check_ours(const struct export *x, const struct kedge_checkpoint *there, struct kedge_diag *d)
 {
     struct kedge_hash root;

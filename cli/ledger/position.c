@@ -63,6 +63,9 @@ static int ask(struct kedge_cli *c, const struct kedge_id *tenant, json_t **ret,
     return kedge_cli_ask(c, json_pack("{s:s,s:s}", "verb", "ledger.position", "tenant", tenant->s), ret, d);
 }
 
+/* Where the position comes from is a question of trust: from the coordinator it is held to the main chain's
+ * key that the caller knows; from a file, which an air-gapped admin brings along, only where such a key is
+ * known. */
 int kedge_cli_position(struct kedge_cli *c, struct kedge_statement *st, struct kedge_diag *d)
 {
     json_t *o = NULL;

@@ -46,6 +46,8 @@ static int name_children(struct kedge_poc *p, struct kedge_diag *d)
     return err;
 }
 
+/* Each step asks first what is there already, so that the same folder goes on after any interruption: folders
+ * and keys are kept, tenants that exist are no error, tokens are made for sites that have not used one. */
 static int bring_up(struct kedge_poc *p, struct kedge_diag *d)
 {
     json_t *status = NULL;

@@ -172,6 +172,9 @@ static void measure(const struct kedge_clients *c, const struct kedge_partition 
     *ret_length = sum / (double)rows;
 }
 
+/* Gradient steps of a linear model swing when the rate times the squared length of a sample is above a
+ * constant, whatever the data are. A first job should learn something without its researcher having to find
+ * that out. */
 static const char *choose_rate(double length)
 {
     size_t i = 0;

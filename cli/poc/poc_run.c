@@ -1,3 +1,8 @@
+/* The processes of `kedge poc`: started, watched, started again, stopped; and the job that they run.
+ *
+ * Everything that is asked of the coordinator goes through kedge_poc_ask, which waits and tries again while
+ * children are being started again: killing any of them at any time is part of what this command
+ * demonstrates. Times are counted by a clock that does not run while the machine sleeps (active_clock.h). */
 
 #include <fcntl.h>
 #include <signal.h>
@@ -70,6 +75,9 @@ static int give_up(const struct kedge_poc_child *child, struct kedge_diag *d)
     return KEDGE_E_STATE;
 }
 
+/* A child that is killed is started again, up to a thousand times; one that ends by itself soon after each
+ * start, more than twenty times, has a fault that starting again will not mend, and its last words say
+ * which. */
 static int watch_one(struct kedge_poc *p, struct kedge_poc_child *child, struct kedge_diag *d)
 {
     int status;

@@ -1,3 +1,6 @@
+/* What `kedge poc` makes before anything runs: its settings (poc.json), the coordinator's folder, data for
+ * each site, tenants, trust files, tokens. The settings of the first run hold for all later ones of that
+ * folder, since data and keys were made for them. */
 
 #include <dirent.h>
 #include <netinet/in.h>
@@ -174,7 +177,8 @@ int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
     return err;
 }
 
-/* A port of loopback that is free now. */
+/* A port of loopback that is free now. It may be taken a moment later by another program; the coordinator
+ * then says so and ends. */
 static int free_port(void)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};

@@ -77,7 +77,8 @@ int kedge_cmd_site_enroll(struct kedge_cli *c)
 
 /* ---- approve ---- */
 
-/* The one enrolment of this site that waits for a signature; waits for it until the deadline. */
+/* The one enrolment of this site that waits for a signature; waits for it until the deadline. Two devices
+ * that used tokens of one name are an error and never a choice: one of them was not meant. */
 static int await_pending(struct kedge_cli *c, const struct kedge_id *tenant, const struct kedge_id *site,
                          uint64_t deadline_ns, json_t **ret, struct kedge_diag *d)
 {

@@ -1,3 +1,5 @@
+/* Tokens that a coordinator gives out: printed alone on standard output, for a script's sake, or written into
+ * a file that only its owner can read and then left out of the answer. */
 #include <stdio.h>
 
 #include "cli/cli.h"

@@ -1,3 +1,5 @@
+/* The folder of a witness: whom it watches, its two keys (one to speak, one to cosign), what it has cosigned
+ * and what it found. witness.json is written last and says that the folder is whole. */
 #include "cli/witness/witness_folder.h"
 
 #include <stdio.h>

@@ -147,7 +147,9 @@ static int make_request(const struct push *p, uint64_t old_size, struct kedge_bu
                : KEDGE_OK;
 }
 
-/* Asks until it has the proof that it wants. */
+/* Asks until it has the proof that it wants. The protocol (c2sp.org/tlog-witness) wants a proof from the size
+ * that the witness has, which is known only from its last answer: a witness that has another size says so
+ * (409), and the request is made again from there, a bounded number of times. */
 static int ask(const struct push *p, struct outside *w, struct kedge_buf *cosigned, struct kedge_diag *d)
 {
     struct kedge_buf request KEDGE_CLEANUP(kedge_buf_deinit), body KEDGE_CLEANUP(kedge_buf_deinit);
@@ -180,7 +182,9 @@ static int ask(const struct push *p, struct outside *w, struct kedge_buf *cosign
     return kedge_diag_set(d, KEDGE_E_DENIED, "does not cosign: %s", answer.reason);
 }
 
-/* True when the coordinator has its cosignature of what is to be cosigned now. */
+/* True when the coordinator has its cosignature of what is to be cosigned now. A failure delays this witness
+ * alone, the longer the more often it fails, up to five minutes; only where the coordinator has moved on
+ * (STATE) is it asked again at once. */
 static bool push_to(struct push *p, struct outside *w)
 {
     struct kedge_buf cosigned KEDGE_CLEANUP(kedge_buf_deinit);
