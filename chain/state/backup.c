@@ -30,7 +30,9 @@ static const char *last_part(const char *name)
     return slash ? slash + 1 : name;
 }
 
-/* All but what has a way of its own here, what is of this machine and process, and what is under way. */
+/* All but what is copied in a way of its own here (keys, stores, blobs), what is of this machine and
+ * process (addresses, sockets, locks, "in-use"), and what is under way (uploads, temporary files). A list
+ * of exceptions, so that a kind of file that is added later is backed up without a change here. */
 static bool is_small_file(void *arg, const char *name, bool is_dir)
 {
     static const char *const not_these[] = {"keys",   "high-water",     "address",         "https-address",
@@ -287,6 +289,8 @@ int kedgei_drop_locks(const char *out, struct kedge_tree *tree, struct kedge_dia
     return err;
 }
 
+/* The list is what `sha256sum` writes, so that a backup can be checked with `sha256sum -c` where no
+ * program of Kedge is at hand. Names are sorted: equal copies have equal lists. */
 static int put_sums(const char *out, const struct kedge_tree *tree, struct kedge_backup *b,
                     struct kedge_diag *d)
 {
@@ -322,6 +326,9 @@ static int write_sums(const char *out, struct kedge_backup *b, struct kedge_diag
     return err;
 }
 
+/* The description is written last, after the files and the list of their sums are durable. A folder
+ * without it is no backup (kedge_backup_is), so a copy that a crash or a full disk cut short is never
+ * taken for one. */
 int kedge_backup_seal(const char *out, struct kedge_backup *ret, struct kedge_diag *reterr)
 {
     struct kedge_backup b = {.made_unix_ms = kedge_os_unix_ms()};

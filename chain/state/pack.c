@@ -52,6 +52,8 @@ static bool is_for_auditors(void *arg, const char *name, bool is_dir)
     return of_tenant || strcmp(name, "main/cosigned.note") == 0;
 }
 
+/* The operator's config.json has addresses and settings that are none of an auditor's business. Programs
+ * that read a state folder need no more of it than the deployment's name. */
 static int write_config(const char *state, const char *out, struct kedge_diag *d)
 {
     char deployment[KEDGE_DEPLOYMENT_MAX + 1], path[KEDGE_PATH_MAX], text[KEDGE_DEPLOYMENT_MAX + 64];

@@ -107,6 +107,8 @@ int kedge_refused_erase_job(const char *dir, const struct kedge_id *job, struct 
     return kedge_refused_each(dir, visit_job, &o, reterr);
 }
 
+/* A folder that cannot be read counts as one that has files of the job: the caller wants to know that
+ * nothing is left, and must not be told so by an error. */
 bool kedge_refused_has_job(const char *dir, const struct kedge_id *job)
 {
     struct of_job o = {.dir = dir, .job = job};

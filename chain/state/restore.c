@@ -74,7 +74,8 @@ int kedge_backup_read(const char *dir, struct kedge_backup *ret, struct kedge_di
 
 /* ---- the files ---- */
 
-/* What a backup's line may name: a path below its folder. */
+/* What a line of the list may name: a path below the backup's folder. An absolute path or a ".." as a
+ * part could have files read from, or written to, any place that the operator may write to. */
 static bool is_below(const char *name)
 {
     size_t len = strlen(name);

@@ -184,6 +184,8 @@ static int pin_all(struct kedge_snapshot *s, struct kedge_diag *d)
     return KEDGE_OK;
 }
 
+/* The newest state of the main chain is read in a second transaction beside the pinned one. The record of
+ * a ledger's state changes with each append, so two that are equal mean that no entry came in between. */
 static bool has_grown(const struct kedge_snapshot *s, int *ret_err, struct kedge_diag *d)
 {
     struct kedge_kv_tx *now;
@@ -207,7 +209,9 @@ static bool has_grown(const struct kedge_snapshot *s, int *ret_err, struct kedge
     return grown;
 }
 
-/* A tenant that was added meanwhile has to be among those that are pinned. */
+/* A tenant that was added while stores were pinned has to be among them: the pinned main chain may
+ * already have an entry of it. The folders are listed again after pinning, and compared with the list
+ * that was opened. */
 static bool has_others(const struct kedge_snapshot *s, int *ret_err, struct kedge_diag *d)
 {
     struct kedge_id *ids = NULL;
@@ -345,7 +349,9 @@ struct copying {
     struct kedge_diag *d;
 };
 
-/* LMDB bounds the pages that one transaction may touch, so a large table is written in several. */
+/* LMDB bounds the pages that one transaction may touch, so a large table is written in several. That the
+ * copy is not atomic does no harm: nobody uses it before it is whole. Keys come in ascending order, so
+ * each is appended and pages are filled from the front. */
 static int copy_record(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct copying *c = arg;
@@ -380,6 +386,8 @@ static int copy_records(const struct store *from, struct copying *c)
     return kedge_kv_commit(c->tx, c->d);
 }
 
+/* Records are copied one by one from the pinned transaction. LMDB's own mdb_env_copy begins a transaction
+ * of its own, which is of another moment than those of the other stores. */
 static int put_store(const struct store *from, const char *out, struct kedge_diag *d)
 {
     static const struct kedge_kv_lmdb_options options = {.create = true};
@@ -444,6 +452,9 @@ struct naming {
     bool found;
 };
 
+/* A job that was submitted and not opened yet stands only in the coordinator's own store, in records that
+ * name its spec's digest in hex. Looking for these 64 digits in the bytes needs no knowledge of the
+ * records' format; at worst a blob too many is copied. */
 static int look_for_name(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct naming *n = arg;

@@ -43,6 +43,8 @@ int kedge_state_path(char out[KEDGE_PATH_MAX], struct kedge_diag *reterr, const 
     return KEDGE_OK;
 }
 
+/* The name becomes part of JSON files and of every log's origin, where it is written as it is. So it has
+ * only characters that neither a quotation mark in JSON nor a line of a checkpoint could be made of. */
 static bool deployment_is_valid(const char *d)
 {
     size_t len = strlen(d);
@@ -89,8 +91,10 @@ static int make_key(const char *state, const char *name, struct kedge_diag *d)
     return err;
 }
 
-/* Stores of a log whose folder and key are known; `create` makes the ledger. After an error the caller closes
- * what is open. */
+/* Stores of a log whose folder and key are known; `create` makes the ledger. After an error the caller
+ * closes what is open. A log that is opened for writing gets its key and its high-water mark, and is
+ * refused when it is shorter than the mark says: it would sign a second history. A reader has neither,
+ * and needs no file under keys/. */
 static int open_stores(const char *state, const char *folder, const char *mark, enum kedge_state_mode mode,
                        bool create, struct kedge_state_log *log, struct kedge_diag *d)
 {
@@ -213,6 +217,9 @@ int kedge_state_config(const char *state, struct kedge_buf *ret, struct kedge_di
     return err;
 }
 
+/* Whether new blobs are encrypted and packed is what config.json says. Readers do not ask it: each blob
+ * tells by itself how it is stored, so folders with other settings than before stay readable, and so does
+ * a copy without the file. */
 int kedge_state_blob_options(const char *state, const struct kedge_id *tenant, char keys_dir[KEDGE_PATH_MAX],
                              struct kedge_blobs_options *options, struct kedge_diag *reterr)
 {
@@ -319,6 +326,9 @@ int kedge_state_key_switch(const char *state, struct kedge_diag *reterr)
     return kedge_dir_sync(folder);
 }
 
+/* In the order that the head of this file gives: folder, key, ledger, and tenant.json last. A call that
+ * was interrupted is repeated with the same key; the salt is drawn anew, for nothing has been written
+ * with it yet. */
 int kedge_state_tenant_create(const char *state, const struct kedge_id *tenant, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX], name[KEDGE_ID_MAX + 8],
@@ -423,6 +433,8 @@ static int make_room(struct kedge_id **ids, size_t count, size_t *room, const ch
     return KEDGE_OK;
 }
 
+/* In ascending order, for readdir has none: a snapshot compares two such lists to see whether a tenant
+ * came in between, and what is written tenant by tenant must be the same each time. */
 int kedge_state_tenants(const char *state, struct kedge_id **ret_ids, size_t *ret_count,
                         struct kedge_diag *reterr)
 {

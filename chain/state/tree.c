@@ -207,6 +207,9 @@ static int pass(int from, int to, struct kedge_hash *ret_digest, uint64_t *ret_b
     return err;
 }
 
+/* The target must be new, and neither end may be a link: a copy writes over nothing and follows no link
+ * that somebody put in its way. After an error the part that was written is removed, so a name in a copy
+ * always stands for a whole file. */
 int kedge_tree_copy_file(const char *from, const char *to, struct kedge_hash *ret_digest, uint64_t *ret_bytes,
                          struct kedge_diag *reterr)
 {
@@ -254,6 +257,8 @@ int kedge_tree_make_parents(const char *dir, const char *name, struct kedge_diag
     return kedge_dir_make(path, 0700, reterr);
 }
 
+/* One syncfs of the file system in place of an fsync for each file and each folder, of which there may be
+ * very many. Since Linux 5.8 it also reports errors of earlier writes. */
 int kedge_tree_sync(const char *dir, struct kedge_diag *reterr)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
