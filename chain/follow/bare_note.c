@@ -10,6 +10,8 @@ static bool is_of(const struct kedge_note_line *line, const struct kedge_vkey *v
            && memcmp(line->id, vkey->id, sizeof vkey->id) == 0;
 }
 
+/* Lines are tried one at a time, because a note may have several that bear the log's name and key id and
+ * only one of them need hold: anybody who passes a note on can add lines. */
 static int find_line(const struct kedge_note *note, const struct kedge_vkey *log, struct kedge_note *one,
                      struct kedge_view *ret)
 {

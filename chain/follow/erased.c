@@ -148,6 +148,8 @@ static int names_update(struct walk *w, struct kedge_ledger *copy, const struct 
     return err == KEDGE_E_WITHHELD ? KEDGE_OK : err;
 }
 
+/* The file goes first and its digest is noted after that. A claim is counted as settled only when both
+ * are done, so after an error the next call begins with the same claim. */
 static int settle(struct walk *w, struct kedge_ledger *copy, struct kedge_blobs *blobs,
                   const struct kedge_follow_claim *c, struct kedge_diag *d)
 {

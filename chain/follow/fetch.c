@@ -1,3 +1,7 @@
+/* A file is fetched piece by piece into an upload of the blob store. The store keeps what came before an
+ * interruption, so that the next run goes on there, and compares the digest when all is there. The source
+ * is not trusted: before a byte is stored, the size that it tells must be one that such a file can have,
+ * and no piece may contradict that size. */
 #include "chain/follow/fetch.h"
 
 #include <inttypes.h>
@@ -16,7 +20,9 @@ static int check_size(const struct kedge_follow_pieces *s, const struct kedge_bl
                                 s->name, total, max);
 }
 
-/* The pieces after what is here already; `piece` is the first one of all. Every round brings a byte. */
+/* The first piece came along with the size. It is used when the upload begins at 0, and read in vain when
+ * an earlier run has stored a part already. Each round brings at least one byte, so a source cannot keep
+ * this loop busy for ever with empty pieces. */
 static int fetch_pieces(const struct kedge_follow_pieces *s, struct kedge_upload *u, uint64_t have,
                         uint64_t total, struct kedge_view piece, struct kedge_diag *d)
 {

@@ -64,7 +64,9 @@ static int get_leaves(struct run *r, uint64_t from, uint64_t to, struct kedge_fr
     return KEDGE_OK;
 }
 
-/* That the tree of the frontier is the signed one, or a prefix of it. */
+/* That the tree of the frontier, which is the copy and the window after it, is the signed one or a prefix
+ * of it. One consistency proof shows both that the copy is of the same history and that the window's leaf
+ * hashes are those that the log signed. */
 static int prove(struct run *r, const struct kedge_frontier *frontier)
 {
     struct kedge_hash root;
@@ -121,6 +123,9 @@ static int store_window(struct run *r, uint64_t from, uint64_t to)
     return KEDGE_OK;
 }
 
+/* A window ends where a tile ends, so that no tile and no bundle is fetched for two windows. Where a
+ * proof fails, evidence.c judges whether the log contradicts itself. Other errors, of the network or of
+ * the store, are passed on, and the next call goes on from what is stored. */
 static int extend(struct run *r, struct kedge_buf *ret_evidence)
 {
     uint64_t from = kedge_ledger_size(r->f->copy);
@@ -162,7 +167,9 @@ static int store_note(struct run *r)
                      : kedge_replica_extend(r->f->copy, NULL, 0, kedge_buf_view(&r->note), r->reterr);
 }
 
-/* A checkpoint of no more entries than the copy has: it must be of the same history. */
+/* A checkpoint of no more entries than the copy has. Another root than the copy's own at that size is a
+ * second history. The same root at a smaller size than was signed before is no forgery but a loss: the
+ * operator restored an old backup, and if it goes on from there, the log will have two histories. */
 static int compare(struct run *r, uint64_t known, struct kedge_buf *ret_evidence)
 {
     struct kedge_hash root;

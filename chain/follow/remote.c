@@ -1,3 +1,8 @@
+/* Tiles and entry bundles of a log that is elsewhere, by the paths of C2SP tlog-tiles. Nothing is
+ * believed here: whatever a tile says goes into a proof that is compared with the signed root, so only
+ * sizes are checked. The last few tiles are kept in a ring, because a proof and the window that it is
+ * about ask for the same ones; a tile that was returned stays valid until as many others have been
+ * fetched as the ring holds. */
 #include "chain/follow/remote.h"
 
 #include <string.h>
@@ -70,6 +75,8 @@ int kedgei_remote_tile(struct kedgei_remote *r, unsigned level, uint64_t index,
     return err;
 }
 
+/* Tiles have the hashes of every eighth level only, 256 of them each. The hash of a subtree between two
+ * such levels is computed from the up to 128 hashes of its tile that lie below it. */
 int kedgei_remote_subtree(void *arg, unsigned level, uint64_t index, struct kedge_hash *ret)
 {
     struct kedgei_remote *r = arg;
