@@ -103,6 +103,10 @@ static bool has_release(const struct kedgei_ex_work *w, const uint64_t *sizes, s
     return false;
 }
 
+/* There may be a stamp for every hour of years. Those are taken along that say something which no other
+ * one does: the newest, and for each exported release the first whose checkpoint holds it, because the
+ * earliest time is what proves that a model was there. From the newest to the oldest, until the export
+ * has as many as it may have. */
 int kedgei_ex_stamps(struct kedgei_ex_work *w, struct kedge_view ca)
 {
     uint64_t *sizes = NULL;

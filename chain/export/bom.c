@@ -6,7 +6,9 @@
 
 #include "chain/export/work.h"
 
-/* "urn:uuid:…": a name-based identifier of what the inventory is about, RFC 9562 version 8. */
+/* "urn:uuid:…": a name-based identifier, RFC 9562 version 8. It is derived from the main chain's
+ * checkpoint and not drawn at random, so that two inventories of the same checkpoint have the same
+ * number. */
 static json_t *serial_number(const struct kedgei_ex_work *w)
 {
     struct kedge_hash h;

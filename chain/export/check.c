@@ -1,3 +1,7 @@
+/* Judges an export by its folder, the trust file and two public keys alone. The order of the steps
+ * matters, as later ones rely on earlier ones: the manifest says that all files are the exporter's and no
+ * other is there; entries give the digests that lines of the lineage are compared with, the releases that
+ * models must be among, and the one checkpoint per log that all other checkpoints must agree with. */
 #include "chain/export/check.h"
 
 #include <jansson.h>
@@ -81,8 +85,8 @@ static uint64_t size_of(const struct kedgei_ex_check *c, const char *path)
     return size > 0 ? (uint64_t)size : 0;
 }
 
-/* Each row is a file, and there are as many files as rows and two more: with names that ascend they are the
- * same. */
+/* Each row is a file that is here, the paths ascend, so none is named twice, and there are as many files
+ * as rows and two more: the manifest itself and its signature. So the two sets are the same. */
 static int check_rows(struct kedgei_ex_check *c, const json_t *manifest)
 {
     const json_t *files = json_object_get(manifest, "files"), *row;
@@ -183,6 +187,9 @@ static int check_lines(struct kedgei_ex_check *c, const char *path)
 
 /* ---- models ---- */
 
+/* A model needs two proofs. Its signature says that the exporter gave it out; that its digest is among
+ * the releases of the main chain says that the federation made it. Either alone could be about another
+ * file. */
 static int check_model(struct kedgei_ex_check *c, const char *signature)
 {
     char folder[KEDGE_PATH_MAX], full[KEDGE_PATH_MAX];
@@ -257,6 +264,9 @@ static int check_token(struct kedgei_ex_check *c, const json_t *row, struct kedg
     return err ? kedge_diag_wrap(c->reterr, err, "%s/%s", c->dir, token) : KEDGE_OK;
 }
 
+/* Stamps are judged by CA certificates that the caller got another way. Those that the export has in
+ * tsa/ca.pem are for people and other programs: who forges an export can put an authority of their own
+ * there. Without the caller's, stamps are counted as not judged. */
 static int check_timestamps(struct kedgei_ex_check *c)
 {
     struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit), ca KEDGE_CLEANUP(kedge_buf_deinit);
@@ -287,6 +297,8 @@ static int check_timestamps(struct kedgei_ex_check *c)
 
 /* ---- all ---- */
 
+/* With the folder's own keys the check shows only that the export is of one piece. Who the exporter is,
+ * only keys that came another way can say. */
 static int read_keys(struct kedgei_ex_check *c)
 {
     char own[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];

@@ -131,7 +131,7 @@ static int check_authority(struct reading *r, uint64_t index)
     return err ? err : kedge_mainbook_apply(&r->main, r->st, index, NULL);
 }
 
-/* The key that signs statements of the main chain behind the entries so far. */
+/* The key that signs statements of the main chain after the entries that were read so far. */
 static const struct kedge_public_key *statement_key(const struct reading *r)
 {
     const struct kedge_public_key *key = kedge_mainbook_key(&r->main);
@@ -195,6 +195,9 @@ static const struct kedge_public_key *other_signer(const struct reading *r)
     return key && kedge_book_key_in_force(key) ? &key->key : NULL;
 }
 
+/* Sites sign updates and evaluations, the coordinator signs assignments to groups, and admins sign
+ * everything else. Entries come in the order of the ledger, so each is judged by the keys that were in
+ * force at its place. */
 static int check_tenant(struct reading *r, const struct place *p, struct kedge_view entry)
 {
     KEDGE_TRY(kedge_statement_read(entry, r->st, r->parts, NULL));

@@ -191,6 +191,8 @@ static int check_files(struct kedgei_ex_check *c)
     return err;
 }
 
+/* A quorum counts for all entries up to the size that it cosigned. It is enough that one checkpoint of
+ * the export holds every release; which one does not matter, as all are of one history by then. */
 int kedgei_ex_check_notes(struct kedgei_ex_check *c)
 {
     struct kedge_witness_policy *policy = NULL;

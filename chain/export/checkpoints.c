@@ -199,6 +199,9 @@ static const struct kedgei_ex_note *find_note(const struct kedgei_ex_work *w,
     return NULL;
 }
 
+/* A stamp names what it is about by digest only, so the checkpoint is sought among the notes that this
+ * export has. A stamp about anything else says nothing about the record, and is refused with a hint
+ * rather than left out in silence. */
 int kedgei_ex_token(struct kedgei_ex_work *w, const char *file, struct kedge_view ca)
 {
     struct kedge_buf reply KEDGE_CLEANUP(kedge_buf_deinit);

@@ -16,6 +16,8 @@ enum { LINEAGE_MAX = 1 << 30, MANIFEST_MAX = KEDGEI_EX_MANIFEST_MAX };
 
 /* ---- the verification ---- */
 
+/* The exporter's signature says that the record was verified, so a record with an error gives no export
+ * at all. The first error is told, for one may have caused others. */
 static int verify(struct kedgei_ex_work *w, const char *dir)
 {
     KEDGE_TRY(kedge_audit_verify(dir, w->o->trust, w->o->seen, w->o->seen_count, &w->o->audit, &w->report,
@@ -163,6 +165,8 @@ static int choose_releases(struct kedgei_ex_work *w)
 
 /* ---- models ---- */
 
+/* The file that the caller named, else the folder of released models, else the main chain's blobs. Which
+ * it was does not matter, for the copy is compared with the digest of the release. */
 static int find_model(const struct kedgei_ex_work *w, const struct kedgei_ex_job *job, size_t g,
                       char out[KEDGE_PATH_MAX])
 {
@@ -232,6 +236,9 @@ static json_t *parameters(const struct kedgei_ex_work *w)
     return o;
 }
 
+/* The manifest names every other file by digest, and its envelope names the manifest by digest, so one
+ * signature covers the folder. It comes after everything else; only the envelope itself is written later.
+ */
 static int put_manifest(struct kedgei_ex_work *w)
 {
     struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
@@ -263,6 +270,10 @@ static int put_manifest(struct kedgei_ex_work *w)
 
 /* ---- all ---- */
 
+/* Some steps collect what later ones need: statements and provenance fill the lineage and add up what
+ * sites and tenants gave; the tenants' statements give the lines of keys.jsonl; checkpoints and anchors
+ * give the notes among which time stamps find what they are about; the page shows all of it. The folder
+ * appears under its name in the last step, so a failure before it leaves nothing. */
 static int write_all(struct kedgei_ex_work *w)
 {
     KEDGE_TRY(put_models(w));

@@ -1,3 +1,8 @@
+/* The folder grows under a temporary name beside its place and gets its name at the end, so it is either
+ * absent or whole. For a crash the order is: all files are synced, then the folders that name them, then
+ * the new name is given, then the folder in which it stands is synced. Where the file system can do it,
+ * the rename refuses to replace anything: a plain one would replace an empty folder that somebody made
+ * meanwhile. */
 #include "chain/export/folder.h"
 
 #include <errno.h>

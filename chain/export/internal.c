@@ -1,3 +1,6 @@
+/* JSON and HTML that several files of an export are made of. Objects are written in the order in which
+ * their members were added, and Ed25519 signatures are deterministic, so the same statement gives the
+ * same bytes. */
 #include "chain/export/internal.h"
 
 #include <jansson.h>
@@ -72,6 +75,9 @@ int kedgei_ex_envelope(json_t *statement, const struct kedge_key_pair *pair, str
     return out->err;
 }
 
+/* Names and texts come from other organisations. Besides the five characters that have a meaning in HTML,
+ * everything that would not be seen or would turn the direction of the text is replaced by U+FFFD: a name
+ * must not be able to make the page say something else. */
 void kedgei_ex_html(struct kedge_buf *out, const char *text)
 {
     const uint8_t *p = (const uint8_t *)text;

@@ -237,7 +237,9 @@ int kedge_oms_read_up_to(const char *path, const struct kedge_oms_ignore *ignore
     return KEDGE_OK;
 }
 
-/* The signature's place inside the model, or NULL when it lies elsewhere. */
+/* The signature's place inside the model, or NULL when it lies elsewhere. A signature often lies in the
+ * folder that it is about, and cannot name itself. Real paths are compared, for the caller may have given
+ * either of the two in another form. */
 static const char *place_inside(const char *folder, const char *signature, char out[KEDGE_PATH_MAX])
 {
     char base[PATH_MAX], full[PATH_MAX];
@@ -252,7 +254,9 @@ static const char *place_inside(const char *folder, const char *signature, char 
     return out;
 }
 
-/* The first difference of the two lists. */
+/* The first difference of the two lists. Both lists are sorted by name, so one walk over both finds a
+ * file that is missing, one too many, or one that differs. A file that nobody signed is an error as well:
+ * a program might load it. */
 static int compare_lists(const struct kedge_oms_list *want, const struct kedge_oms_list *have,
                          const char *path, struct kedge_diag *reterr)
 {

@@ -62,7 +62,10 @@ static json_t *number_text(uint64_t n)
 
 /* ---- what a round was made from ---- */
 
-/* A tenant's part of an aggregate: each update, or its list alone when the tenant is not exported. */
+/* A tenant's part of an aggregate: each update, or its list alone when the tenant is not exported. Then a
+ * salted id stands for its name, and the list's digest for its sites and updates: a party that has the
+ * list can show that it is this one, and all others learn only how many updates were used and refused,
+ * and with which weight. */
 static int inputs_of(struct kedgei_ex_work *w, struct kedgei_ex_job *job,
                      const struct kedge_st_aggregate_tenant *t, uint32_t group, json_t *into)
 {

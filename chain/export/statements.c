@@ -210,6 +210,9 @@ static struct kedgei_ex_job *find_job(const struct kedgei_ex_record *r, const st
     return NULL;
 }
 
+/* One walk over a permitted tenant's ledger: statements about jobs that are not exported are passed over,
+ * all others are put, and on the way keys are followed and what each site gave is added up. Keys are put
+ * even if they signed nothing here: the check follows rotations from the first admin key on. */
 static int put_tenant(struct kedgei_ex_work *w, struct kedgei_ex_log *log)
 {
     struct kedge_keybook book;

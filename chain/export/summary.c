@@ -121,7 +121,8 @@ int kedgei_ex_job_used(struct kedgei_ex_job *job, uint32_t tenant, const struct 
 
 /* ---- how good the models were ---- */
 
-/* Where a round is among the job's points; the round of the last one there. */
+/* Where a round is among the job's points. A picture has a bounded number of them: of a longer job,
+ * neighbouring rounds share a point, and their evaluations are added up there. */
 static size_t ex_point_of(const struct kedgei_ex_job *job, size_t round)
 {
     return job->points < job->round_count ? round * job->points / job->round_count : round;
