@@ -8,8 +8,6 @@
 #include "chain/statement/entry_index.h"
 #include "common/base/mem.h"
 
-/* ---- statements of one kind and job, wherever they stand ---- */
-
 /* ---- what is found ---- */
 
 static int take_step(struct kedgei_view_walk *w, uint64_t index)
@@ -67,7 +65,10 @@ static int compare_moves(const void *pa, const void *pb)
     return c ? c : compare_entries(pa, pb);
 }
 
-/* Sites in order, each with its last move; moves know where they came from. */
+/* Sites in order, each with its last move; moves know where they came from. Moves name sites by place, so
+ * when sites are sorted, each site's old place is kept in a field that is not in use yet, and a table
+ * from old to new places corrects the moves. Then moves are sorted by site and entry, so that a move's
+ * origin is the group of the one before it, and at last by round, as people read them. */
 static int put_in_order(struct kedge_groups_view *v)
 {
     uint32_t *place = kedge_mem_new(v->site_count + 1, sizeof *place);
@@ -108,6 +109,8 @@ static int put_in_order(struct kedge_groups_view *v)
 
 /* ---- cosines and the picture ---- */
 
+/* A copy has no table of keys in which an erasure could be looked up, so there a file that was erased
+ * counts as absent. */
 static enum kedge_groups_place look_at(const struct kedge_groups_log *log, const struct kedge_hash *update,
                                        char path[KEDGE_PATH_MAX], struct kedge_blob_at *at)
 {
@@ -138,6 +141,8 @@ struct picture {
     size_t sites, count; /* sites first, then the groups' directions */
 };
 
+/* The picture needs an inner product for each pair of updates, so their number is bounded. Of more sites
+ * every n-th is shown; the others stay in the list without a place. */
 static void choose_sites(struct kedge_groups_view *v, const struct kedge_groups_log *tenants,
                          size_t tenant_count, struct picture *p)
 {

@@ -1,4 +1,8 @@
-/* A job's ledgers, walked for what they say of groups. */
+/* A job's ledgers, walked for what they say of groups.
+ *
+ * A coordinator's ledger has a table of keys, in which the statements of one kind and job stand side by
+ * side, so only these are read. A copy has none: all entries are walked, and the key that each would have
+ * had is computed from it, so both ways find the same statements. */
 #include <string.h>
 
 #include "chain/statement/entry_index.h"
