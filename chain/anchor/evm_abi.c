@@ -1,3 +1,6 @@
+/* Only the few forms that Kedge's own contract needs, and each read strictly: the answer has exactly the
+ * right length, and a word that holds a number or an address has zeros in front of it. A node that
+ * answers with anything else is answering about another contract. */
 #include "chain/anchor/evm_abi.h"
 
 #include <string.h>
@@ -133,6 +136,10 @@ int kedge_evm_anchored_decode(const struct kedge_evm_log *log, struct kedge_evm_
 
 /* ---- storage ---- */
 
+/* Where the contract keeps a head, by Solidity's storage layout: the value of key k in a mapping at slot
+ * p is at keccak(k ‖ p), applied twice for the nested mapping heads[sender][namespace]. The struct takes
+ * two slots: the three numbers packed into the first, with the first member in the lowest bytes, and the
+ * root in the next one. */
 void kedge_evm_head_slots(const struct kedge_evm_address *sender, const struct kedge_hash *ns,
                           struct kedge_hash *ret_packed, struct kedge_hash *ret_root)
 {

@@ -32,6 +32,10 @@ int kedge_evm_anchor_init(struct kedge_evm_anchor *a, const struct kedge_evm_con
     return KEDGE_OK;
 }
 
+/* The operator says that the state here no longer tells what there is. What is under way is forgotten,
+ * but its price is charged first, because any of it may still be mined: giving up a state must not be a
+ * way around the budget. The next round then takes over what the contract has, if it is of this main
+ * chain. */
 void kedge_evm_anchor_adopt(struct kedge_evm_anchor *a)
 {
     struct kedge_evm_state *s = &a->state;
@@ -198,6 +202,9 @@ static bool decide_next(struct kedge_evm_anchor *a)
     return move(a, KEDGE_EVM_AT_REST);
 }
 
+/* Everything that was signed and saved is sent, and sent again now and then until it has a receipt, since
+ * nodes forget transactions that wait. That is harmless: the bytes are the same, so at most one of them
+ * is mined. */
 static bool begin_send(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
 {
     for (; a->flight < a->state.flight_count; a->flight++) {
@@ -211,6 +218,8 @@ static bool begin_send(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
     return decide_next(a);
 }
 
+/* A replacement has the nonce and the call of the anchor that it replaces and differs in its fees alone.
+ * So only one of the attempts can be mined, and whichever it is, it anchors the same point. */
 static bool begin_sign(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
 {
     uint32_t i = kedgei_evm_unmined(a);

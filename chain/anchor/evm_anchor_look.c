@@ -23,6 +23,9 @@ static void wait_for_node(struct kedge_evm_anchor *a, const char *what, uint64_t
     a->stage = KEDGE_EVM_AT_REST;
 }
 
+/* Final blocks go forward only. A provider with several nodes may answer from one that lags, so an older
+ * final block is waited out for some rounds; but another block where one was final before is what
+ * finality promises never to happen, and ends the anchoring. */
 void kedgei_evm_on_final(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
 {
     const struct kedge_evm_state *s = &a->state;
@@ -166,6 +169,9 @@ void kedgei_evm_on_canon(struct kedge_evm_anchor *a, const struct kedge_evm_answ
 
 /* ---- nonces ---- */
 
+/* The chain has a final transaction with the nonce of ours, and ours has no receipt. Seen several times
+ * in a row this is no lag any more: the account's key is used by someone else, and our transaction can
+ * never be mined. */
 void kedgei_evm_on_foreign(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
 {
     const struct kedge_evm_flight *f = &a->state.flights[kedgei_evm_unmined(a)];

@@ -86,6 +86,11 @@ static bool wait_for(struct kedge_evm_anchor *a, const char *format, uint64_t v,
     return false;
 }
 
+/* EIP-1559: a block's base fee is burnt and rises by at most an eighth per block, so twice the present
+ * one lasts for about six full blocks. A replacement must offer a part more than the last attempt, in
+ * both fees, or nodes refuse it. The tip is bounded by the operator's largest fee before anything is
+ * added to it, so a node that tells an absurd price only makes the anchor wait. For the budget, a
+ * replacement frees what it replaces, for only one of the two can be mined. */
 bool kedgei_evm_choose_fees(struct kedge_evm_anchor *a, const struct kedge_evm_answer *market,
                             const struct kedge_evm_flight *old)
 {

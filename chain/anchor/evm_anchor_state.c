@@ -171,6 +171,9 @@ static void get_state(struct kedge_reader *r, const struct kedge_hash *ns, struc
     }
 }
 
+/* The checksum finds damage, and the owner a state that was copied from elsewhere. Nothing is used unless
+ * all of it is sound: numbers that ascend without a gap, counts within bounds, no byte left over. A state
+ * that were half read could sign a second transaction for an anchor that is under way. */
 int kedge_evm_anchor_load(struct kedge_evm_anchor *a, struct kedge_view bytes, struct kedge_diag *reterr)
 {
     struct kedge_hash sum, stored;

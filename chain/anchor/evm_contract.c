@@ -1,3 +1,6 @@
+/* The contract's code as the compiler made it: the part that runs once at its creation, and then what the
+ * chain keeps. It stands here and not in a file, so that deploying needs no compiler and an auditor's
+ * program can compute the hash of the code that the chain must have at the contract's address. */
 #include "chain/anchor/evm_contract.h"
 
 #include <assert.h>

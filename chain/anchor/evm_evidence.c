@@ -1,3 +1,7 @@
+/* Evidence is checked from what is signed towards what is only told: the transaction by itself, then that
+ * the header has the block's hash, then that the state root in that header has the contract's head. What
+ * is left is one question for a node: is the block with this hash in the chain? Header and state may be
+ * missing, but what is there must hold. */
 #include "chain/anchor/evm_evidence.h"
 
 #include <jansson.h>
@@ -64,7 +68,9 @@ static int check_transaction(const struct kedge_evm_evidence *e, struct kedge_di
     return KEDGE_OK;
 }
 
-/* The header's state root. */
+/* The header's state root. A header is a list of fields whose number has grown with each fork of the
+ * protocol, so fields are taken by place, and more than are known today are allowed. The hash covers all
+ * of them, so none can be added. */
 static int check_header(const struct kedge_evm_evidence *e, struct kedge_hash *ret_state,
                         struct kedge_diag *reterr)
 {
@@ -92,7 +98,8 @@ static int check_header(const struct kedge_evm_evidence *e, struct kedge_hash *r
     return KEDGE_OK;
 }
 
-/* Value of a 32-byte word under the hash of its slot. */
+/* Value of a 32-byte word under the hash of its slot. Storage is a trie as well, by the hash of the
+ * slot's number. A word is kept as an integer without leading zeros. */
 static bool word_of(const struct kedge_hash *storage, const struct kedge_hash *slot,
                     const struct kedge_evm_nodes *nodes, struct kedge_hash *ret)
 {
@@ -172,6 +179,9 @@ int kedge_evm_evidence_time(const struct kedge_evm_evidence *e, uint64_t *ret_s)
     return kedge_rlp_take_u64(&rest, ret_s) == KEDGE_OK ? KEDGE_OK : KEDGE_E_NOT_FOUND;
 }
 
+/* A state proof says what the account at that address has stored, and not that our contract stored it.
+ * The account also has the hash of its code, which must be that of the code in evm_contract.c: only then
+ * did our rules (a number once, a size that never shrinks) decide what was stored. */
 bool kedge_evm_evidence_code_is_ours(const struct kedge_evm_evidence *e)
 {
     uint8_t ours[KEDGE_EVM_CONTRACT_LEN];
@@ -427,6 +437,9 @@ static const char *take_fields(const json_t *o, struct kedge_evm_evidence *e)
     return NULL;
 }
 
+/* All bytes of the evidence are decoded into one buffer, which views point into. Hex digits take twice
+ * the room of what they mean, so the length of the text is enough room, and the buffer is reserved once
+ * and never moves. */
 int kedge_evm_evidence_read(struct kedge_view text, struct kedge_evm_evidence *ret, struct kedge_diag *reterr)
 {
     json_t *o = NULL;

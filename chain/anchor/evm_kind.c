@@ -25,6 +25,9 @@ static bool is_by(const struct kedge_trust_anchors *t, const struct kedge_evm_ev
            && kedge_evm_address_eq(&t->account, &e->sender);
 }
 
+/* Anybody can anchor anything, so a claim tells apart what is known of it: `trusted`, by the account and
+ * contract that the trust file names; `vouched`, by these or by a checkpoint that the log itself signed;
+ * `proven`, that the head is in the state of the block that is named. */
 static int claim_of(const struct kedge_evm_evidence *e, uint64_t number, const struct kedge_anchor_main *main,
                     const struct kedge_trust_anchors *trust, struct kedge_anchor_claim *ret,
                     struct kedge_diag *d)

@@ -1,3 +1,8 @@
+/* A walk from the root along the nibbles of the key. A node of 17 items branches by the next nibble, and
+ * one of two is a stretch without branches or the end. Each node is named by its hash in the one above,
+ * so a proof is the list of nodes in the order in which they are needed, and all must be used. A node
+ * shorter than a hash stands in its parent itself. Only that a value is there is proven, never that none
+ * is. */
 #include "chain/anchor/evm_trie.h"
 
 #include <string.h>

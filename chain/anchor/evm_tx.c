@@ -1,3 +1,6 @@
+/* What is signed is the hash of the fields without a signature: for EIP-155 with the chain id in the
+ * signature's place, for EIP-1559 as the first field. So a transaction that was signed for one chain is
+ * of no use on another. Both kinds can be read; Kedge's anchors are of the second. */
 #include "chain/anchor/evm_tx.h"
 
 #include <string.h>
@@ -16,6 +19,9 @@ bool kedge_evm_address_eq(const struct kedge_evm_address *a, const struct kedge_
     return memcmp(a->b, b->b, sizeof a->b) == 0;
 }
 
+/* EIP-55: the case of the letters is a checksum. A letter is upper case when the digit at its place in
+ * the hash of the lower-case address is 8 or more. Addresses in one case have no checksum and are taken
+ * as they are. */
 void kedge_evm_address_text(const struct kedge_evm_address *a, char out[KEDGE_EVM_ADDRESS_TEXT])
 {
     struct kedge_hash h;
@@ -69,6 +75,8 @@ void kedge_evm_address_of_key(const struct kedge_secp_public *key, struct kedge_
     address_of(kedge_view_of(key->b, sizeof key->b), ret);
 }
 
+/* The address of a contract is the end of keccak(RLP([sender, nonce])). It follows from the transaction
+ * alone, so it is known before that is mined. The RLP is written by hand because it is so short. */
 void kedge_evm_address_of_contract(const struct kedge_evm_address *sender, uint64_t nonce,
                                    struct kedge_evm_address *ret)
 {
