@@ -80,6 +80,12 @@ static void *signal_main(void *arg)
     return NULL;
 }
 
+static int make_queues(struct kedge_host *h)
+{
+    KEDGE_TRY(kedge_queue_new(QUEUE_MAX, &h->queue));
+    return kedge_queue_new(WORK_QUEUE_MAX, &h->work_queue);
+}
+
 /* All tables have their largest size from the start. Handles are indices into them, and workers
  * hold pointers to rows while the loop goes on: a table that grew would move its rows under them.
  * The system gives pages only when they are touched, so empty rows cost no memory. */
@@ -109,8 +115,9 @@ static int make_tables(struct kedge_host *h, struct kedge_diag *d)
     }
     h->execute = kedge_host_execute;
     int err = kedge_coord_init(h->coord_mem, len, &limits, &times, &h->coord);
-    err = err ? err : kedge_queue_new(QUEUE_MAX, &h->queue);
-    err = err ? err : kedge_queue_new(WORK_QUEUE_MAX, &h->work_queue);
+    if (!err) {
+        err = make_queues(h);
+    }
     return err ? kedge_diag_set(d, err, "cannot start: %s", kedge_strerror(err)) : KEDGE_OK;
 }
 
@@ -134,7 +141,9 @@ static int write_policy(struct kedge_host *h, struct kedge_diag *d)
     int err = kedge_statement_sign(st, &h->statement_key, &envelope, d);
     struct kedge_ledger_append item = {.entry = kedge_buf_view(&envelope),
                                        .idem_key = kedge_view_str("policy")};
-    err = err ? err : kedge_ledger_append(h->main.ledger, &item, 1, NULL, NULL, d);
+    if (!err) {
+        err = kedge_ledger_append(h->main.ledger, &item, 1, NULL, NULL, d);
+    }
     kedge_buf_deinit(&envelope);
     kedge_mem_free(st);
     return err;
@@ -261,15 +270,13 @@ static int start_server(struct kedge_host *h, struct kedge_diag *d)
 static int write_address(struct kedge_host *h, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, 4096);
     for (unsigned i = 0; i < h->config.listen_count; i++) {
         kedge_buf_printf(&text, "%s\n", kedge_net_server_url(h->server, i));
     }
-    int err = kedge_state_path(path, d, h->state, "address");
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&text), 0600, d);
-    kedge_buf_deinit(&text);
-    return err;
+    KEDGE_TRY(kedge_state_path(path, d, h->state, "address"));
+    return kedge_file_write(path, kedge_buf_view(&text), 0600, d);
 }
 
 /* What was found to be damaged is evidence, in every store: closing leaves their files alone, so
@@ -340,6 +347,27 @@ static void stop_all(struct kedge_host *h, int err)
     kedge_key_wipe(&h->statement_key);
 }
 
+/* Everything that is on the disk; nobody is served yet. */
+static int open_record(struct kedge_host *h, struct kedge_diag *d)
+{
+    KEDGE_TRY(kedge_crypto_init());
+    /* Thousands of statements by the same few keys: what is accepted here is in the record, where auditors
+     * put every signature to libsodium. */
+    (void)kedge_verify_allow_tables(true);
+    KEDGE_TRY(open_state(h, d));
+    KEDGE_TRY(make_tables(h, d));
+    KEDGE_TRY(kedge_host_witnesses_open(h, h->config.witness_strict, d));
+    KEDGE_TRY(start_workers(h, d));
+    return kedge_host_restore(h, d);
+}
+
+static int open_network(struct kedge_host *h, struct kedge_diag *d)
+{
+    KEDGE_TRY(start_server(h, d));
+    KEDGE_TRY(write_address(h, d));
+    return kedge_host_https_open(h, d);
+}
+
 /* Everything from opening to closing. An error on the way is told once, in the log and on
  * standard error, and everything that was opened is closed again. */
 static int run(struct kedge_host *h)
@@ -349,19 +377,11 @@ static int run(struct kedge_host *h)
     /* Before anything is opened: a shell's limit may be too low for many tenants' ledgers, too. */
     const uint64_t files = kedge_places_raise();
     h->started_ns = kedge_os_now_ns();
-    int err = kedge_crypto_init();
-    /* Thousands of statements by the same few keys: what is accepted here is in the record, where auditors
-     * put every signature to libsodium. */
-    (void)kedge_verify_allow_tables(true);
-    err = err ? err : open_state(h, &d);
-    err = err ? err : make_tables(h, &d);
-    err = err ? err : kedge_host_witnesses_open(h, h->config.witness_strict, &d);
-    err = err ? err : start_workers(h, &d);
-    err = err ? err : kedge_host_restore(h, &d);
+    int err = open_record(h, &d);
     find_places(h, files);
-    err = err ? err : start_server(h, &d);
-    err = err ? err : write_address(h, &d);
-    err = err ? err : kedge_host_https_open(h, &d);
+    if (!err) {
+        err = open_network(h, &d);
+    }
     if (!err && pthread_create(&signals, NULL, signal_main, h) != 0) {
         err = kedge_diag_set(&d, KEDGE_E_NOMEM, "cannot start a thread");
     } else if (!err) {

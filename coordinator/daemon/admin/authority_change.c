@@ -10,6 +10,7 @@
 
 #include "chain/statement/entry_index.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/admin/authority_impl.h"
 #include "coordinator/daemon/host.h"
@@ -62,8 +63,9 @@ static int check_clash(const struct kedge_host *h, const struct kedge_statement 
  * may come in between while the statement is on its way. */
 static int check_change(const struct kedge_host *h, const struct kedge_statement *st, struct kedge_diag *d)
 {
-    int err = kedge_mainbook_check(&h->authority.book, st, kedge_ledger_size(h->main.ledger) + BOUND_REST, d);
-    return err ? err : check_clash(h, st, d);
+    const uint64_t at = kedge_ledger_size(h->main.ledger) + BOUND_REST;
+    KEDGE_TRY(kedge_mainbook_check(&h->authority.book, st, at, d));
+    return check_clash(h, st, d);
 }
 
 /* A rotation of the statement key is signed by both keys: by the old one, so that it is authorised,
@@ -71,15 +73,13 @@ static int check_change(const struct kedge_host *h, const struct kedge_statement
 static int sign(const struct kedge_host *h, struct kedge_authority_change *c,
                 const struct kedge_key_pair *next, struct kedge_diag *d)
 {
-    struct kedge_buf one;
     if (!next) {
         return kedge_statement_sign(c->st, &h->statement_key, &c->envelope, d);
     }
+    struct kedge_buf one KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&one, KEDGE_ENTRY_MAX);
-    int err = kedge_statement_sign(c->st, &h->statement_key, &one, d);
-    err = err ? err : kedge_statement_cosign(kedge_buf_view(&one), next, &c->envelope, d);
-    kedge_buf_deinit(&one);
-    return err;
+    KEDGE_TRY(kedge_statement_sign(c->st, &h->statement_key, &one, d));
+    return kedge_statement_cosign(kedge_buf_view(&one), next, &c->envelope, d);
 }
 
 static void answer_proposal(const struct kedge_host *h, struct kedge_authority_change *c)
@@ -92,6 +92,22 @@ static void answer_proposal(const struct kedge_host *h, struct kedge_authority_c
     kedge_authority_free(c);
 }
 
+/* Judged and signed. */
+static int make_change(struct kedge_host *h, struct kedge_authority_change *c,
+                       const struct kedge_key_pair *next, bool propose, struct kedge_diag *d)
+{
+    const uint32_t quorum = kedge_mainbook_quorum(&h->authority.book, c->st);
+    KEDGE_TRY(check_idle(h, d));
+    KEDGE_TRY(check_change(h, c->st, d));
+    if (!propose && quorum > 0) {
+        return kedge_diag_set(d, KEDGE_E_DENIED,
+                              "%u organisations have to approve this: propose it (--propose FILE), let their "
+                              "admins sign it (kedge role approve FILE), submit it (kedge role submit FILE)",
+                              quorum);
+    }
+    return sign(h, c, next, d);
+}
+
 void kedge_authority_change(struct kedge_host *h, struct kedge_net_request *req, struct kedge_statement *st,
                             const struct kedge_key_pair *next, bool propose)
 {
@@ -101,16 +117,7 @@ void kedge_authority_change(struct kedge_host *h, struct kedge_net_request *req,
     memcpy(of->deployment, h->authority.book.deployment, sizeof of->deployment);
     of->main_log_key = h->authority.book.main_log_key;
     of->before = kedge_ledger_size(h->main.ledger) + BOUND_REST + BOUND_ENTRIES;
-    uint32_t quorum = kedge_mainbook_quorum(&h->authority.book, st);
-    int err = check_idle(h, &d);
-    err = err ? err : check_change(h, st, &d);
-    if (!err && !propose && quorum > 0) {
-        err = kedge_diag_set(&d, KEDGE_E_DENIED,
-                             "%u organisations have to approve this: propose it (--propose FILE), let their "
-                             "admins sign it (kedge role approve FILE), submit it (kedge role submit FILE)",
-                             quorum);
-    }
-    err = err ? err : sign(h, c, next, &d);
+    int err = make_change(h, c, next, propose, &d);
     if (err) {
         refuse(c, err, &d);
     } else if (propose) {
@@ -125,23 +132,30 @@ void kedge_authority_change(struct kedge_host *h, struct kedge_net_request *req,
 
 /* ---- approved by organisations ---- */
 
+static int check_entry(struct kedge_host *h, struct kedge_authority_change *c,
+                       const struct kedge_signed_statement *entry, struct kedge_diag *d)
+{
+    uint32_t others;
+    if (c->st->kind == KEDGE_ST_POLICY || !kedge_mainbook_concerns(c->st->kind)) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "a %s statement; expected a proposal that `kedge role` made",
+                              kedge_statement_kind_name(c->st->kind));
+    }
+    if (kedge_authority_is_stored(h, c)) {
+        return KEDGE_E_DUPLICATE;
+    }
+    KEDGE_TRY(check_idle(h, d));
+    KEDGE_TRY(kedge_mainbook_verify(&h->authority.book, c->st, entry, &others, d));
+    KEDGE_TRY(check_change(h, c->st, d));
+    return kedge_authority_approved(h, c, entry, d);
+}
+
 static int check_submitted(struct kedge_host *h, struct kedge_authority_change *c, struct kedge_diag *d)
 {
     struct kedge_signed_statement entry;
-    uint32_t others;
     int err = kedge_statement_read(kedge_buf_view(&c->envelope), c->st, &entry, d);
-    if (!err && (c->st->kind == KEDGE_ST_POLICY || !kedge_mainbook_concerns(c->st->kind))) {
-        err = kedge_diag_set(d, KEDGE_E_FORMAT, "a %s statement; expected a proposal that `kedge role` made",
-                             kedge_statement_kind_name(c->st->kind));
+    if (!err) {
+        err = check_entry(h, c, &entry, d);
     }
-    if (!err && kedge_authority_is_stored(h, c)) {
-        kedge_buf_deinit(&entry.payload);
-        return KEDGE_E_DUPLICATE;
-    }
-    err = err ? err : check_idle(h, d);
-    err = err ? err : kedge_mainbook_verify(&h->authority.book, c->st, &entry, &others, d);
-    err = err ? err : check_change(h, c->st, d);
-    err = err ? err : kedge_authority_approved(h, c, &entry, d);
     kedge_buf_deinit(&entry.payload);
     return err;
 }

@@ -15,6 +15,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -86,6 +87,21 @@ static int load_witness(struct kedge_walk *w, uint64_t index)
 /* The last checkpoint of the tenant in the main chain gives its anchored size, by the digits of its
  * key, and is held against the ledger: a ledger that is shorter or has another root was put back
  * from elsewhere, and to go on with it would sign a fork. */
+static int load_anchored(struct kedge_walk *w, struct kedge_tenant *t)
+{
+    KEDGE_TRY(kedge_walk_last(w, w->h->main.ledger, "checkpoint", t->id.s));
+    if (!w->found) {
+        return KEDGE_OK;
+    }
+    struct kedge_view digits = kedge_view_str(w->last_key + strlen("checkpoint/") + strlen(t->id.s) + 1);
+    while (digits.len > 1 && digits.ptr[0] == '0') {
+        digits.ptr++;
+        digits.len--;
+    }
+    KEDGE_TRY(kedge_decimal_decode(digits, INT64_MAX, &t->anchored_size));
+    return kedge_torn_check_anchored(w, t);
+}
+
 static int load_tenant(struct kedge_walk *w, const struct kedge_id *id)
 {
     struct kedge_host *h = w->h;
@@ -99,22 +115,10 @@ static int load_tenant(struct kedge_walk *w, const struct kedge_id *id)
     }
     w->tenant = h->tenant_count - 1;
     struct kedge_tenant *t = &h->tenants[w->tenant];
-    err = kedge_walk_last(w, h->main.ledger, "checkpoint", id->s);
-    if (!err && w->found) {
-        struct kedge_view digits = kedge_view_str(w->last_key + strlen("checkpoint/") + strlen(id->s) + 1);
-        while (digits.len > 1 && digits.ptr[0] == '0') {
-            digits.ptr++;
-            digits.len--;
-        }
-        err = kedge_decimal_decode(digits, INT64_MAX, &t->anchored_size);
-        err = err ? err : kedge_torn_check_anchored(w, t);
-    }
-    err = err ? err : kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_ENROLLED, "", KEDGE_WALK_ALL, load_site);
-    err =
-        err ? err : kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_REVOKED, "", KEDGE_WALK_ALL, load_revoked);
-    return err ? err
-               : kedge_walk_all(w, t->log.ledger, KEDGE_ST_WITNESS_ENROLLED, "", KEDGE_WALK_ALL,
-                                load_witness);
+    KEDGE_TRY(load_anchored(w, t));
+    KEDGE_TRY(kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_ENROLLED, "", KEDGE_WALK_ALL, load_site));
+    KEDGE_TRY(kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_REVOKED, "", KEDGE_WALK_ALL, load_revoked));
+    return kedge_walk_all(w, t->log.ledger, KEDGE_ST_WITNESS_ENROLLED, "", KEDGE_WALK_ALL, load_witness);
 }
 
 /* ---- jobs ---- */
@@ -203,8 +207,8 @@ static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coo
 static int load_live_job(struct kedge_walk *w)
 {
     tell_job(w->h, w->job, KEDGE_EV_LOAD_JOB);
-    int err = kedge_restore_rounds(w);
-    return err ? err : kedge_torn_check_rounds(w);
+    KEDGE_TRY(kedge_restore_rounds(w));
+    return kedge_torn_check_rounds(w);
 }
 
 /* As job-opened says, or made again where it is still to come. */
@@ -219,17 +223,22 @@ static int load_first_models(struct kedge_walk *w, const uint64_t *opened)
     return err;
 }
 
+/* A slot for the job of this record, by the spec that it names. */
+static int make_job(struct kedge_walk *w, const struct kedge_job_record *record)
+{
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&text, KEDGE_SPEC_MAX);
+    KEDGE_TRY(kedge_blobs_read(w->h->main.blobs, &record->spec, &text, w->d));
+    return kedge_host_job_make(w->h, kedge_buf_view(&text), &w->job, w->d);
+}
+
 /* One that has not ended. */
 static int load_job(struct kedge_walk *w, const struct kedge_job_record *record)
 {
     struct kedge_host *h = w->h;
-    struct kedge_buf text;
     char key[KEDGE_IDEM_KEY_MAX + 1];
     uint64_t index;
-    kedge_buf_init(&text, KEDGE_SPEC_MAX);
-    int err = kedge_blobs_read(h->main.blobs, &record->spec, &text, w->d);
-    err = err ? err : kedge_host_job_make(h, kedge_buf_view(&text), &w->job, w->d);
-    kedge_buf_deinit(&text);
+    int err = make_job(w, record);
     if (err) {
         return kedge_diag_wrap(w->d, err, "coordinator.lmdb: table job, key \"%s\"", record->job.s);
     }
@@ -247,11 +256,11 @@ static int load_job(struct kedge_walk *w, const struct kedge_job_record *record)
     memcpy(job->token_hash, record->token, sizeof job->token_hash);
     snprintf(key, sizeof key, "job-opened/%s", job->spec.name.s);
     bool opened = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK;
-    err = load_first_models(w, opened ? &index : NULL);
-    err = !err && opened ? load_live_job(w) : err;
     job->unopened = !opened;
-    err = err ? err : load_history(w);
-    return err ? err : kedge_walk_tenants(w, KEDGE_ST_EVALUATION, KEDGE_WALK_ALL, load_evaluation);
+    KEDGE_TRY(load_first_models(w, opened ? &index : NULL));
+    KEDGE_TRY(opened ? load_live_job(w) : KEDGE_OK);
+    KEDGE_TRY(load_history(w));
+    return kedge_walk_tenants(w, KEDGE_ST_EVALUATION, KEDGE_WALK_ALL, load_evaluation);
 }
 
 /* Ended jobs stay where they are: in the record. The job's own record says what the main chain does
@@ -293,6 +302,15 @@ static int load_jobs(struct kedge_walk *w)
     return err;
 }
 
+/* Once all tenants are there. */
+static int load_rest(struct kedge_walk *w)
+{
+    KEDGE_TRY(kedge_host_seen_load(w->h, w->d));
+    KEDGE_TRY(load_jobs(w));
+    KEDGE_TRY(kedge_host_refusals_sweep(w->h, w->d));
+    return kedge_host_sweep(w->h, w->d);
+}
+
 int kedge_host_restore(struct kedge_host *h, struct kedge_diag *d)
 {
     struct kedge_id *ids = NULL;
@@ -302,10 +320,9 @@ int kedge_host_restore(struct kedge_host *h, struct kedge_diag *d)
     for (size_t i = 0; i < count && !err; i++) {
         err = load_tenant(&w, &ids[i]);
     }
-    err = err ? err : kedge_host_seen_load(h, d);
-    err = err ? err : load_jobs(&w);
-    err = err ? err : kedge_host_refusals_sweep(h, d);
-    err = err ? err : kedge_host_sweep(h, d);
+    if (!err) {
+        err = load_rest(&w);
+    }
     kedge_mem_free(ids);
     kedge_mem_free(w.st);
     return err;

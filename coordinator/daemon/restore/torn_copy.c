@@ -94,12 +94,12 @@ static int look_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag
     char own[KEDGE_PATH_MAX];
     (void)ret_out;
     l->d = reterr;
-    int err = kedge_state_path(own, reterr, l->state, "coordinator.lmdb");
-    err = err ? err : kedge_fsck_store(&f, own, &counts, reterr);
-    for (size_t i = 0; i < l->count && !err && !l->found; i++) {
-        err = look_at_log(l, i);
+    KEDGE_TRY(kedge_state_path(own, reterr, l->state, "coordinator.lmdb"));
+    KEDGE_TRY(kedge_fsck_store(&f, own, &counts, reterr));
+    for (size_t i = 0; i < l->count && !l->found; i++) {
+        KEDGE_TRY(look_at_log(l, i));
     }
-    return err || !l->found ? err : KEDGE_E_CORRUPT;
+    return l->found ? KEDGE_E_CORRUPT : KEDGE_OK;
 }
 
 static int name_folders(struct look *l)
@@ -116,13 +116,18 @@ static int name_folders(struct look *l)
     return err;
 }
 
+static int look_guarded(struct look *l)
+{
+    KEDGE_TRY(kedge_state_tenants(l->state, &l->tenants, &l->count, l->d));
+    l->count++; /* the main chain's, in front of them */
+    KEDGE_TRY(name_folders(l));
+    return kedge_store_guarded(look_in_child, l, 0, NULL, l->d);
+}
+
 static int look_at_all(const char *state, struct kedge_diag *d)
 {
     struct look l = {.state = state, .d = d};
-    int err = kedge_state_tenants(state, &l.tenants, &l.count, d);
-    l.count++;
-    err = err ? err : name_folders(&l);
-    err = err ? err : kedge_store_guarded(look_in_child, &l, 0, NULL, d);
+    int err = look_guarded(&l);
     kedge_mem_free(l.folders);
     kedge_mem_free(l.paths);
     kedge_mem_free(l.tenants);
@@ -148,19 +153,24 @@ int kedge_torn_check_folder(const char *state, struct kedge_diag *d)
 
 /* ---- logs of different times ---- */
 
+static int parse_anchored(const struct kedge_walk *w, struct kedge_note *note, struct kedge_checkpoint *ret)
+{
+    struct kedge_main_entry entry;
+    struct kedge_buf bytes KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&bytes, KEDGE_ENTRY_MAX);
+    KEDGE_TRY(kedge_ledger_get(w->ledger, w->last_index, &bytes));
+    KEDGE_TRY(kedge_main_entry_decode(kedge_buf_view(&bytes), &entry));
+    KEDGE_TRY(kedge_note_parse(entry.body, note));
+    KEDGE_TRY(kedge_checkpoint_parse(note->text, ret));
+    ret->origin = ret->extensions = kedge_view_of(NULL, 0); /* they were in bytes */
+    return KEDGE_OK;
+}
+
 /* Size and root that the main chain's entry says the tenant's ledger had. */
 static int read_anchored(struct kedge_walk *w, struct kedge_checkpoint *ret)
 {
     struct kedge_note *note = kedge_mem_new(1, sizeof *note);
-    struct kedge_main_entry entry;
-    struct kedge_buf bytes;
-    kedge_buf_init(&bytes, KEDGE_ENTRY_MAX);
-    int err = note ? kedge_ledger_get(w->ledger, w->last_index, &bytes) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_main_entry_decode(kedge_buf_view(&bytes), &entry);
-    err = err ? err : kedge_note_parse(entry.body, note);
-    err = err ? err : kedge_checkpoint_parse(note->text, ret);
-    ret->origin = ret->extensions = kedge_view_of(NULL, 0); /* they were in bytes */
-    kedge_buf_deinit(&bytes);
+    int err = note ? parse_anchored(w, note, ret) : KEDGE_E_NOMEM;
     kedge_mem_free(note);
     return err ? kedge_diag_set(w->d, err, "log %s, entry %" PRIu64 ": %s", kedge_ledger_origin(w->ledger),
                                 w->last_index, kedge_strerror(err))

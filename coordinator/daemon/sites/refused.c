@@ -14,6 +14,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/kept.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
@@ -85,41 +86,45 @@ void kedge_host_refused_keep_file(const struct kedge_host *h, uint32_t site, con
     struct folder f;
     int64_t size = kedge_file_size(from);
     int err = folder_of(h, &h->tenants[s->tenant].id, &f);
-    if (size >= 0 && is_wanted(&f, (uint64_t)size)) {
-        err = err ? err : kedge_kept_link(f.dir, &s->id, update->b, KEDGE_REFUSED_UPDATE, from);
+    if (!err && size >= 0 && is_wanted(&f, (uint64_t)size)) {
+        err = kedge_kept_link(f.dir, &s->id, update->b, KEDGE_REFUSED_UPDATE, from);
     }
     say_not_kept(h, site, err);
 }
 
-/* A blob that lies in a file with others has no name that could be linked. */
-void kedge_host_refused_keep_blob(const struct kedge_host *h, uint32_t site, const struct kedge_hash *update)
+/* A blob that lies in a file with others has no name that could be linked: it is copied. */
+static int keep_blob(const struct kedge_host *h, const struct kedge_site_entry *s,
+                     const struct kedge_hash *update)
 {
-    const struct kedge_site_entry *s = &h->sites[site];
     const struct kedge_tenant *t = &h->tenants[s->tenant];
     char from[KEDGE_PATH_MAX], to[KEDGE_PATH_MAX];
     struct folder f;
     uint64_t bytes, stored_ms;
     int err = kedge_blobs_stored(t->log.blobs, update, &bytes, &stored_ms);
-    err = err ? err : folder_of(h, &t->id, &f);
-    if (err || !is_wanted(&f, bytes)) {
-        say_not_kept(h, site, err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err);
-        return;
+    if (err) {
+        return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
     }
-    err = kedge_blobs_path(t->log.blobs, update, from);
-    err = err ? err : kedge_kept_path(to, f.dir, &s->id, update->b, KEDGE_REFUSED_UPDATE);
-    err = err ? err : kedge_kept_link(f.dir, &s->id, update->b, KEDGE_REFUSED_UPDATE, from);
-    if (err == KEDGE_E_NOT_FOUND) {
-        err = kedge_blobs_copy_packed(t->log.blobs, update, to, NULL);
+    KEDGE_TRY(folder_of(h, &t->id, &f));
+    if (!is_wanted(&f, bytes)) {
+        return KEDGE_OK;
     }
-    say_not_kept(h, site, err);
+    KEDGE_TRY(kedge_blobs_path(t->log.blobs, update, from));
+    KEDGE_TRY(kedge_kept_path(to, f.dir, &s->id, update->b, KEDGE_REFUSED_UPDATE));
+    err = kedge_kept_link(f.dir, &s->id, update->b, KEDGE_REFUSED_UPDATE, from);
+    return err == KEDGE_E_NOT_FOUND ? kedge_blobs_copy_packed(t->log.blobs, update, to, NULL) : err;
+}
+
+void kedge_host_refused_keep_blob(const struct kedge_host *h, uint32_t site, const struct kedge_hash *update)
+{
+    say_not_kept(h, site, keep_blob(h, &h->sites[site], update));
 }
 
 int kedge_host_refused_erase(const struct kedge_host *h, uint32_t tenant, const struct kedge_hash *update,
                              struct kedge_diag *d)
 {
     struct folder f;
-    int err = folder_of(h, &h->tenants[tenant].id, &f);
-    return err ? err : kedge_kept_remove(f.dir, update->b, KEDGE_REFUSED_UPDATE, d);
+    KEDGE_TRY(folder_of(h, &h->tenants[tenant].id, &f));
+    return kedge_kept_remove(f.dir, update->b, KEDGE_REFUSED_UPDATE, d);
 }
 
 /* ---- refusing ---- */
@@ -141,6 +146,12 @@ struct refuse_work {
     struct kedge_buf envelope, refusal;
     int code, err; /* why the update is refused; whether it could be kept */
 };
+
+static int sign_where_it_is(const struct kedge_host *h, struct refuse_work *w)
+{
+    KEDGE_TRY(place(h, &w->st->u.refused));
+    return kedge_statement_sign(w->st, &h->statement_key, &w->refusal, NULL);
+}
 
 bool kedge_host_refuses(const struct kedge_host *h, uint32_t site, const struct kedge_statement *st, int err)
 {
@@ -168,21 +179,27 @@ static bool read_kept(struct refuse_work *w, const char *path, struct kedge_stat
 
 /* The envelope is written before the refusal: a refusal whose envelope is missing would promise
  * evidence that is not there. */
+static int write_new(const struct refuse_work *w, const char *envelope, const char *refusal)
+{
+    KEDGE_TRY(kedge_dir_make(w->folder.dir, 0700, NULL));
+    KEDGE_TRY(kedge_file_write(envelope, kedge_buf_view(&w->envelope), 0600, NULL));
+    return kedge_file_write(refusal, kedge_buf_view(&w->refusal), 0600, NULL);
+}
+
 static int keep(struct refuse_work *w)
 {
     const struct kedge_st_refused *r = &w->st->u.refused;
     char refusal[KEDGE_PATH_MAX], envelope[KEDGE_PATH_MAX];
     const uint8_t *about = w->st->subject.b;
-    int err = kedge_kept_path(refusal, w->folder.dir, &r->site, about, KEDGE_REFUSED_REFUSAL);
-    err = err ? err : kedge_kept_path(envelope, w->folder.dir, &r->site, about, KEDGE_REFUSED_ENVELOPE);
-    struct kedge_statement *old = err ? NULL : kedge_mem_new(1, sizeof *old);
+    KEDGE_TRY(kedge_kept_path(refusal, w->folder.dir, &r->site, about, KEDGE_REFUSED_REFUSAL));
+    KEDGE_TRY(kedge_kept_path(envelope, w->folder.dir, &r->site, about, KEDGE_REFUSED_ENVELOPE));
+    struct kedge_statement *old = kedge_mem_new(1, sizeof *old);
     if (!old) {
-        return err ? err : KEDGE_E_NOMEM;
+        return KEDGE_E_NOMEM;
     }
+    int err = KEDGE_OK;
     if (!read_kept(w, refusal, old)) {
-        err = kedge_dir_make(w->folder.dir, 0700, NULL);
-        err = err ? err : kedge_file_write(envelope, kedge_buf_view(&w->envelope), 0600, NULL);
-        err = err ? err : kedge_file_write(refusal, kedge_buf_view(&w->refusal), 0600, NULL);
+        err = write_new(w, envelope, refusal);
         tidy(&w->folder);
     }
     kedge_mem_free(old);
@@ -207,8 +224,7 @@ static void refuse_done(struct kedge_host *h, struct kedge_item *item)
         kedge_log(KEDGE_LOG_WARN, "refusal not kept", "%s: %s", w->folder.dir, kedge_strerror(w->err));
         w->st->u.refused.kept_until_s = 0;
         kedge_buf_clear(&w->refusal);
-        err = place(h, &w->st->u.refused);
-        err = err ? err : kedge_statement_sign(w->st, &h->statement_key, &w->refusal, NULL);
+        err = sign_where_it_is(h, w);
     }
     if (err) {
         kedge_host_reply_error(w->req, w->code, 0, text);
@@ -249,6 +265,15 @@ static int fill(const struct kedge_host *h, const struct kedge_refused_update *u
     return place(h, &st->u.refused);
 }
 
+static int make_refusal(const struct kedge_host *h, const struct kedge_refused_update *u,
+                        struct refuse_work *w)
+{
+    KEDGE_TRY(fill(h, u, w->st));
+    KEDGE_TRY(folder_of(h, &w->st->u.refused.tenant, &w->folder));
+    KEDGE_TRY(w->envelope.err);
+    return kedge_statement_sign(w->st, &h->statement_key, &w->refusal, NULL);
+}
+
 /* Signed on the loop with the key that is in force there, written by a worker, answered when it is
  * durable. */
 void kedge_host_refuse(struct kedge_host *h, const struct kedge_refused_update *u)
@@ -265,10 +290,7 @@ void kedge_host_refuse(struct kedge_host *h, const struct kedge_refused_update *
         kedge_buf_init(&w->envelope, KEDGE_ENTRY_MAX);
         kedge_buf_init(&w->refusal, KEDGE_ENTRY_MAX);
         kedge_buf_put(&w->envelope, u->envelope.ptr, u->envelope.len);
-        err = fill(h, u, st);
-        err = err ? err : folder_of(h, &st->u.refused.tenant, &w->folder);
-        err = err ? err : w->envelope.err;
-        err = err ? err : kedge_statement_sign(st, &h->statement_key, &w->refusal, NULL);
+        err = make_refusal(h, u, w);
     }
     if (!err) {
         kedge_host_work(h, &w->work);
