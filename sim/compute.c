@@ -247,6 +247,9 @@ static void take_payload(struct sim_pending *p, const struct sim_close *c)
     memcpy(p->models, c->models, c->model_count * sizeof p->models[0]);
 }
 
+/* Inputs are gone through in the core's order of sites, which is the order of the record: sums of
+ * floating-point numbers, and hashes, which stand for them here, depend on it. A core that had another order
+ * after a restart is found when it closes a round that is closed already: the hashes differ. */
 int sim_compute(struct sim *w, uint32_t job, bool keeps)
 {
     struct kedge_coord_job_view view;

@@ -1,4 +1,8 @@
-/* The coordinator of a crowd: its core, ledgers that only count, and a main chain that is a hash. */
+/* The coordinator of a crowd: its core, ledgers that only count, and a main chain that is a hash.
+ *
+ * A crowd is for size: up to as many sites as a core may have, without faults. So nothing is stored that
+ * would grow with sites times rounds, and what is checked is what can be counted: each round has as many
+ * updates as sites were selected, none comes from a site that sleeps, and each has a receipt at the end. */
 #include <stdio.h>
 #include <string.h>
 
@@ -159,6 +163,8 @@ static void execute(struct crowd *c, const struct kedge_coord_effect *fx)
     }
 }
 
+/* A timer goes into the queue only when it is due before the one that is there: one for each step would fill
+ * the queue with timers that are not due. */
 static void step(struct crowd *c, struct kedge_coord_event *ev)
 {
     ev->now_ns = c->now_ns;
@@ -240,6 +246,8 @@ void crowd_server_event(struct crowd *c, const struct crowd_event *ev)
     step(c, &in);
 }
 
+/* Sites that have nothing to do are asleep and cost the queue nothing. For that their one poll stays open for
+ * as long as the run takes, so the lease and the longest poll are longer than any run. */
 static int allocate(struct crowd *c)
 {
     const struct kedge_crowd_spec *s = &c->spec;

@@ -26,6 +26,9 @@ struct crowd_site *crowd_site_find(struct crowd *c, uint32_t site)
     return slot == 0 ? NULL : &c->slots[slot - 1];
 }
 
+/* A core of a site lives only from the answer to the site's poll to its next poll; then its memory is given
+ * to another site, since a crowd has many more sites than tasks. `born` tells the lives of a site apart, so
+ * that an event for a life that has ended is dropped. */
 void crowd_site_sleep(struct crowd *c, uint32_t site)
 {
     uint32_t slot = c->slot_of[site];

@@ -1,4 +1,8 @@
-/* The sites' host: a clock of its own, calls that are answered once, a small disk, crashes. */
+/* The sites' host: a clock of its own, calls that are answered once, a small disk, crashes.
+ *
+ * Like the coordinator's (server.c) with two differences that real devices have: their clock may begin
+ * anywhere after a restart and may jump, so no time that was written before means anything after it; and what
+ * they remember is one record (`stored`), which a crash leaves as the last write that came through. */
 #include <string.h>
 
 #include "sim/world.h"
@@ -77,6 +81,8 @@ static bool is_answered(const struct sim_device *d, uint32_t job)
     return false;
 }
 
+/* A shift of a site's data that was seen and not yet answered by a pretraining is seen again after the start:
+ * the detector looks at the data, and these are still there. */
 void sim_device_start(struct sim *w, uint32_t site)
 {
     struct sim_device *d = &w->devices[site];
@@ -139,6 +145,8 @@ void sim_device_crash(struct sim *w, uint32_t site, enum sim_fault why)
     sim_push(w, SIM_DEVICE_UP, w->now_ns + sim_below(w, 10 * SIM_SECOND))->site = site;
 }
 
+/* Calls may be lost or answered twice; the core has been promised one end for each. So the first answer, or
+ * the time-out, closes the call and all later ones are dropped. */
 static void answered(struct sim *w, const struct sim_event *answer, struct kedge_site_event *ev)
 {
     struct sim_device *d = &w->devices[answer->site];

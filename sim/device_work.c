@@ -18,6 +18,9 @@ static struct sim_event *push(struct sim *w, enum sim_event_type type, uint64_t 
     return ev;
 }
 
+/* Two bytes of an update's digest say what it is: [31] = 0xbd is one that the coordinator must refuse, [30]
+ * gives its weight, 0xbd one that is over the limit. So a check anywhere can tell what should have happened
+ * from the digest alone, without a table. */
 static uint64_t weight_of(const struct sim *w, const struct kedge_site_result *result)
 {
     if (w->payload) {
@@ -58,6 +61,7 @@ static void send_forged(struct sim *w, uint32_t site, const struct kedge_site_re
     ev->weight++;
 }
 
+/* What the call says was true when it was sent; a copy that comes late, or twice, still says it. */
 static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *fx)
 {
     struct sim_device *d = &w->devices[site];
@@ -163,6 +167,8 @@ static void choose(struct sim *w, uint32_t site, uint32_t work, const struct ked
     }
 }
 
+/* An evaluation that comes with a training round is of the model with which that round began, which the round
+ * before has made. */
 static void put_result(struct sim *w, uint32_t site, uint32_t work, const struct kedge_site_task *task,
                        enum kedge_site_kind kind, struct kedge_site_event *ev)
 {

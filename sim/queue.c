@@ -1,4 +1,8 @@
-/* Time, chance, digests, and the queue of what is to happen. */
+/* Time, chance, digests, and the queue of what is to happen.
+ *
+ * A run must be the same each time on every machine. So time is a number, and events of one moment come in
+ * the order in which they were made (`seq`); all chance is from one generator in the order of its draws; and
+ * everything that happens goes into a digest, by which two runs are compared. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +30,7 @@ const char *sim_fault_text(enum sim_fault fault)
     return fault_texts[fault];
 }
 
+/* Draws also when the world is healed: the place in the generator's stream does not depend on it. */
 bool sim_chance(struct sim *w, uint32_t permille)
 {
     return kedge_rng_below(&w->rng, 1000) < permille && !w->healed;
@@ -203,6 +208,8 @@ uint64_t sim_delay(struct sim *w)
     return ms * MS + sim_below(w, MS);
 }
 
+/* One disk for each log, which writes in the order in which it was asked: the next write ends after the one
+ * before. So what a crash leaves of the writes under way is a prefix of them. */
 uint64_t sim_disk(struct sim *w, uint64_t *busy_ns, const struct sim_window *slow)
 {
     uint64_t ms = 1 + sim_below(w, w->config.disk_ms);

@@ -1,3 +1,11 @@
+/* Real keys, statements and trees for simulated federations ("signatures": "real"), in place of digests that
+ * stand for them.
+ *
+ * The simulator's own records are compared with what real code makes of the same facts: each result is signed
+ * by its site's key and opened again as the coordinator would, each entry goes into an RFC 6962 tree. An
+ * envelope's name in the simulation is its digest; its bytes are kept here. Altered statements are made and
+ * must not verify (open_forged). It costs some signatures for each update, which is why such runs are bounded
+ * (KEDGE_SIM_REAL_MAX). */
 #include "sim/real_impl.h"
 
 #include <stdio.h>

@@ -1,5 +1,9 @@
 /* A restart of the coordinator: what is durable, told to a new core. It may crash in the middle of that, too.
- */
+ *
+ * This is the part of a host that is easiest to get wrong, since it runs seldom and everything rests on it.
+ * The order is: members, then each job with its last rounds, its sites' groups, who has joined, what was
+ * refused, what was accepted; START comes last, and only then does the core act. Each event comes from
+ * ledgers and main chain, never from the old core, whose memory is overwritten first. */
 #include <string.h>
 
 #include "common/base/mem.h"
@@ -101,6 +105,8 @@ static void load_refused(struct sim *w, uint32_t job)
     }
 }
 
+/* A group that the last close gave may not be stated yet in the tenant's ledger when the coordinator dies. It
+ * is told as not durable, and the core has it stated once more. */
 static void load_site(struct sim *w, uint32_t job, uint32_t site)
 {
     const struct sim_device *d = &w->devices[site];
@@ -149,7 +155,9 @@ static uint32_t load_at_work(struct sim *w, uint32_t job)
     return count;
 }
 
-/* The last closed round and the open one; returns the open one's number or SIM_NONE. */
+/* The last closed round and the open one; returns the open one's number or SIM_NONE. An asynchronous job
+ * needs as many closed rounds as an update may be old, because updates to each of their models can still
+ * come. */
 static uint32_t load_rounds(struct sim *w, uint32_t job)
 {
     const struct sim_job *j = &w->jobs[job];

@@ -98,8 +98,11 @@ static void draw_config(struct sim *w)
     g->limit_ns = g->chaos_ns + 900 * SIM_SECOND;
 }
 
-/* Groups that change, in half of the grouped jobs. From a stream of its own: the others are what they would
- * be without. */
+/* Groups that change, in half of the grouped jobs.
+ *
+ * This and what follows draw from streams of their own. The run of a seed is the order of its draws: one draw
+ * more from the common stream would make every later one another, and seeds that once found something would
+ * no longer find it. */
 static void draw_groups(struct sim *w, uint32_t job)
 {
     struct sim_job *j = &w->jobs[job];
@@ -233,6 +236,8 @@ static uint64_t in_chaos(struct sim *w)
     return 1 + sim_below(w, w->config.chaos_ns);
 }
 
+/* Rates make faults that come alone; windows make them come together and stay: a full disk, a slow one, a
+ * partition that lasts for seconds. Some defects need the second. */
 static struct sim_window draw_window(struct sim *w)
 {
     uint64_t from = in_chaos(w), len = (1 + sim_below(w, WHILE_MAX_S)) * SIM_SECOND;
@@ -326,6 +331,8 @@ static void write_one(struct sim *w, enum sim_event_type type, uint64_t wait_ns)
     ev->wait_ns = wait_ns;
 }
 
+/* After `chaos_ns` the world is healed: nothing fails any more, and every job must come to its end. Without
+ * that, safety alone could be checked, and a core that does nothing at all is safe. */
 void sim_script_common(struct sim *w)
 {
     const struct sim_config *g = &w->config;
@@ -352,6 +359,8 @@ void sim_script_common(struct sim *w)
     sim_push(w, SIM_HEAL, g->chaos_ns);
 }
 
+/* Branches that are taken seldom are forced at places that the cores mark. Each run has some of them, and
+ * these often: with all of them at a low rate, hardly any run would meet two of them together. */
 void sim_rare_draw(struct sim *w)
 {
     kedge_rng_init(&w->coord_rare.rng, w->seed, KEDGE_RNG_SIM, 2, 0);

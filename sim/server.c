@@ -1,4 +1,10 @@
-/* The coordinator's host: steps, completions, crashes, and what operators and admins ask for. */
+/* The coordinator's host in a simulated federation: steps of its core, completions, crashes, and what
+ * operators and admins ask for.
+ *
+ * The core is the one that kedge-coordinator runs. Only its host is another: what the core asks for becomes
+ * an event of the queue, later by as long as the seed says, and may fail there. A crash throws the core away.
+ * What the world keeps outside of it (ledgers, main chain, jobs that are stored) is what a real coordinator
+ * has on its disk, and a restart has nothing else (restart.c). */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +13,9 @@
 
 enum { CHECK_SITES = 64, TURNS_MAX = 1000, PRETRAINED_FACTOR = 4 };
 
+/* The core has fewer places for jobs than there are jobs, so a job may stand at one place before a restart
+ * and at another after it, or wait for one. Who is in the core and who is outside is translated in
+ * sim_server_step alone. */
 bool sim_slot_take(struct sim *w, uint32_t job)
 {
     for (uint32_t i = 0; i < w->config.slots; i++) {
@@ -33,6 +42,8 @@ struct kedge_coord_event sim_server_blank(enum kedge_coord_event_type type)
     return ev;
 }
 
+/* A timer that is due already is not taken out of the queue when an earlier one comes: it is passed over when
+ * it fires and is no longer the one that counts. */
 static void set_timer(struct sim *w)
 {
     struct sim_server *s = &w->server;
@@ -54,6 +65,9 @@ static bool is_valid(const struct sim *w)
     return w->steps % every != 0 || kedge_coord_is_valid(w->server.core);
 }
 
+/* A crash in the midst of a step's effects is one of the places that a real host has: some effects were
+ * carried out, others were not, and the core that knew of both is gone. Effects come in portions, as many as
+ * its buffer holds; TURNS_MAX tells a core that would never come to an end. */
 void sim_server_step(struct sim *w, struct kedge_coord_event *ev)
 {
     static struct kedge_coord_effects fx;
@@ -84,6 +98,8 @@ void sim_server_step(struct sim *w, struct kedge_coord_event *ev)
     set_timer(w);
 }
 
+/* The update that a statement names must have been uploaded before; uploads are kept only a few at a time, so
+ * one may be missing by the time it is looked at. */
 static int verify_blob(struct sim *w, const struct kedge_coord_effect *fx)
 {
     const struct sim_ticket *t = sim_ticket_find(w, fx->ticket);
@@ -184,6 +200,9 @@ static bool crashes_grouping(struct sim *w, const struct kedge_coord_effect *fx)
     return rate > 0 && sim_chance(w, rate);
 }
 
+/* Four ends of a write: done; failed and not done; done although it said that it failed (the disk lied);
+ * done, and a crash before the core hears of it. The third and fourth are the hard ones: what the core
+ * believes not to be durable is, so it must find it again instead of writing it twice. */
 static void disk_done(struct sim *w, const struct kedge_coord_effect *fx)
 {
     enum kedge_coord_event_type type = fx->type == KEDGE_FX_APPEND            ? KEDGE_EV_APPENDED
@@ -243,6 +262,8 @@ static void revoke(struct sim *w, const struct sim_event *ev)
     sim_server_step(w, &c);
 }
 
+/* A revocation counts only when it is durable: the admin asks again until it is, whatever happened
+ * between. */
 static void revoke_done(struct sim *w, const struct sim_event *ev)
 {
     struct sim_entry e = {.type = SIM_REVOKED, .site = ev->site};

@@ -77,6 +77,8 @@ static void draw_faults(struct sim *w, uint32_t scale)
     g->blob_fail = between(w, 0, 200);
 }
 
+/* Times for faults and the limit of the run grow with the rounds, else faults would all fall into the first
+ * rounds of a long job. */
 static void set_config(struct sim *w, const struct kedge_sim_spec *s)
 {
     struct sim_config *g = &w->config;

@@ -1,4 +1,8 @@
-/* What is durable: ledgers and the main chain, and what a restart will find in them. */
+/* What is durable: ledgers and the main chain, and what a restart will find in them.
+ *
+ * It is written at once or not at all: what can go wrong on the way is decided where writing is asked for
+ * (server.c). Writing the same thing again finds it and is no error, as in a real ledger, where entries are
+ * found by idempotency keys; writing another thing in its place is a violation, whatever led to it. */
 #include <string.h>
 
 #include "common/base/mem.h"
@@ -177,6 +181,9 @@ static void copy_close(struct sim *w, struct sim_main *m, const struct sim_pendi
     }
 }
 
+/* The order matters: what the round closes with is checked before it becomes the past, by what was computed
+ * and by the world as it was; only then do models count as published and groups as those of the next
+ * round. */
 static void write_closed(struct sim *w, struct sim_main *m)
 {
     struct sim_job *j = &w->jobs[m->job];

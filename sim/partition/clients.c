@@ -1,3 +1,9 @@
+/* Data of real clients: CSV, npz, LEAF's JSON, or a folder of them, read into one table with a client for
+ * each row.
+ *
+ * Three kinds of words become numbers here: clients, true groups, classes. Classes that are names are
+ * numbered last and by their bytes, since their order of appearance would depend on which file was read
+ * first; clients keep the order in which they come. */
 #include "sim/partition/clients.h"
 
 #include <stdlib.h>

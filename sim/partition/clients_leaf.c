@@ -123,6 +123,8 @@ static int skip_value(struct scan *s)
     return KEDGE_OK;
 }
 
+/* A number is at most 63 bytes long; kedge_real_decode decides whether it is one, and NaN or an infinity
+ * cannot be written. */
 static int read_number(struct scan *s, double *ret)
 {
     char text[NUMBER_MAX + 1];
@@ -186,7 +188,8 @@ static int read_sample(struct scan *s, struct values *v)
     return KEDGE_OK;
 }
 
-/* A list of samples that are all as long as the first. */
+/* A list of samples that are all as long as the first. That length is not kept: before sample k there must be
+ * k times as many values as this one has. */
 static int read_list(struct scan *s, struct values *v)
 {
     int err = KEDGE_OK;
@@ -276,6 +279,9 @@ static int read_user(struct scan *s, struct values *x, struct values *y)
     return err || (has_x && has_y) ? err : say(s, "\"x\" and \"y\" before this");
 }
 
+/* A user may stand in several files of a folder (training and test), but not twice in one, where one of the
+ * two would be lost unseen. `seen` has the names of this file; the number that a name gets shows whether it
+ * was there. */
 static int read_users(struct kedgei_clients *b, struct scan *s, enum kedge_clients_part part,
                       struct kedgei_words *seen)
 {

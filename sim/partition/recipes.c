@@ -1,3 +1,7 @@
+/* Recipes by which a pool of samples is dealt to sites: those of published experiments, and the usual skews.
+ *
+ * What comes out depends on pool, sites and seed alone, to the sample: each recipe draws from streams that
+ * are named by purpose, sites in their order. */
 #include "sim/partition/recipes.h"
 
 #include <math.h>
@@ -39,7 +43,9 @@ static uint32_t class_size(const struct kedgei_classes *c, uint32_t k)
     return c->begin[k + 1] - c->begin[k];
 }
 
-/* extra[q][j][l]: how many more samples of class l the site of turn q takes that has it as its j-th class. */
+/* extra[q][j][l]: how many more samples of class l the site of turn q takes that has it as its j-th class.
+ * Log-normal, so that some sites have many times the samples of others; scaled by class, so that together
+ * they take what the class has left after all first samples. */
 static int draw_mnist(const struct kedgei_classes *c, uint32_t sites, uint64_t seed, double **ret)
 {
     uint32_t turns = (sites + MNIST_SITES_PER_TURN - 1) / MNIST_SITES_PER_TURN;
@@ -229,6 +235,9 @@ static uint32_t draw_label(struct kedge_draw *draw, const double *shares, const 
     return last;
 }
 
+/* Every site gets equally many samples; only their classes differ, by shares that are drawn for each site
+ * from a Dirichlet distribution with parameter alpha (small: one class or two; large: all alike). A class
+ * that is used up gives its share to the others, so late sites fit their shares less well. */
 static int deal_dirichlet(struct kedgei_deal *deal, const struct kedgei_classes *c, uint32_t n, double alpha,
                           uint64_t seed, double *shares, uint32_t *used, struct kedge_diag *reterr)
 {
@@ -272,6 +281,9 @@ int kedge_recipe_dirichlet(const struct kedge_pool_labels *pool, uint32_t sites,
     return kedgei_deal_end(&deal, err, ret);
 }
 
+/* Samples sorted by class are cut into equal pieces, of which each site gets `per_site` at random: a site has
+ * at most about so many classes. Bounds are computed by multiplying first, so that pieces differ by one
+ * sample at most and none is left over. */
 static int deal_shards(struct kedgei_deal *deal, const struct kedgei_classes *c, uint32_t n,
                        uint32_t per_site, uint64_t seed, struct kedge_diag *reterr)
 {
