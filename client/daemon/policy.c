@@ -11,6 +11,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/settings.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 static int bad(struct kedge_diag *d, const char *where, const char *key, const char *expected)
@@ -89,23 +90,23 @@ static int read_number(const json_t *o, const char *where, const char *key, uint
 static int read_numbers(const json_t *o, const char *where, struct kedge_site_policy *p, struct kedge_diag *d)
 {
     uint64_t threads = 0, seconds = 0, idle = 0, stop = 0, jobs = 0, gpu = 0;
-    int err = read_number(o, where, "threads", &threads, d);
-    err = err ? err : read_number(o, where, "train_seconds_max", &seconds, d);
-    err = err ? err : read_number(o, where, "trainer_idle_seconds", &idle, d);
-    err = err ? err : read_number(o, where, "memory_max", &p->memory_max, d);
-    err = err ? err : read_number(o, where, "model_bytes_max", &p->model_bytes_max, d);
-    err = err ? err : read_number(o, where, "witness_age_max_s", &p->witness_age_max_s, d);
-    err = err ? err : read_number(o, where, "stop_seconds", &stop, d);
-    err = err ? err : read_number(o, where, "jobs_at_once", &jobs, d);
-    err = err ? err : read_number(o, where, "gpu_at_once", &gpu, d);
-    err = err ? err : read_number(o, where, "memory_all", &p->memory_all, d);
+    KEDGE_TRY(read_number(o, where, "threads", &threads, d));
+    KEDGE_TRY(read_number(o, where, "train_seconds_max", &seconds, d));
+    KEDGE_TRY(read_number(o, where, "trainer_idle_seconds", &idle, d));
+    KEDGE_TRY(read_number(o, where, "memory_max", &p->memory_max, d));
+    KEDGE_TRY(read_number(o, where, "model_bytes_max", &p->model_bytes_max, d));
+    KEDGE_TRY(read_number(o, where, "witness_age_max_s", &p->witness_age_max_s, d));
+    KEDGE_TRY(read_number(o, where, "stop_seconds", &stop, d));
+    KEDGE_TRY(read_number(o, where, "jobs_at_once", &jobs, d));
+    KEDGE_TRY(read_number(o, where, "gpu_at_once", &gpu, d));
+    KEDGE_TRY(read_number(o, where, "memory_all", &p->memory_all, d));
     p->jobs_at_once = (uint32_t)jobs;
     p->gpu_at_once = (uint32_t)gpu;
     p->stop_seconds = (uint32_t)stop;
     p->threads = threads ? (uint32_t)threads : 1;
     p->train_seconds_max = (uint32_t)seconds;
     p->trainer_idle_seconds = (uint32_t)idle;
-    return err;
+    return KEDGE_OK;
 }
 
 struct kedge_admission_limits kedge_policy_limits(const struct kedge_site_policy *p)
@@ -206,36 +207,45 @@ static int read_login_file(const json_t *v, const char *where, struct kedge_site
     return KEDGE_OK;
 }
 
+/* All members; what was taken before an error stays in *p. */
+static int read_members(json_t *o, const char *where, struct kedge_site_policy *p, struct kedge_diag *reterr)
+{
+    KEDGE_TRY(check_keys(o, where, reterr));
+    KEDGE_TRY(read_jobs(json_object_get(o, "jobs"), where, p, reterr));
+    KEDGE_TRY(read_trainer(json_object_get(o, "trainer"), where, p, reterr));
+    KEDGE_TRY(kedge_trainers_parse(json_object_get(o, "trainers"), where, &p->trainers, reterr));
+    KEDGE_TRY(read_numbers(o, where, p, reterr));
+    KEDGE_TRY(kedge_policy_energy_read(json_object_get(o, "energy"), where, &p->energy, reterr));
+    KEDGE_TRY(read_tell(json_object_get(o, "tell"), where, p, reterr));
+    KEDGE_TRY(kedge_idle_parse(json_object_get(o, "idle"), where, &p->idle, reterr));
+    KEDGE_TRY(read_device(o, where, p, reterr));
+    KEDGE_TRY(read_proxy(json_object_get(o, "proxy"), where, p, reterr));
+    KEDGE_TRY(read_login_file(json_object_get(o, "proxy_login_file"), where, p, reterr));
+    const json_t *insecure = json_object_get(o, "insecure");
+    json_t *data = json_object_get(o, "data");
+    if (insecure && !json_is_boolean(insecure)) {
+        return bad(reterr, where, "insecure", "true or false");
+    }
+    if (data && !json_is_object(data)) {
+        return bad(reterr, where, "data", "an object: name to binding");
+    }
+    p->insecure = json_is_true(insecure);
+    p->data = json_incref(data);
+    return KEDGE_OK;
+}
+
 int kedge_policy_parse(struct kedge_view text, const char *where, struct kedge_site_policy *ret,
                        struct kedge_diag *reterr)
 {
     struct kedge_site_policy p = {.allow_all = false};
     json_t *o = NULL;
     int err = kedgei_json_load(text, KEDGE_POLICY_FILE_MAX, where, &o, reterr);
-    err = err ? err : check_keys(o, where, reterr);
-    err = err ? err : read_jobs(json_object_get(o, "jobs"), where, &p, reterr);
-    err = err ? err : read_trainer(json_object_get(o, "trainer"), where, &p, reterr);
-    err = err ? err : kedge_trainers_parse(json_object_get(o, "trainers"), where, &p.trainers, reterr);
-    err = err ? err : read_numbers(o, where, &p, reterr);
-    err = err ? err : kedge_policy_energy_read(json_object_get(o, "energy"), where, &p.energy, reterr);
-    err = err ? err : read_tell(json_object_get(o, "tell"), where, &p, reterr);
-    err = err ? err : kedge_idle_parse(json_object_get(o, "idle"), where, &p.idle, reterr);
-    err = err ? err : read_device(o, where, &p, reterr);
-    err = err ? err : read_proxy(json_object_get(o, "proxy"), where, &p, reterr);
-    err = err ? err : read_login_file(json_object_get(o, "proxy_login_file"), where, &p, reterr);
-    const json_t *insecure = json_object_get(o, "insecure");
-    json_t *data = json_object_get(o, "data");
-    if (!err && insecure && !json_is_boolean(insecure)) {
-        err = bad(reterr, where, "insecure", "true or false");
-    }
-    if (!err && data && !json_is_object(data)) {
-        err = bad(reterr, where, "data", "an object: name to binding");
+    if (!err) {
+        err = read_members(o, where, &p, reterr);
     }
     if (err) {
         kedge_policy_deinit(&p);
     } else {
-        p.insecure = json_is_true(insecure);
-        p.data = json_incref(data);
         *ret = p;
     }
     json_decref(o);

@@ -5,6 +5,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/csv.h"
 #include "sim/partition/clients_impl.h"
 
@@ -103,10 +104,7 @@ static int skip_value(struct scan *s)
             return say(s, "the end of a value");
         }
         if (*s->at == '"') {
-            int err = read_string(s, &text);
-            if (err) {
-                return err;
-            }
+            KEDGE_TRY(read_string(s, &text));
             continue;
         }
         if (depth == 0 && (*s->at == ',' || *s->at == '}' || *s->at == ']')) {
@@ -173,11 +171,8 @@ static int read_sample(struct scan *s, struct values *v)
             }
             continue;
         }
-        int err = read_number(s, &value);
-        err = err ? err : push(s, v, value);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(read_number(s, &value));
+        KEDGE_TRY(push(s, v, value));
         while (depth > 0 && take(s, ']')) {
             depth--;
         }
@@ -279,6 +274,25 @@ static int read_user(struct scan *s, struct values *x, struct values *y)
     return err || (has_x && has_y) ? err : say(s, "\"x\" and \"y\" before this");
 }
 
+/* "NAME": {"x": […], "y": […]}; x and y are buffers for one user after the other. */
+static int read_member(struct kedgei_clients *b, struct scan *s, enum kedge_clients_part part,
+                       struct kedgei_words *seen, struct values *x, struct values *y)
+{
+    struct kedge_view key;
+    char name[KEDGE_CLIENTS_NAME_MAX + 1];
+    uint32_t client, number;
+    KEDGE_TRY(read_key(s, &key));
+    KEDGE_TRY(read_name(s, key, name));
+    KEDGE_TRY(kedgei_clients_name(b, name, &client, s->d));
+    uint32_t before = seen->count;
+    KEDGE_TRY(kedgei_words_find(seen, name, &number));
+    if (number < before) {
+        return kedge_diag_set(s->d, KEDGE_E_FORMAT, "user \"%.60s\" stands twice in \"user_data\"", name);
+    }
+    KEDGE_TRY(read_user(s, x, y));
+    return add_user(b, s, client, part, x, y);
+}
+
 /* A user may stand in several files of a folder (training and test), but not twice in one, where one of the
  * two would be lost unseen. `seen` has the names of this file; the number that a name gets shows whether it
  * was there. */
@@ -286,26 +300,11 @@ static int read_users(struct kedgei_clients *b, struct scan *s, enum kedge_clien
                       struct kedgei_words *seen)
 {
     struct values x = {0}, y = {0};
-    struct kedge_view key;
-    char name[KEDGE_CLIENTS_NAME_MAX + 1];
-    uint32_t client, number;
     int err = take(s, '{') ? KEDGE_OK : say(s, "an object of users");
     bool more = !err && !take(s, '}');
     while (more) {
-        err = read_key(s, &key);
-        err = err ? err : read_name(s, key, name);
-        err = err ? err : kedgei_clients_name(b, name, &client, s->d);
-        uint32_t before = seen->count;
-        err = err ? err : kedgei_words_find(seen, name, &number);
-        if (!err && number < before) {
-            err = kedge_diag_set(s->d, KEDGE_E_FORMAT, "user \"%.60s\" stands twice in \"user_data\"", name);
-        }
-        err = err ? err : read_user(s, &x, &y);
-        err = err ? err : add_user(b, s, client, part, &x, &y);
-        if (err) {
-            break;
-        }
-        more = take_more(s, '}', &err);
+        err = read_member(b, s, part, seen, &x, &y);
+        more = !err && take_more(s, '}', &err);
     }
     kedge_mem_free(x.v);
     kedge_mem_free(y.v);
@@ -321,12 +320,9 @@ static int read_names(struct scan *s, struct kedgei_words *users)
     int err = take(s, '[') ? KEDGE_OK : say(s, "a list of users");
     bool more = !err && !take(s, ']');
     while (more) {
-        err = read_string(s, &text);
-        err = err ? err : read_name(s, text, name);
-        err = err ? err : kedgei_words_find(users, name, &number);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(read_string(s, &text));
+        KEDGE_TRY(read_name(s, text, name));
+        KEDGE_TRY(kedgei_words_find(users, name, &number));
         more = take_more(s, ']', &err);
     }
     return err;

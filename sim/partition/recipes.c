@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "sim/partition/deal.h"
 #include "sim/partition/draw.h"
 
@@ -17,6 +18,26 @@ enum {
     MNIST_SITES_PER_TURN = 10
 };
 enum { LETTERS_CLASSES_PER_SITE = 3, LETTERS_PER_CLASS = 4000, TURNS = 4 };
+
+/* Of a recipe for all of the pool; kedgei_deal_end and kedgei_classes_deinit are the caller's, also after an
+ * error. */
+static int begin(struct kedgei_deal *deal, struct kedgei_classes *c, const struct kedge_pool_labels *pool,
+                 uint32_t sites, struct kedge_diag *reterr)
+{
+    KEDGE_TRY(kedgei_deal_init(deal, pool, sites, reterr));
+    return kedgei_classes_init(c, pool, 0, pool->n);
+}
+
+/* Each class in a random order of its own. */
+static void shuffle_classes(struct kedgei_classes *c, uint64_t seed)
+{
+    for (uint32_t l = 0; l < c->count; l++) {
+        struct kedge_rng rng;
+        uint32_t size = c->begin[l + 1] - c->begin[l];
+        kedge_rng_init(&rng, seed, KEDGE_RNG_PARTITION, KEDGEI_STREAM_CLASS, l);
+        kedge_rng_sample(&rng, c->rows + c->begin[l], size, size);
+    }
+}
 
 static int check_classes(const struct kedge_pool_labels *pool, struct kedge_diag *reterr)
 {
@@ -75,7 +96,6 @@ static int deal_mnist(struct kedgei_deal *deal, const struct kedgei_classes *c, 
                       uint64_t seed, struct kedge_diag *reterr)
 {
     uint32_t first[CLASSES] = {0}, next[CLASSES] = {0};
-    int err = KEDGE_OK;
     for (uint32_t u = 0; u < deal->sites_max; u++) {
         next[u % CLASSES] += MNIST_FIRST;
         next[(u + 1) % CLASSES] += MNIST_FIRST;
@@ -87,19 +107,19 @@ static int deal_mnist(struct kedgei_deal *deal, const struct kedgei_classes *c, 
                                   l, deal->sites_max, next[l]);
         }
     }
-    for (uint32_t u = 0; u < deal->sites_max && !err; u++) {
-        for (uint32_t j = 0; j < MNIST_CLASSES_PER_SITE && !err; j++) {
+    for (uint32_t u = 0; u < deal->sites_max; u++) {
+        for (uint32_t j = 0; j < MNIST_CLASSES_PER_SITE; j++) {
             uint32_t l = (u + j) % CLASSES;
             double more =
                 floor(extra[((size_t)(u / MNIST_SITES_PER_TURN) * MNIST_CLASSES_PER_SITE + j) * CLASSES + l]);
-            err = take(deal, c, l, &first[l], MNIST_FIRST);
-            if (!err && (double)next[l] + more < (double)class_size(c, l)) {
-                err = take(deal, c, l, &next[l], (uint32_t)more);
+            KEDGE_TRY(take(deal, c, l, &first[l], MNIST_FIRST));
+            if ((double)next[l] + more < (double)class_size(c, l)) {
+                KEDGE_TRY(take(deal, c, l, &next[l], (uint32_t)more));
             }
         }
-        err = err ? err : kedgei_deal_split(deal, 0.9, seed, reterr);
+        KEDGE_TRY(kedgei_deal_split(deal, 0.9, seed, reterr));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 int kedge_recipe_mnist(const struct kedge_pool_labels *pool, uint32_t sites, uint64_t seed,
@@ -108,11 +128,14 @@ int kedge_recipe_mnist(const struct kedge_pool_labels *pool, uint32_t sites, uin
     struct kedgei_deal deal = {0};
     struct kedgei_classes c = {0};
     double *extra = NULL;
-    int err = check_classes(pool, reterr);
-    err = err ? err : kedgei_deal_init(&deal, pool, sites, reterr);
-    err = err ? err : kedgei_classes_init(&c, pool, 0, pool->n);
-    err = err ? err : draw_mnist(&c, sites, seed, &extra);
-    err = err ? err : deal_mnist(&deal, &c, extra, seed, reterr);
+    KEDGE_TRY(check_classes(pool, reterr));
+    int err = begin(&deal, &c, pool, sites, reterr);
+    if (!err) {
+        err = draw_mnist(&c, sites, seed, &extra);
+    }
+    if (!err) {
+        err = deal_mnist(&deal, &c, extra, seed, reterr);
+    }
     kedge_mem_free(extra);
     kedgei_classes_deinit(&c);
     return kedgei_deal_end(&deal, err, ret);
@@ -123,12 +146,11 @@ static int deal_letters(struct kedgei_deal *deal, const struct kedgei_classes *c
 {
     uint32_t next[CLASSES] = {0};
     struct kedge_draw draw;
-    int err = KEDGE_OK;
     kedge_draw_init(&draw, seed, KEDGE_RNG_PARTITION, KEDGEI_STREAM_SIZES, 0);
-    for (uint32_t u = 0; u < deal->sites_max && !err; u++) {
+    for (uint32_t u = 0; u < deal->sites_max; u++) {
         double size = floor(kedge_draw_lognormal(&draw, 4.0, 1.0) + 5.0);
         double each = floor(size / LETTERS_CLASSES_PER_SITE);
-        for (uint32_t j = 0; j < LETTERS_CLASSES_PER_SITE && !err; j++) {
+        for (uint32_t j = 0; j < LETTERS_CLASSES_PER_SITE; j++) {
             uint32_t l = (u + j) % CLASSES, all = class_size(c, l);
             all = all < LETTERS_PER_CLASS ? all : LETTERS_PER_CLASS;
             uint32_t k = each < 2 ? 2 : each < all ? (uint32_t)each : all;
@@ -136,11 +158,11 @@ static int deal_letters(struct kedgei_deal *deal, const struct kedgei_classes *c
             if (leak ? fits : !fits) { /* as released, the guard is the wrong way round */
                 next[l] = 0;
             }
-            err = take(deal, c, l, &next[l], all - next[l] < k ? all - next[l] : k);
+            KEDGE_TRY(take(deal, c, l, &next[l], all - next[l] < k ? all - next[l] : k));
         }
-        err = err ? err : kedgei_deal_split(deal, 0.9, seed, reterr);
+        KEDGE_TRY(kedgei_deal_split(deal, 0.9, seed, reterr));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 int kedge_recipe_letters(const struct kedge_pool_labels *pool, uint32_t sites, bool leak, uint64_t seed,
@@ -148,15 +170,12 @@ int kedge_recipe_letters(const struct kedge_pool_labels *pool, uint32_t sites, b
 {
     struct kedgei_deal deal = {0};
     struct kedgei_classes c = {0};
-    int err = check_classes(pool, reterr);
-    err = err ? err : kedgei_deal_init(&deal, pool, sites, reterr);
-    err = err ? err : kedgei_classes_init(&c, pool, 0, pool->n);
-    for (uint32_t l = 0; l < CLASSES && !err; l++) {
-        struct kedge_rng rng;
-        kedge_rng_init(&rng, seed, KEDGE_RNG_PARTITION, KEDGEI_STREAM_CLASS, l);
-        kedge_rng_sample(&rng, c.rows + c.begin[l], class_size(&c, l), class_size(&c, l));
+    KEDGE_TRY(check_classes(pool, reterr));
+    int err = begin(&deal, &c, pool, sites, reterr);
+    if (!err) {
+        shuffle_classes(&c, seed);
+        err = deal_letters(&deal, &c, leak, seed, reterr);
     }
-    err = err ? err : deal_letters(&deal, &c, leak, seed, reterr);
     kedgei_classes_deinit(&c);
     return kedgei_deal_end(&deal, err, ret);
 }
@@ -241,20 +260,19 @@ static uint32_t draw_label(struct kedge_draw *draw, const double *shares, const 
 static int deal_dirichlet(struct kedgei_deal *deal, const struct kedgei_classes *c, uint32_t n, double alpha,
                           uint64_t seed, double *shares, uint32_t *used, struct kedge_diag *reterr)
 {
-    int err = KEDGE_OK;
-    for (uint32_t u = 0; u < deal->sites_max && !err; u++) {
+    for (uint32_t u = 0; u < deal->sites_max; u++) {
         struct kedge_draw draw;
         uint64_t sites = deal->sites_max;
         uint32_t count = (uint32_t)((uint64_t)n * (u + 1) / sites - (uint64_t)n * u / sites);
         kedge_draw_init(&draw, seed, KEDGE_RNG_PARTITION, KEDGEI_STREAM_SHARES, u);
         kedge_draw_dirichlet(&draw, alpha, shares, c->count);
-        for (uint32_t i = 0; i < count && !err; i++) {
+        for (uint32_t i = 0; i < count; i++) {
             uint32_t k = draw_label(&draw, shares, c, used);
-            err = kedgei_deal_row(deal, c->rows[c->begin[k] + used[k]++]);
+            KEDGE_TRY(kedgei_deal_row(deal, c->rows[c->begin[k] + used[k]++]));
         }
-        err = err ? err : kedgei_deal_split(deal, 0.9, seed, reterr);
+        KEDGE_TRY(kedgei_deal_split(deal, 0.9, seed, reterr));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 int kedge_recipe_dirichlet(const struct kedge_pool_labels *pool, uint32_t sites, double alpha, uint64_t seed,
@@ -267,14 +285,11 @@ int kedge_recipe_dirichlet(const struct kedge_pool_labels *pool, uint32_t sites,
     }
     double *shares = kedge_mem_new(pool->classes ? pool->classes : 1, sizeof *shares);
     uint32_t *used = kedge_mem_new(pool->classes ? pool->classes : 1, sizeof *used);
-    int err = shares && used ? kedgei_deal_init(&deal, pool, sites, reterr) : KEDGE_E_NOMEM;
-    err = err ? err : kedgei_classes_init(&c, pool, 0, pool->n);
-    for (uint32_t l = 0; l < c.count && !err; l++) {
-        struct kedge_rng rng;
-        kedge_rng_init(&rng, seed, KEDGE_RNG_PARTITION, KEDGEI_STREAM_CLASS, l);
-        kedge_rng_sample(&rng, c.rows + c.begin[l], class_size(&c, l), class_size(&c, l));
+    int err = shares && used ? begin(&deal, &c, pool, sites, reterr) : KEDGE_E_NOMEM;
+    if (!err) {
+        shuffle_classes(&c, seed);
+        err = deal_dirichlet(&deal, &c, pool->n, alpha, seed, shares, used, reterr);
     }
-    err = err ? err : deal_dirichlet(&deal, &c, pool->n, alpha, seed, shares, used, reterr);
     kedge_mem_free(shares);
     kedge_mem_free(used);
     kedgei_classes_deinit(&c);
@@ -321,9 +336,10 @@ int kedge_recipe_shards(const struct kedge_pool_labels *pool, uint32_t sites, ui
         return kedge_diag_set(reterr, KEDGE_E_ARG, "partition: %u shards a site, expected 1 to 1000",
                               per_site);
     }
-    int err = kedgei_deal_init(&deal, pool, sites, reterr);
-    err = err ? err : kedgei_classes_init(&c, pool, 0, pool->n);
-    err = err ? err : deal_shards(&deal, &c, pool->n, per_site, seed, reterr);
+    int err = begin(&deal, &c, pool, sites, reterr);
+    if (!err) {
+        err = deal_shards(&deal, &c, pool->n, per_site, seed, reterr);
+    }
     kedgei_classes_deinit(&c);
     return kedgei_deal_end(&deal, err, ret);
 }
