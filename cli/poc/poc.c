@@ -24,15 +24,15 @@ static int name_children(struct kedge_poc *p, struct kedge_diag *d)
         return KEDGE_E_NOMEM;
     }
     char logs[KEDGE_PATH_MAX];
-    int err = kedge_path_join(logs, p->dir, "logs");
-    err = err ? err : kedge_dir_make(logs, 0700, d);
+    KEDGE_TRY(kedge_path_join(logs, p->dir, "logs"));
+    KEDGE_TRY(kedge_dir_make(logs, 0700, d));
     struct kedge_poc_child *c = &p->coordinator;
     snprintf(c->name, sizeof c->name, "kedge-coordinator");
     snprintf(c->folder, sizeof c->folder, "%.900s/state", p->dir);
     snprintf(c->log, sizeof c->log, "%.900s/coordinator.log", logs);
     snprintf(c->program, sizeof c->program, "%.900s/kedge-coordinator", p->bin);
     c->process = (struct kedge_process){.in_fd = -1, .out_fd = -1, .err_fd = -1};
-    for (uint64_t i = 0; i < count && !err; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         const char *tenant = p->tenant_ids[i / p->sites].s;
         unsigned site = (unsigned)(i % p->sites + 1);
         c = &p->clients[i];
@@ -41,9 +41,9 @@ static int name_children(struct kedge_poc *p, struct kedge_diag *d)
         snprintf(c->log, sizeof c->log, "%.850s/%s-site-%u.log", logs, tenant, site);
         snprintf(c->program, sizeof c->program, "%.900s/kedge-client", p->bin);
         c->process = (struct kedge_process){.in_fd = -1, .out_fd = -1, .err_fd = -1};
-        err = kedge_dir_make(c->folder, 0700, d);
+        KEDGE_TRY(kedge_dir_make(c->folder, 0700, d));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* Each step asks first what is there already, so that the same folder goes on after any interruption: folders
@@ -52,26 +52,26 @@ static int bring_up(struct kedge_poc *p, struct kedge_diag *d)
 {
     json_t *status = NULL;
     char token[KEDGE_PATH_MAX];
-    int err = kedge_poc_state(p, d);
-    err = err ? err : kedge_poc_data(p, d);
-    err = err ? err : kedge_poc_start(p, &p->coordinator, d);
-    err = err ? err : kedge_poc_ask(p, json_pack("{s:s}", "verb", "status"), 15000, &status, d);
+    KEDGE_TRY(kedge_poc_state(p, d));
+    KEDGE_TRY(kedge_poc_data(p, d));
+    KEDGE_TRY(kedge_poc_start(p, &p->coordinator, d));
+    int err = kedge_poc_ask(p, json_pack("{s:s}", "verb", "status"), 15000, &status, d);
     json_decref(status);
-    err = err ? err : kedge_poc_tenants(p, d);
-    err = err ? err : kedge_poc_trust(p, true, d);
-    err = err ? err : kedge_poc_tokens(p, d);
-    for (uint64_t i = 0; i < p->tenants * p->sites && !err; i++) {
-        err = kedge_poc_start(p, &p->clients[i], d);
+    KEDGE_TRY(err);
+    KEDGE_TRY(kedge_poc_tenants(p, d));
+    KEDGE_TRY(kedge_poc_trust(p, true, d));
+    KEDGE_TRY(kedge_poc_tokens(p, d));
+    for (uint64_t i = 0; i < p->tenants * p->sites; i++) {
+        KEDGE_TRY(kedge_poc_start(p, &p->clients[i], d));
     }
-    err = err ? err : kedge_poc_sign_in(p, d);
-    for (uint64_t i = 0; i < p->tenants * p->sites && !err;
+    KEDGE_TRY(kedge_poc_sign_in(p, d));
+    for (uint64_t i = 0; i < p->tenants * p->sites;
          i++) { /* used tokens are worth nothing, but are secrets */
         if (kedge_path_join(token, p->clients[i].folder, "enroll.token") == KEDGE_OK) {
             (void)unlink(token);
         }
     }
-    kedge_cli_progress_end(p->cli);
-    return err;
+    return KEDGE_OK;
 }
 
 /* Copies the released models to DIR/models under the names of their release statements. */
@@ -141,6 +141,22 @@ static void print_summary(struct kedge_poc *p, const json_t *grouped, const json
     }
 }
 
+/* The jobs one after the other (single NULL: there is one), their models, and the trust file as it is now.
+ * What has been answered of a job is the caller's, also after an error. */
+static int run_jobs(struct kedge_poc *p, const char *first, const char *single, json_t **grouped,
+                    json_t **plain, struct kedge_diag *d)
+{
+    KEDGE_TRY(kedge_poc_job(p, first, p->groups > 1, grouped, d));
+    if (single) {
+        KEDGE_TRY(kedge_poc_job(p, single, false, plain, d));
+    }
+    KEDGE_TRY(take_models(p, first, d));
+    if (single) {
+        KEDGE_TRY(take_models(p, single, d));
+    }
+    return kedge_poc_trust(p, false, d);
+}
+
 static int run(struct kedge_poc *p, struct kedge_diag *d, json_t **ret)
 {
     json_t *grouped = NULL, *plain = NULL;
@@ -155,13 +171,9 @@ static int run(struct kedge_poc *p, struct kedge_diag *d, json_t **ret)
                   p->own ? kedge_cli_text(p->own, "data") : p->dataset,
                   again ? ", begun earlier and going on with the settings of then" : "");
     int err = bring_up(p, d);
-    err = err ? err : kedge_poc_job(p, first, p->groups > 1, &grouped, d);
-    if (!err && single) {
-        err = kedge_poc_job(p, single, false, &plain, d);
-    }
-    err = err ? err : take_models(p, first, d);
-    err = err || !single ? err : take_models(p, single, d);
-    err = err ? err : kedge_poc_trust(p, false, d);
+    kedge_cli_progress_end(p->cli);
+    KEDGE_TRY(err);
+    err = run_jobs(p, first, single, &grouped, &plain, d);
     if (!err) {
         print_summary(p, grouped, plain);
         kedge_cli_say(p->cli,
