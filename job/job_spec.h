@@ -162,6 +162,14 @@ KEDGE_NODISCARD int kedge_job_spec_whole_layout(const struct kedge_job_spec *spe
                                                 struct kedge_diag *reterr);
 /* Each site keeps the tensors that are not shared (strategies "fedper", "fedrep"). */
 bool kedge_job_spec_has_head(const struct kedge_job_spec *spec);
+/* What a site does in a round of training. */
+struct kedge_site_plan {
+    struct kedge_local_plan numbers;
+    bool has_own_model; /* it keeps a model of its own, trained and judged, too */
+    bool is_head_first; /* its head is trained before the shared part, each by itself */
+    bool sends_loss;    /* its update states the loss of the model given */
+};
+struct kedge_site_plan kedge_job_spec_site_plan(const struct kedge_job_spec *spec);
 /* The built-in model has one output and the loss "mse": labels are reals, and there is no accuracy. */
 bool kedge_job_spec_predicts_number(const struct kedge_job_spec *spec);
 /* Sites and server keep control variates, and updates carry their changes (strategy "scaffold"). */
@@ -188,15 +196,21 @@ uint32_t kedge_job_spec_models(const struct kedge_job_spec *spec);
 /* These models are random, each from a seed of its own (round/beginning.h); in hierarchical jobs they
  * are one. */
 bool kedge_job_spec_has_model_per_group_at_start(const struct kedge_job_spec *spec);
-/* Sites choose whose model they train (IFCA); the nearest to a site's last model is theirs (FeSEM). */
-bool kedge_job_spec_is_chosen(const struct kedge_job_spec *spec);
-bool kedge_job_spec_assigns_by_last_model(const struct kedge_job_spec *spec);
-/* Clustered federated learning (CFL): all sites begin in one group, and closes cut groups whose updates pull
- * apart (round/split.h). */
-bool kedge_job_spec_splits(const struct kedge_job_spec *spec);
-/* Hierarchical: a group is an edge, a tenant is at the edge of its place in the spec; behind the step of some
- * rounds the edges' models meet. */
-bool kedge_job_spec_has_edges(const struct kedge_job_spec *spec);
+/* How the record tells which group a site is in. Those who read records ask this, and not which strategy the
+ * job has. */
+enum kedge_grouped_by {
+    KEDGE_GROUPED_BY_NOTHING,  /* there is one group */
+    KEDGE_GROUPED_BY_PLACE,    /* its tenant's place in the spec, for good (kedge_job_spec_edge) */
+    KEDGE_GROUPED_BY_UPDATE,   /* each update of training names the group that its site took */
+    KEDGE_GROUPED_BY_PRETRAIN, /* a statement after each of its pre-trainings; round 0 makes the groups */
+    KEDGE_GROUPED_BY_TASK,     /* a statement before each of its trainings, by its last model */
+    KEDGE_GROUPED_BY_CUT, /* a statement where a close has cut its group (round/split.h); before that 0 */
+};
+enum kedge_grouped_by kedge_job_spec_grouped_by(const struct kedge_job_spec *spec);
+/* Statements tell the groups: the last three. */
+bool kedge_job_spec_states_groups(const struct kedge_job_spec *spec);
+/* Where the group is told by the tenant's place: its group. After the step of some rounds the groups' models
+ * meet. */
 uint32_t kedge_job_spec_edge(uint32_t place);
 bool kedge_job_spec_meets(const struct kedge_job_spec *spec, uint32_t round);
 /* What an update adds to its edge's weight at the next meeting: its samples where the rule counts samples,

@@ -43,7 +43,7 @@ void kedge_job_spec_groups(const struct kedge_job_spec *spec, uint32_t *ret_leas
 {
     uint32_t most = (uint32_t)spec->options.most;
     *ret_least = *ret_most = spec->groups;
-    if (kedge_job_spec_splits(spec)) {
+    if (kedge_job_spec_grouped_by(spec) == KEDGE_GROUPED_BY_CUT) {
         *ret_most = KEDGE_GROUPS_MAX;
     } else if (is_oneshot(spec)) {
         *ret_least = 1;

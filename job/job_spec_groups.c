@@ -10,9 +10,26 @@ enum kedge_entry kedge_job_spec_entry(const struct kedge_job_spec *spec)
     return kedge_grouping_row(spec->strategy->grouping)->entry;
 }
 
-bool kedge_job_spec_has_edges(const struct kedge_job_spec *spec)
+enum kedge_grouped_by kedge_job_spec_grouped_by(const struct kedge_job_spec *spec)
 {
-    return kedge_job_spec_entry(spec) == KEDGE_ENTRY_TENANT;
+    switch (kedge_job_spec_entry(spec)) {
+    case KEDGE_ENTRY_TENANT:
+        return KEDGE_GROUPED_BY_PLACE;
+    case KEDGE_ENTRY_CHOICE:
+        return KEDGE_GROUPED_BY_UPDATE;
+    case KEDGE_ENTRY_NEAREST:
+        return KEDGE_GROUPED_BY_TASK;
+    case KEDGE_ENTRY_TOGETHER:
+        return KEDGE_GROUPED_BY_CUT;
+    case KEDGE_ENTRY_PRETRAIN:
+        break;
+    }
+    return spec->grouping == KEDGE_GROUPING_NONE ? KEDGE_GROUPED_BY_NOTHING : KEDGE_GROUPED_BY_PRETRAIN;
+}
+
+bool kedge_job_spec_states_groups(const struct kedge_job_spec *spec)
+{
+    return kedge_job_spec_grouped_by(spec) >= KEDGE_GROUPED_BY_PRETRAIN;
 }
 
 uint32_t kedge_job_spec_edge(uint32_t place)
@@ -22,7 +39,8 @@ uint32_t kedge_job_spec_edge(uint32_t place)
 
 bool kedge_job_spec_meets(const struct kedge_job_spec *spec, uint32_t round)
 {
-    return kedge_job_spec_has_edges(spec) && round > 0 && round % (uint32_t)spec->options.edge_rounds == 0;
+    return kedge_job_spec_grouped_by(spec) == KEDGE_GROUPED_BY_PLACE && round > 0
+           && round % (uint32_t)spec->options.edge_rounds == 0;
 }
 
 uint64_t kedge_job_spec_meeting_share(const struct kedge_job_spec *spec, uint64_t weight, uint64_t samples)
@@ -32,28 +50,15 @@ uint64_t kedge_job_spec_meeting_share(const struct kedge_job_spec *spec, uint64_
 
 bool kedge_job_spec_has_model_per_group_at_start(const struct kedge_job_spec *spec)
 {
-    return kedge_job_spec_is_chosen(spec) || kedge_job_spec_assigns_by_last_model(spec);
-}
-
-bool kedge_job_spec_is_chosen(const struct kedge_job_spec *spec)
-{
-    return kedge_job_spec_entry(spec) == KEDGE_ENTRY_CHOICE;
-}
-
-bool kedge_job_spec_assigns_by_last_model(const struct kedge_job_spec *spec)
-{
-    return kedge_job_spec_entry(spec) == KEDGE_ENTRY_NEAREST;
-}
-
-bool kedge_job_spec_splits(const struct kedge_job_spec *spec)
-{
-    return kedge_job_spec_entry(spec) == KEDGE_ENTRY_TOGETHER;
+    const enum kedge_grouped_by by = kedge_job_spec_grouped_by(spec);
+    return by == KEDGE_GROUPED_BY_UPDATE || by == KEDGE_GROUPED_BY_TASK;
 }
 
 uint32_t kedge_job_spec_models(const struct kedge_job_spec *spec)
 {
-    return kedge_job_spec_has_edges(spec) || kedge_job_spec_has_model_per_group_at_start(spec) ? spec->groups
-                                                                                               : 1;
+    bool several = kedge_job_spec_grouped_by(spec) == KEDGE_GROUPED_BY_PLACE
+                   || kedge_job_spec_has_model_per_group_at_start(spec);
+    return several ? spec->groups : 1;
 }
 
 /* Samples between two meetings, of all edges together, as the cap on a tenant's share can count them. */
@@ -139,8 +144,8 @@ static int check_splits(const struct kedge_job_spec *s, struct kedge_diag *d)
 
 int kedgei_spec_check_groups(struct kedge_job_spec *s, const json_t *root, struct kedge_diag *d)
 {
-    if (!kedge_job_spec_has_edges(s) && !kedge_job_spec_has_model_per_group_at_start(s)
-        && !kedge_job_spec_splits(s)) {
+    const enum kedge_grouped_by by = kedge_job_spec_grouped_by(s);
+    if (by == KEDGE_GROUPED_BY_NOTHING || by == KEDGE_GROUPED_BY_PRETRAIN) {
         return KEDGE_OK;
     }
     if (s->grouping != KEDGE_GROUPING_NONE) {
@@ -155,7 +160,7 @@ int kedgei_spec_check_groups(struct kedge_job_spec *s, const json_t *root, struc
                               "strategy \"%s\" has several",
                               s->rule->name, s->strategy->name);
     }
-    return kedge_job_spec_splits(s)      ? check_splits(s, d)
-           : kedge_job_spec_has_edges(s) ? check_edges(s, root, d)
-                                         : check_apart(s, d);
+    return by == KEDGE_GROUPED_BY_CUT     ? check_splits(s, d)
+           : by == KEDGE_GROUPED_BY_PLACE ? check_edges(s, root, d)
+                                          : check_apart(s, d);
 }

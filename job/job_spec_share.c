@@ -6,6 +6,15 @@
 #include "common/base/try.h"
 #include "job/job_spec_impl.h"
 
+struct kedge_site_plan kedge_job_spec_site_plan(const struct kedge_job_spec *spec)
+{
+    const struct kedge_local *local = spec->strategy->local;
+    return (struct kedge_site_plan){.numbers = kedge_local_plan(local, &spec->options),
+                                    .has_own_model = local->has_own_model,
+                                    .is_head_first = local->is_head_first,
+                                    .sends_loss = spec->strategy->needs_loss};
+}
+
 bool kedge_job_spec_has_head(const struct kedge_job_spec *spec)
 {
     return spec->share.count > 0; /* the parser names the default's tensors */

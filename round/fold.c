@@ -24,7 +24,8 @@ uint32_t kedge_round_fold_first(const struct kedge_job_spec *spec, uint32_t last
         return 0;
     }
     uint32_t first = last > 0 ? last - 1 : 0;
-    while (kedge_job_spec_has_edges(spec) && first > 0 && !kedge_job_spec_meets(spec, first)) {
+    while (kedge_job_spec_grouped_by(spec) == KEDGE_GROUPED_BY_PLACE && first > 0
+           && !kedge_job_spec_meets(spec, first)) {
         first--;
     }
     uint32_t stale = kedge_job_spec_buffer(spec) > 0 ? spec->staleness_max : 0;
@@ -70,10 +71,10 @@ void kedge_round_site_trained(const struct kedge_job_spec *spec, uint32_t group,
                               const struct kedge_hash *update, const struct kedge_hash *base,
                               struct kedge_round_site *io)
 {
-    if (kedge_job_spec_is_chosen(spec)) {
+    if (kedge_job_spec_grouped_by(spec) == KEDGE_GROUPED_BY_UPDATE) {
         io->group = group;
         io->by = *update;
-    } else if (kedge_job_spec_assigns_by_last_model(spec)) {
+    } else if (kedge_job_spec_grouped_by(spec) == KEDGE_GROUPED_BY_TASK) {
         io->last_update = *update;
         io->last_base = *base;
     }
@@ -247,7 +248,7 @@ static int fold_input(struct kedge_round_fold *io, const struct kedge_input_row 
     if (counts || (row->use == KEDGE_USE_REFUSED && !kedge_hash_is_zero(&row->leaf_hash))) {
         kedge_round_site_trained(io->spec, row->group, &row->update, &group->model, s);
     }
-    if (counts && kedge_job_spec_has_edges(io->spec)) {
+    if (counts && kedge_job_spec_grouped_by(io->spec) == KEDGE_GROUPED_BY_PLACE) {
         group->weight_since_meeting += kedge_job_spec_meeting_share(io->spec, row->weight, s->samples);
     }
     if (row->to > 0) { /* the close cuts its group */

@@ -255,7 +255,8 @@ static int fold_close(struct reader *r, uint32_t round, bool *ret_found)
     if (err) {
         return *ret_found ? err : KEDGE_OK;
     }
-    bool asks_samples = kedge_job_spec_has_edges(r->io->spec); /* lists have weights */
+    bool asks_samples =
+        kedge_job_spec_grouped_by(r->io->spec) == KEDGE_GROUPED_BY_PLACE; /* lists have weights */
     for (uint32_t i = 0; i < r->logs->tenant_count && !err && asks_samples; i++) {
         err = fold_under(r, KEDGE_ST_UPDATE, i, round);
     }

@@ -12,7 +12,8 @@ enum { TILE = KEDGEI_TENSORS_TILE_MAX };
 
 bool kedge_compute_split_is_open(const struct kedge_job_spec *spec, uint32_t round)
 {
-    return kedge_job_spec_splits(spec) && (double)round >= spec->options.split_after;
+    return kedge_job_spec_grouped_by(spec) == KEDGE_GROUPED_BY_CUT
+           && (double)round >= spec->options.split_after;
 }
 
 /* The two parts of the updates that decide, and where each of the others is nearer. */

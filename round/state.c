@@ -76,7 +76,8 @@ int kedge_round_state_digest(const struct kedge_round_state *state, const struct
 struct kedge_round_site kedge_round_site_first(const struct kedge_job_spec *spec, uint32_t place)
 {
     struct kedge_round_site ret = {.since = KEDGE_ROUND_NONE, .task = KEDGE_ROUND_NONE};
-    bool together = spec->groups <= 1 || kedge_job_spec_splits(spec);
-    ret.group = kedge_job_spec_has_edges(spec) ? kedge_job_spec_edge(place) : together ? 0 : KEDGE_ROUND_NONE;
+    const enum kedge_grouped_by by = kedge_job_spec_grouped_by(spec);
+    bool together = spec->groups <= 1 || by == KEDGE_GROUPED_BY_CUT;
+    ret.group = by == KEDGE_GROUPED_BY_PLACE ? kedge_job_spec_edge(place) : together ? 0 : KEDGE_ROUND_NONE;
     return ret;
 }

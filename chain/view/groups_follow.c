@@ -55,8 +55,9 @@ int kedgei_view_follow(struct kedgei_view_walk *w, const struct kedge_groups_log
     if (!spec->strategy) {
         return KEDGE_OK;
     }
-    bool edges = kedge_job_spec_has_edges(spec), together = kedge_job_spec_splits(spec);
-    w->view->is_followed = edges || together || kedge_job_spec_is_chosen(spec);
+    const enum kedge_grouped_by by = kedge_job_spec_grouped_by(spec);
+    bool edges = by == KEDGE_GROUPED_BY_PLACE, together = by == KEDGE_GROUPED_BY_CUT;
+    w->view->is_followed = edges || together || by == KEDGE_GROUPED_BY_UPDATE;
     for (w->place = 0; w->place < spec->tenant_count; w->place++) {
         if (kedge_id_eq(&spec->tenants[w->place], &tenant->tenant)) {
             break;

@@ -28,6 +28,11 @@ bool kedge_close_needs_no_files(const struct kedge_job_spec *spec)
            && !kedgei_grouping_of(spec)->marks_inputs;
 }
 
+bool kedge_close_steps_by_updates(const struct kedge_job_spec *spec)
+{
+    return kedge_job_spec_has_control(spec);
+}
+
 int kedge_close_weigh(struct kedge_close *c)
 {
     int err = KEDGE_OK;

@@ -146,6 +146,8 @@ KEDGE_NODISCARD int kedge_close_follow(const struct kedge_close_host *host, cons
 /* What input lists say is known as soon as a round of training is weighed, for which no statements and files
  * are read. */
 bool kedge_close_needs_no_files(const struct kedge_job_spec *spec);
+/* The server steps by what updates carry beside the change of the model, and not by the aggregate alone. */
+bool kedge_close_steps_by_updates(const struct kedge_job_spec *spec);
 /* Sets members and trained of all groups of a round of training, and what each of its inputs weighs. */
 KEDGE_NODISCARD int kedge_close_weigh(struct kedge_close *c);
 /* The models of a round of training that is weighed, and all that follows. */

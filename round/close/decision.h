@@ -28,9 +28,11 @@ enum kedge_decision_kind {
     KEDGE_DECISION_NEAREST,   /* the group of `site`: group */
     KEDGE_DECISION_DRIFT,     /* of all directions: drift */
     KEDGE_DECISION_MERGES,    /* what each group becomes part of: index */
+    KEDGE_DECISION_VERDICTS,  /* the same by what sites found of the trials before: index */
     KEDGE_DECISION_PAIRS,     /* which group each is tried with: index */
     KEDGE_DECISION_TRIAL,     /* the model by which the sites of `group` and another judge: vector */
     KEDGE_DECISION_CUT,       /* whether the group is cut in two: is_cut; index: the part of each */
+    KEDGE_DECISION_SPLIT,     /* the same by the round's own updates */
 };
 
 /* Arrays are the operation's: count items, to be overwritten in place. Numbers of groups begin at 0. */

@@ -300,7 +300,7 @@ static int judge_trials(const struct kedge_close *c, uint32_t *ret_into)
 int kedgei_judge_trials(struct kedge_close *c, uint32_t *ret_into, bool *ret_any)
 {
     const uint32_t groups = c->result->groups;
-    struct kedge_decision d = {.kind = KEDGE_DECISION_MERGES, .count = groups, .index = ret_into};
+    struct kedge_decision d = {.kind = KEDGE_DECISION_VERDICTS, .count = groups, .index = ret_into};
     for (uint32_t g = 0; g < groups; g++) {
         ret_into[g] = g;
     }
@@ -343,12 +343,11 @@ typedef int cut_fn(const struct kedge_layout *layout, const struct kedge_job_spe
                    const struct kedge_compute_sites *sites, uint32_t *part, bool *ret_cut,
                    struct kedge_diag *d);
 
-static int cut_by(struct kedge_close *c, uint32_t group, const struct kedgei_members *of, cut_fn *find,
-                  uint32_t *ret_part, bool *ret_cut)
+static int cut_by(struct kedge_close *c, enum kedge_decision_kind kind, uint32_t group,
+                  const struct kedgei_members *of, cut_fn *find, uint32_t *ret_part, bool *ret_cut)
 {
     const struct kedge_compute_sites sites = sites_of(of);
-    struct kedge_decision d = {
-        .kind = KEDGE_DECISION_CUT, .group = group, .count = (uint32_t)of->count, .index = ret_part};
+    struct kedge_decision d = {.kind = kind, .group = group, .count = (uint32_t)of->count, .index = ret_part};
     int err = of->lacks ? KEDGE_E_NOT_FOUND : find(c->layout, c->spec, &sites, ret_part, &d.is_cut, c->d);
     err = kedgei_decided(c, &d, err);
     *ret_cut = d.is_cut;
@@ -358,7 +357,7 @@ static int cut_by(struct kedge_close *c, uint32_t group, const struct kedgei_mem
 int kedgei_cut_by_angles(struct kedge_close *c, uint32_t group, const struct kedgei_members *of,
                          uint32_t *ret_part, bool *ret_cut)
 {
-    return cut_by(c, group, of, kedge_compute_cut, ret_part, ret_cut);
+    return cut_by(c, KEDGE_DECISION_CUT, group, of, kedge_compute_cut, ret_part, ret_cut);
 }
 
 static int find_parts(const struct kedge_layout *layout, const struct kedge_job_spec *spec,
@@ -371,5 +370,5 @@ static int find_parts(const struct kedge_layout *layout, const struct kedge_job_
 int kedgei_cut_by_lengths(struct kedge_close *c, uint32_t group, const struct kedgei_members *of,
                           uint32_t *ret_part, bool *ret_cut)
 {
-    return cut_by(c, group, of, find_parts, ret_part, ret_cut);
+    return cut_by(c, KEDGE_DECISION_SPLIT, group, of, find_parts, ret_part, ret_cut);
 }

@@ -269,7 +269,8 @@ int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
         evaluate_planted(l);
         return KEDGE_OK;
     }
-    bool alone = strategy->local->sends_nothing, edges = kedge_job_spec_has_edges(&l->job);
+    bool alone = strategy->local->sends_nothing,
+         edges = kedge_job_spec_grouped_by(&l->job) == KEDGE_GROUPED_BY_PLACE;
     int err = edges ? meet(l, l->next) : KEDGE_OK;
     uint32_t count = alone || edges ? plan_one(l, alone ? l->w0 : l->next, alone) : plan_groups(l);
     err = err ? err : run_plan(l, count, false);

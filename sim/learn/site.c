@@ -210,7 +210,7 @@ static int keep_of(struct kedgei_learn *l, uint32_t item)
     const bool personal = local->has_own_model || local->has_head;
     const uint32_t site = l->items[item].site;
     const int32_t *first = kedgei_learn_vector(l, item, 0);
-    if (!personal && !local->variate && !kedge_job_spec_assigns_by_last_model(&l->job)) {
+    if (!personal && !local->variate && kedge_job_spec_grouped_by(&l->job) != KEDGE_GROUPED_BY_TASK) {
         return KEDGE_OK;
     }
     int err = kedgei_learn_own(l, site, NULL);

@@ -214,7 +214,7 @@ static int make_tables(struct kedgei_protocol *p)
     p->last.weights = kedge_mem_new(n, sizeof *p->last.weights);
     p->next.weights = kedge_mem_new(n, sizeof *p->next.weights);
     bool has_control = kedge_job_spec_has_control(&p->job),
-         goes_near = kedge_job_spec_assigns_by_last_model(&p->job);
+         goes_near = kedge_job_spec_grouped_by(&p->job) == KEDGE_GROUPED_BY_TASK;
     p->variates = has_control ? kedge_mem_new(n, sizeof *p->variates) : NULL;
     bool is_compact = kedge_job_spec_compact(&p->job, false) != NULL;
     p->lefts = is_compact ? kedge_mem_new(n, sizeof *p->lefts) : NULL;

@@ -53,7 +53,7 @@ static const char *check_cut(const struct kedgei_job *job, const struct kedgei_r
     if (row->to == 0) {
         return is_there ? "the site was given a group by a cut that leaves it where it was" : NULL;
     }
-    if (!kedge_job_spec_splits(&job->spec) || row->use != KEDGE_USE_AGGREGATED
+    if (kedge_job_spec_grouped_by(&job->spec) != KEDGE_GROUPED_BY_CUT || row->use != KEDGE_USE_AGGREGATED
         || kedgei_part_of(round, row->group) != row->to) {
         return "the round cuts off no such part of its group";
     }
@@ -75,7 +75,7 @@ const char *kedgei_assignment_matches_row(const struct kedgei_job *job, const st
         return g && g->round == round->number ? "the round keeps the groups, and the site was given one"
                                               : NULL;
     }
-    if (row->to > 0 || kedge_job_spec_splits(&job->spec)) {
+    if (row->to > 0 || kedge_job_spec_grouped_by(&job->spec) == KEDGE_GROUPED_BY_CUT) {
         return check_cut(job, round, row, g);
     }
     if (row->use == KEDGE_USE_GROUPED) {
@@ -92,6 +92,6 @@ bool kedgei_unsplit_at_close(const struct kedgei_job *job, const struct kedgei_l
                              uint64_t index)
 {
     const uint64_t at = round->step ? kedgei_anchored_before(log, round->step->index) : index;
-    return kedge_job_spec_splits(&job->spec) && e->group == 0
+    return kedge_job_spec_grouped_by(&job->spec) == KEDGE_GROUPED_BY_CUT && e->group == 0
            && !kedgei_group_before(log, &e->job, &e->site, at < index ? at : index);
 }

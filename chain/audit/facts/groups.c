@@ -207,7 +207,7 @@ static void check_nearest(const struct assigned *s)
  * statement's "how" says which evidence it rests on. */
 static void check_how(const struct assigned *s)
 {
-    const bool by_model = kedge_job_spec_assigns_by_last_model(&s->job->spec);
+    const enum kedge_grouped_by by = kedge_job_spec_grouped_by(&s->job->spec);
     switch (s->g->how) {
     case KEDGE_GROUP_COLD_START:
     case KEDGE_GROUP_NEWCOMER:
@@ -221,10 +221,10 @@ static void check_how(const struct assigned *s)
         return;
     case KEDGE_GROUP_SPLIT:
     case KEDGE_GROUP_MERGE:
-        (kedge_job_spec_splits(&s->job->spec) ? check_parted : check_reshaped)(s);
+        (by == KEDGE_GROUPED_BY_CUT ? check_parted : check_reshaped)(s);
         return;
     case KEDGE_GROUP_NEAREST:
-        if (by_model) {
+        if (by == KEDGE_GROUPED_BY_TASK) {
             check_nearest(s);
             return;
         }
@@ -254,8 +254,9 @@ void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job,
     check_how(&s);
     bool made = g->how != KEDGE_GROUP_NEWCOMER && g->how != KEDGE_GROUP_MIGRATION;
     uint32_t groups = kedgei_groups_after(job, made || g->round == 0 ? g->round : g->round - 1);
-    bool cut = kedge_job_spec_splits(&job->spec) && g->how == KEDGE_GROUP_SPLIT;
-    bool gives = job->spec.grouping != KEDGE_GROUPING_NONE || g->how == KEDGE_GROUP_NEAREST || cut;
+    const enum kedge_grouped_by by = kedge_job_spec_grouped_by(&job->spec);
+    bool cut = by == KEDGE_GROUPED_BY_CUT && g->how == KEDGE_GROUP_SPLIT;
+    bool gives = by == KEDGE_GROUPED_BY_PRETRAIN || g->how == KEDGE_GROUP_NEAREST || cut;
     if (g->group >= groups || !gives) {
         kedgei_error_if_settled(a, &a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
                                 "site \"%s\" given group %u, job \"%s\" has %u", g->site.s, g->group,

@@ -59,7 +59,7 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
     const struct kedgei_fact *enrolled = kedgei_log_find(log, "site-enrolled/%s", row->site.s);
     const struct kedgei_fact *revoked = kedgei_log_find(log, "site-revoked/%s", row->site.s);
     const struct kedgei_fact *joined = joined_fact(c, log);
-    const struct kedgei_fact *chosen = kedge_job_spec_is_chosen(&c->job->spec)
+    const struct kedgei_fact *chosen = kedge_job_spec_grouped_by(&c->job->spec) == KEDGE_GROUPED_BY_UPDATE
                                            ? kedgei_trained_before(c->a, log, &c->job->id, &row->site, before)
                                            : NULL;
     if (!enrolled || enrolled->index >= after) {
@@ -147,7 +147,7 @@ static void check_place(const struct round_check *c, const struct kedgei_fact *a
 {
     const struct kedge_st_aggregate *g = aggregate->body;
     bool used = row->use == KEDGE_USE_AGGREGATED || row->use == KEDGE_USE_GROUPED;
-    bool grouped = c->job->spec.grouping != KEDGE_GROUPING_NONE;
+    bool grouped = kedge_job_spec_grouped_by(&c->job->spec) == KEDGE_GROUPED_BY_PRETRAIN;
     const bool tried = row->use == KEDGE_USE_EVALUATED && kedgei_tries(c->job, c->round);
     bool use_fits = row->use == KEDGE_USE_REFUSED || tried
                     || (row->use == KEDGE_USE_AGGREGATED && !c->round->pretrain)
@@ -406,7 +406,7 @@ static void check_update_base(const struct round_check *c, const struct kedgei_l
     struct kedge_hash base;
     if (u->update_kind == KEDGE_TRAIN_PRETRAIN) {
         base = ((const struct kedge_st_job_opened *)c->job->opened->body)->initial_model;
-        if (u->group != 0 || c->job->spec.grouping == KEDGE_GROUPING_NONE) {
+        if (u->group != 0 || kedge_job_spec_grouped_by(&c->job->spec) != KEDGE_GROUPED_BY_PRETRAIN) {
             kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index,
                          "a pretrain update with group %u in job \"%s\"", u->group, c->job->id.s);
         }
@@ -415,15 +415,15 @@ static void check_update_base(const struct round_check *c, const struct kedgei_l
             kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index,
                          "a train update in round %u, which groups", u->round);
         }
-        bool grouped = c->job->spec.grouping != KEDGE_GROUPING_NONE
-                       || kedge_job_spec_assigns_by_last_model(&c->job->spec);
+        const enum kedge_grouped_by by = kedge_job_spec_grouped_by(&c->job->spec);
+        bool grouped = by == KEDGE_GROUPED_BY_PRETRAIN || by == KEDGE_GROUPED_BY_TASK;
         const struct kedgei_fact *assigned =
-            grouped || kedge_job_spec_splits(&c->job->spec)
+            kedge_job_spec_states_groups(&c->job->spec)
                 ? kedgei_group_before(log, &c->job->id, &u->site, fact->index)
                 : NULL;
         const struct kedge_st_group_assigned *last = assigned ? assigned->body : NULL;
         bool known = !grouped || (last && last->round >= kedgei_grouped_in(c->job, c->round->number));
-        bool chosen = kedge_job_spec_is_chosen(&c->job->spec) && u->group < c->job->spec.groups;
+        bool chosen = by == KEDGE_GROUPED_BY_UPDATE && u->group < c->job->spec.groups;
         uint32_t group = last ? last->group : chosen ? u->group : kedgei_first_group(c->a, c->job, log);
         if (!known || u->group != group) {
             kedgei_error(c->f, KEDGE_AUDIT_GROUP, log, fact->index, "site \"%s\" trained for group %u, %s",

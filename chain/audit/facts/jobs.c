@@ -63,7 +63,7 @@ struct kedge_hash kedgei_first_model(const struct kedgei_job *job, uint32_t grou
 uint32_t kedgei_first_group(const struct kedgei_audit *a, const struct kedgei_job *job,
                             const struct kedgei_log *log)
 {
-    if (!kedge_job_spec_has_edges(&job->spec)) {
+    if (kedge_job_spec_grouped_by(&job->spec) != KEDGE_GROUPED_BY_PLACE) {
         return 0;
     }
     for (uint32_t i = 0; i < job->spec.tenant_count; i++) {

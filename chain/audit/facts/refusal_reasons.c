@@ -200,7 +200,8 @@ static enum kedgei_shown judge_group(struct kedgei_look *l)
     const struct kedge_st_update *u = &l->claimed->u.update;
     const struct kedge_job_spec *spec = &l->job->spec;
     uint64_t least = kedgei_anchored_before(l->log, l->round->opened->index);
-    if (u->update_kind == KEDGE_TRAIN_PRETRAIN || kedge_job_spec_is_chosen(spec)) {
+    if (u->update_kind == KEDGE_TRAIN_PRETRAIN
+        || kedge_job_spec_grouped_by(spec) == KEDGE_GROUPED_BY_UPDATE) {
         return nothing(l, "groups of pre-training and of the site's own choice are not judged");
     }
     uint32_t is = 0, others = 0;

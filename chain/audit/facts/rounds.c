@@ -114,7 +114,7 @@ int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct k
     }
     const struct kedgei_round *last = last_round(job);
     struct kedgei_findings *f = &a->findings;
-    bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE;
+    bool grouped = kedge_job_spec_grouped_by(&job->spec) == KEDGE_GROUPED_BY_PRETRAIN;
     uint32_t number = last ? last->number + 1 : grouped ? 0 : 1;
     if (o->round != number || o->round > job->spec.rounds || (last && !last->step)) {
         kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "round %u of job \"%s\", expected %s %u",

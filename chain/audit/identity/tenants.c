@@ -85,12 +85,11 @@ static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *lo
         kedgei_error(&a->findings, KEDGE_AUDIT_EVALUATION, log, fact->index, "%llu of %llu samples correct",
                      (unsigned long long)e->correct, (unsigned long long)e->samples);
     }
-    bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE
-                   || kedge_job_spec_assigns_by_last_model(&job->spec) || kedge_job_spec_splits(&job->spec);
+    bool grouped = kedge_job_spec_states_groups(&job->spec);
     bool together = round && kedgei_unsplit_at_close(job, log, e, round, fact->index);
     bool is_own = together  ? true
                   : grouped ? round && was_in_group(log, e, round, fact->index)
-                  : kedge_job_spec_is_chosen(&job->spec)
+                  : kedge_job_spec_grouped_by(&job->spec) == KEDGE_GROUPED_BY_UPDATE
                       ? kedgei_choice_matches(a, round, log, e, fact->index)
                       : e->group == kedgei_first_group(a, job, log);
     if (!is_own) {

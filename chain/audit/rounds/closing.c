@@ -315,7 +315,7 @@ int kedgei_closing_init(struct kedgei_closing *c, const struct kedgei_replay *r,
     err = err == KEDGE_E_NOMEM ? err : put_inputs(c);
     err = err ? err : put_others(c);
     err = err || one || !kedgei_tries(c->job, c->round) ? err : put_evaluations(c);
-    if (!err && kedge_job_spec_has_edges(c->close.spec) && kedgei_meets(c->job, c->round)) {
+    if (!err && kedgei_meets(c->job, c->round)) {
         c->since_err = put_since(c);
     }
     return c->since_err == KEDGE_E_NOMEM ? KEDGE_E_NOMEM : err;
@@ -374,7 +374,7 @@ void kedgei_closing_deinit(struct kedgei_closing *c)
 static bool is_of_all(const struct kedgei_decision *d)
 {
     bool of_models = d->kind == KEDGEI_MIXING || d->kind == KEDGEI_DRIFT
-                     || (d->kind == KEDGEI_SERVER && !kedge_job_spec_has_control(&d->job->spec));
+                     || (d->kind == KEDGEI_SERVER && !kedge_close_steps_by_updates(&d->job->spec));
     return !of_models;
 }
 

@@ -137,7 +137,7 @@ static void add_placed(struct kedgei_replay *r, const struct kedgei_log *log, bo
         if (!job || !job->usable || job->round_count == 0) {
             continue;
         }
-        const bool goes_by_model = kedge_job_spec_assigns_by_last_model(&job->spec);
+        const bool goes_by_model = kedge_job_spec_grouped_by(&job->spec) == KEDGE_GROUPED_BY_TASK;
         const struct kedgei_round *round = NULL;
         if (by_model && goes_by_model && !(stays && is_stated(log, fact))) {
             round = kedgei_round_find(job, moves ? g->round : u->round);

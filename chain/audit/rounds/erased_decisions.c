@@ -12,6 +12,7 @@
 #include "chain/audit/facts/buffer.h"
 #include "chain/audit/facts/erased.h"
 #include "common/base/mem.h"
+#include "round/close/close.h"
 
 /* Of an asynchronous job any may, for lists name updates of earlier rounds. Cheap test before the lists
  * are read: most rounds have no erased update. */
@@ -56,8 +57,8 @@ static int mark(const struct kedgei_replay *r, struct kedgei_decision *d)
         return kedgei_regroups(d->round) || !touches_round(r->a, d->job, d->round)
                    ? KEDGE_OK
                    : mark_inputs(r->a, d, d->group, false);
-    case KEDGEI_SERVER: /* of models; where updates carry control variates, of updates, too */
-        return kedge_job_spec_has_control(&d->job->spec) && touches_round(r->a, d->job, d->round)
+    case KEDGEI_SERVER: /* of models; of updates, too, where the server steps by what they carry */
+        return kedge_close_steps_by_updates(&d->job->spec) && touches_round(r->a, d->job, d->round)
                    ? mark_inputs(r->a, d, d->group, false)
                    : KEDGE_OK;
     case KEDGEI_RESHAPE:

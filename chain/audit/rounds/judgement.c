@@ -44,19 +44,14 @@ static struct kedgei_decision *item_of(const struct kedgei_closing *c, const str
                             : find_item(c, KEDGEI_DIRECTION, io->group);
     case KEDGE_DECISION_DRIFT:
         return find_item(c, KEDGEI_DRIFT, 0);
-    case KEDGE_DECISION_CUT:
-        if (kedge_job_spec_splits(c->close.spec)) {
-            return find_item(c, KEDGEI_SPLIT, io->group);
-        }
-        break;
-    case KEDGE_DECISION_MERGES:
-        if (kedge_job_spec_tries(c->close.spec)) {
-            return find_item(c, KEDGEI_TRIALS, KEDGE_GROUP_NONE);
-        }
-        break;
+    case KEDGE_DECISION_SPLIT:
+        return find_item(c, KEDGEI_SPLIT, io->group);
+    case KEDGE_DECISION_VERDICTS:
     case KEDGE_DECISION_PAIRS:
     case KEDGE_DECISION_TRIAL:
         return find_item(c, KEDGEI_TRIALS, KEDGE_GROUP_NONE);
+    case KEDGE_DECISION_MERGES:
+    case KEDGE_DECISION_CUT:
     case KEDGE_DECISION_NEAREST:
         break;
     }
@@ -99,15 +94,14 @@ static void answer(struct kedgei_closing *c, struct kedgei_decision *item, struc
         [KEDGE_DECISION_DIRECTION] = kedgei_judge_direction,
         [KEDGE_DECISION_DRIFT] = kedgei_judge_drift,
         [KEDGE_DECISION_MERGES] = kedgei_judge_merges,
+        [KEDGE_DECISION_VERDICTS] = kedgei_judge_merges,
         [KEDGE_DECISION_PAIRS] = kedgei_judge_pairs,
         [KEDGE_DECISION_TRIAL] = kedgei_judge_trial,
         [KEDGE_DECISION_CUT] = kedgei_judge_cut,
+        [KEDGE_DECISION_SPLIT] = kedgei_judge_split,
         [KEDGE_DECISION_NEAREST] = NULL, /* where a site goes is for its statement to say right */
     };
     kedgei_judge *judge = by_kind[io->kind];
-    if (io->kind == KEDGE_DECISION_CUT && kedge_job_spec_splits(c->close.spec)) {
-        judge = kedgei_judge_split;
-    }
     if (judge) {
         judge(c, item, io);
     }

@@ -108,7 +108,7 @@ void kedgei_judge_drift(struct kedgei_closing *c, struct kedgei_decision *item, 
  * whether two groups are alike, but the rule does tell which joins are possible at all: into a group that
  * stays, and in a job with trials only with the group that was tried. Anything else is not taken over, so
  * the step differs and verify finds it. */
-static uint32_t target_of(const struct kedgei_closing *c, uint32_t group)
+static uint32_t target_of(const struct kedgei_closing *c, bool by_trials, uint32_t group)
 {
     const struct kedge_st_step_group *row = kedgei_judged_row(c, group);
     bool merges = row && row->merged_into > 0 && row->merged_into <= group && !c->result.merged_into[group];
@@ -118,13 +118,13 @@ static uint32_t target_of(const struct kedgei_closing *c, uint32_t group)
     const uint32_t into = row->merged_into - 1;
     const bool is_part = kedgei_judged_row(c, into)->merged_into > 0;
     const bool was_tried = c->result.tried_before[group] == into + 1;
-    const bool may =
-        !is_part && (kedge_job_spec_tries(c->close.spec) ? was_tried : c->close.spec->options.merge < 1);
+    const bool may = !is_part && (by_trials ? was_tried : c->close.spec->options.merge < 1);
     return c->is_blind && !may ? group : into;
 }
 
 void kedgei_judge_merges(struct kedgei_closing *c, struct kedgei_decision *item, struct kedge_decision *io)
 {
+    const bool by_trials = io->kind == KEDGE_DECISION_VERDICTS;
     bool any = false;
     for (uint32_t g = 0; g < io->count; g++) {
         const struct kedge_st_step_group *row = kedgei_judged_row(c, g);
@@ -136,11 +136,10 @@ void kedgei_judge_merges(struct kedgei_closing *c, struct kedgei_decision *item,
         if (row && kedgei_is_judged(item) && kedgei_estimate_of(c->job, c->round, g)
             && (into != g ? into + 1 : 0) != row->merged_into) {
             other(c, g,
-                  kedge_job_spec_tries(c->close.spec)
-                      ? "it is recorded as part of other groups than its sites' evaluations give"
-                      : "it is recorded as part of other groups than the directions give");
+                  by_trials ? "it is recorded as part of other groups than its sites' evaluations give"
+                            : "it is recorded as part of other groups than the directions give");
         }
-        io->index[g] = target_of(c, g);
+        io->index[g] = target_of(c, by_trials, g);
     }
     for (uint32_t g = io->count; kedgei_is_judged(item) && c->step && g < c->step->group_count; g++) {
         kedgei_replay_add_number(item, g); /* a part that is cut off afterwards is itself */

@@ -53,11 +53,10 @@ static void put_phases(json_t *o, const struct kedge_client_work *w, uint32_t he
 static void put_strategy(json_t *o, const struct kedge_client_work *w, const struct kedge_site_task *t,
                          const char *personal)
 {
-    const struct kedge_job_spec *s = w->spec;
-    const struct kedge_local_plan plan = kedge_local_plan(s->strategy->local, &s->options);
+    const struct kedge_site_plan plan = kedge_job_spec_site_plan(w->spec);
     char pull[KEDGE_REAL_MAX];
     if (personal[0]) {
-        kedge_real_encode(plan.personal_pull, pull);
+        kedge_real_encode(plan.numbers.personal_pull, pull);
         json_object_set_new(o, "personal", json_string(personal));
         if (t->kind == KEDGE_SITE_TRAIN) {
             json_object_set_new(o, "personal_pull", json_string(pull));
@@ -66,11 +65,11 @@ static void put_strategy(json_t *o, const struct kedge_client_work *w, const str
     if (t->kind != KEDGE_SITE_TRAIN) {
         return;
     }
-    put_positive(o, "proximal", plan.pull);
-    if (s->strategy->local->is_head_first) {
-        put_phases(o, w, plan.head_epochs);
+    put_positive(o, "proximal", plan.numbers.pull);
+    if (plan.is_head_first) {
+        put_phases(o, w, plan.numbers.head_epochs);
     }
-    if (s->strategy->needs_loss && t->choice_count == 0) {
+    if (plan.sends_loss && t->choice_count == 0) {
         json_object_set_new(o, "base_loss", json_true());
     }
 }
@@ -78,7 +77,7 @@ static void put_strategy(json_t *o, const struct kedge_client_work *w, const str
 /* Whether this site keeps a model of its own of the job. It never leaves the site. */
 static bool is_personal(const struct kedge_client_work *w, const struct kedge_site_task *t)
 {
-    return w->spec->strategy->local->has_own_model && t->kind != KEDGE_SITE_PRETRAIN;
+    return kedge_job_spec_site_plan(w->spec).has_own_model && t->kind != KEDGE_SITE_PRETRAIN;
 }
 
 /* Its file, which the trainer reads and writes and the owner may use. What counts is what is kept: the file
@@ -197,7 +196,7 @@ static int ask_trainer(struct kedge_client_work *w, struct kedge_train_item *t, 
     err = err || !foreign || !train ? err : take_foreign(w, t, &given, out, d);
     if (!err && chosen) {
         m->base_loss = t->chosen_loss;
-    } else if (!err && t->fx.task.kind == KEDGE_SITE_TRAIN && w->spec->strategy->needs_loss
+    } else if (!err && t->fx.task.kind == KEDGE_SITE_TRAIN && kedge_job_spec_site_plan(w->spec).sends_loss
                && !m->has_base_loss) {
         err = kedge_diag_set(d, KEDGE_E_TRAINER,
                              "trainer: its answer lacks base_loss, which strategy \"%s\" needs",

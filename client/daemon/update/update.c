@@ -280,7 +280,7 @@ int kedge_client_sign_update(struct kedge_client_work *w, const struct kedge_sit
     u->steps = m->steps;
     put_energy(u, plan);
     u->seconds = m->seconds;
-    u->loss = t->kind == KEDGE_SITE_TRAIN && w->spec->strategy->needs_loss ? m->base_loss : 0;
+    u->loss = t->kind == KEDGE_SITE_TRAIN && kedge_job_spec_site_plan(w->spec).sends_loss ? m->base_loss : 0;
     snprintf(u->engine, sizeof u->engine, "%s", m->engine);
     if (kedge_job_spec_asks_classes(w->spec, t->round)) {
         memcpy(u->classes, m->classes, sizeof u->classes);

@@ -133,7 +133,7 @@ static void tell_groups(const struct rounds *r)
     struct kedge_host *h = r->walk.h;
     const struct kedge_job *job = r->walk.job;
     const uint32_t last = r->fold.state.round == KEDGE_ROUND_NONE ? 0 : r->fold.state.round;
-    const bool chosen = kedge_job_spec_is_chosen(&job->spec);
+    const bool chosen = kedge_job_spec_grouped_by(&job->spec) == KEDGE_GROUPED_BY_UPDATE;
     for (uint32_t i = 0; i < r->fold.site_count; i++) {
         const struct kedge_round_site *s = &job->sites[i];
         struct kedge_coord_event ev = {

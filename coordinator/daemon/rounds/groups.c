@@ -220,9 +220,9 @@ static struct kedge_hash update_of(const struct kedge_job *job, const struct ked
     struct kedge_hash pretrain;
     memcpy(pretrain.b, row->pretrain.update.b, sizeof pretrain.b);
     bool of_close = !assign && fx->why == KEDGE_WHY_CLOSE;
-    return kedge_job_spec_assigns_by_last_model(&job->spec) ? site->last_update
-           : of_close                                       ? site->by
-                                                            : pretrain;
+    return kedge_job_spec_grouped_by(&job->spec) == KEDGE_GROUPED_BY_TASK ? site->last_update
+           : of_close                                                     ? site->by
+                                                                          : pretrain;
 }
 
 static void start(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx,

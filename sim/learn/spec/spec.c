@@ -21,9 +21,9 @@ void kedge_learn_spec_set_strategy(struct kedge_learn_spec *spec, const struct k
     const bool pretrains = kedge_grouping_pretrains(strategy->grouping);
     job->grouping = pretrains ? KEDGE_GROUPING_FLEXCFL : KEDGE_GROUPING_NONE;
     job->shift = pretrains ? KEDGE_SHIFT_TEST_LABELS : KEDGE_SHIFT_TEST_NONE;
-    job->groups = strategy->grouping == KEDGE_GROUPING_KIND_ONESHOT ? KEDGE_GROUPS_MAX
-                  : kedge_job_spec_has_edges(job)                   ? edges_of(job)
-                                                                    : job->groups;
+    job->groups = strategy->grouping == KEDGE_GROUPING_KIND_ONESHOT          ? KEDGE_GROUPS_MAX
+                  : kedge_job_spec_grouped_by(job) == KEDGE_GROUPED_BY_PLACE ? edges_of(job)
+                                                                             : job->groups;
 }
 
 void kedge_learn_spec_set_tenants(struct kedge_learn_spec *spec, uint32_t count)
@@ -39,7 +39,8 @@ void kedge_learn_spec_set_tenants(struct kedge_learn_spec *spec, uint32_t count)
             (void)snprintf(job->tenants[i].s, sizeof job->tenants[i].s, "org-%04u", i);
         }
     }
-    job->groups = job->strategy && kedge_job_spec_has_edges(job) ? edges_of(job) : job->groups;
+    job->groups = job->strategy && kedge_job_spec_grouped_by(job) == KEDGE_GROUPED_BY_PLACE ? edges_of(job)
+                                                                                            : job->groups;
 }
 
 static int bad(struct kedge_diag *d, const char *text)
