@@ -231,10 +231,8 @@ static int index_checkpoint(const char *deployment, struct kedge_view bytes, str
     struct kedge_checkpoint c;
     struct kedge_id tenant;
     size_t len = strlen(deployment);
-    int err = kedge_note_parse(bytes, &note);
-    err = err ? err : kedge_checkpoint_parse(note.text, &c);
-    if (err || c.origin.len <= len + 1 || memcmp(c.origin.ptr, deployment, len) != 0
-        || c.origin.ptr[len] != '/'
+    if (kedge_note_parse(bytes, &note) != KEDGE_OK || kedge_checkpoint_parse(note.text, &c) != KEDGE_OK
+        || c.origin.len <= len + 1 || memcmp(c.origin.ptr, deployment, len) != 0 || c.origin.ptr[len] != '/'
         || kedge_id_from(kedge_view_of(c.origin.ptr + len + 1, c.origin.len - len - 1), &tenant)) {
         return KEDGE_E_FORMAT;
     }

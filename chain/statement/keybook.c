@@ -110,6 +110,9 @@ const char *kedge_key_role_name(enum kedge_key_role role)
     return names[role];
 }
 
+/* A key that was ever in the book cannot come again, in no role: a key that was revoked may be in a
+ * stranger's hands, and one key in two roles would let a signature for the one be shown as made for the
+ * other. */
 static int check_new(const struct kedge_keybook *book, const struct kedge_public_key *key,
                      struct kedge_diag *d)
 {
@@ -168,6 +171,8 @@ static int check_added(const struct kedge_keybook *book, const struct kedge_st_k
     return check_new(book, &a->public_key, d);
 }
 
+/* Without an admin key nobody could sign anything for the tenant any more, not even a new admin key. So
+ * the last one can be exchanged, but not taken away. */
 static int check_revoked(const struct kedge_keybook *book, const struct kedge_st_key_revoked *r,
                          struct kedge_diag *d)
 {
@@ -238,7 +243,9 @@ static void index_key(struct kedge_keybook *book, uint32_t i)
     }
 }
 
-/* Room for two keys more. */
+/* Room for two keys more, which is the most that a statement brings. Tables are built anew at twice the
+ * size; they have twice as many slots as there is room for keys, so at least half of the slots stay free
+ * and every search ends. */
 static int reserve(struct kedge_keybook *book)
 {
     if (book->count + 2 <= book->cap) {
@@ -299,6 +306,8 @@ static void holder_goes(struct kedge_keybook *book, enum kedge_key_role role, co
     go(book, book->by_holder[holder_slot(book, role, holder)] - 1, index, true);
 }
 
+/* No step here can fail: all conditions were checked and room was made, so a statement is taken in whole
+ * or not at all. */
 static void take_in(struct kedge_keybook *book, const struct kedge_statement *st, uint64_t index)
 {
     const struct kedge_st_key_rotated *o = &st->u.key_rotated;
