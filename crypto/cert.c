@@ -106,21 +106,13 @@ int kedge_cert_public_key(struct kedge_view der, struct kedge_public_key *ret_ke
     return err;
 }
 
-/* Without it OpenSSL asks at the terminal for the passphrase of an encrypted PEM block, in the middle of
- * a daemon. */
-static int refuse_passphrase(char *buf, int size, int writing, void *arg)
-{
-    (void)buf, (void)size, (void)writing, (void)arg;
-    return -1;
-}
-
 int kedge_cert_pem_public_key(struct kedge_view pem, struct kedge_public_key *ret_key)
 {
     if (pem.len == 0 || pem.len > KEDGE_CERT_MAX) {
         return KEDGE_E_KEY;
     }
     BIO *bio = BIO_new_mem_buf(pem.ptr, (int)pem.len);
-    X509 *cert = bio ? PEM_read_bio_X509(bio, NULL, refuse_passphrase, NULL) : NULL;
+    X509 *cert = bio ? PEM_read_bio_X509(bio, NULL, kedgei_refuse_passphrase, NULL) : NULL;
     int err = bio ? KEDGE_E_KEY : KEDGE_E_NOMEM;
     if (cert) {
         err = kedgei_pkey_public(X509_get0_pubkey(cert), ret_key);

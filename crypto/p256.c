@@ -293,13 +293,6 @@ int kedge_p256_put_public(struct kedge_buf *out, const struct kedge_p256_key *ke
     return put_pem(out, key, false);
 }
 
-/* An encrypted key must fail, never ask on a terminal. */
-static int refuse_passphrase(char *buf, int size, int writing, void *arg)
-{
-    (void)buf, (void)size, (void)writing, (void)arg;
-    return -1;
-}
-
 /* The hash that goes with the key's curve, or NULL. The pairs that signers of ECDSA use: a digest that is
  * shorter than the curve would weaken it, one that is longer would be cut. */
 static const EVP_MD *curve_hash(EVP_PKEY *pkey)
@@ -328,7 +321,7 @@ int kedge_p256_get_private(struct kedge_view pem, struct kedge_p256_key *ret_key
         return KEDGE_E_KEY;
     }
     BIO *bio = BIO_new_mem_buf(pem.ptr, (int)pem.len);
-    EVP_PKEY *pkey = bio ? PEM_read_bio_PrivateKey(bio, NULL, refuse_passphrase, NULL) : NULL;
+    EVP_PKEY *pkey = bio ? PEM_read_bio_PrivateKey(bio, NULL, kedgei_refuse_passphrase, NULL) : NULL;
     BIGNUM *d = NULL;
     struct kedge_p256_key key;
     uint8_t point[65];
@@ -355,7 +348,7 @@ static EVP_PKEY *read_public(struct kedge_view pem)
         return NULL;
     }
     BIO *bio = BIO_new_mem_buf(pem.ptr, (int)pem.len);
-    EVP_PKEY *pkey = bio ? PEM_read_bio_PUBKEY(bio, NULL, refuse_passphrase, NULL) : NULL;
+    EVP_PKEY *pkey = bio ? PEM_read_bio_PUBKEY(bio, NULL, kedgei_refuse_passphrase, NULL) : NULL;
     BIO_free(bio);
     if (!curve_hash(pkey)) {
         EVP_PKEY_free(pkey);

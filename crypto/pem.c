@@ -23,8 +23,7 @@ EVP_PKEY *kedgei_pkey_private(const struct kedge_key_pair *pair)
     return EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, pair->secret, KEDGE_KEY_LEN);
 }
 
-/* An encrypted key must fail, never ask on a terminal. */
-static int refuse_passphrase(char *buf, int size, int writing, void *arg)
+int kedgei_refuse_passphrase(char *buf, int size, int writing, void *arg)
 {
     (void)buf, (void)size, (void)writing, (void)arg;
     return -1;
@@ -68,7 +67,7 @@ int kedge_pem_get_private(struct kedge_view pem, struct kedge_key_pair *ret_pair
         return KEDGE_E_KEY;
     }
     BIO *bio = BIO_new_mem_buf(pem.ptr, (int)pem.len);
-    EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, refuse_passphrase, NULL) : NULL;
+    EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, kedgei_refuse_passphrase, NULL) : NULL;
     struct kedge_seed seed;
     size_t len = sizeof seed.b;
     int err = bio ? KEDGE_E_KEY : KEDGE_E_NOMEM;
@@ -104,7 +103,7 @@ int kedge_pem_get_public(struct kedge_view pem, struct kedge_public_key *ret_key
         return KEDGE_E_KEY;
     }
     BIO *bio = BIO_new_mem_buf(pem.ptr, (int)pem.len);
-    EVP_PKEY *key = bio ? PEM_read_bio_PUBKEY(bio, NULL, refuse_passphrase, NULL) : NULL;
+    EVP_PKEY *key = bio ? PEM_read_bio_PUBKEY(bio, NULL, kedgei_refuse_passphrase, NULL) : NULL;
     int err = bio ? kedgei_pkey_public(key, ret_key) : KEDGE_E_NOMEM;
     EVP_PKEY_free(key);
     BIO_free(bio);

@@ -146,7 +146,7 @@ static X509_STORE *make_store(struct kedge_view ca_pem, int64_t time_s)
     int count = 0;
     X509 *cert = NULL;
     while (bio && store && count < KEDGE_TSA_CERTS_MAX
-           && (cert = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL) {
+           && (cert = PEM_read_bio_X509(bio, NULL, kedgei_refuse_passphrase, NULL)) != NULL) {
         count += X509_STORE_add_cert(store, cert) == 1;
         X509_free(cert);
     }

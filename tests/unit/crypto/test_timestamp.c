@@ -3,6 +3,7 @@
 #include "crypto/timestamp.h"
 
 #include <check.h>
+#include <openssl/ui.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -117,6 +118,44 @@ START_TEST(other_bytes_and_other_authorities_are_refused)
 }
 END_TEST
 
+static bool was_asked;
+
+static int note_question(UI *ui)
+{
+    (void)ui;
+    was_asked = true;
+    return 0;
+}
+
+/* A file of CA certificates may have a block that is encrypted. No question is asked at the terminal, where a
+ * program without a person would wait for ever. */
+START_TEST(an_encrypted_certificate_is_refused_without_a_question)
+{
+    static const char encrypted[] = "-----BEGIN CERTIFICATE-----\n"
+                                    "Proc-Type: 4,ENCRYPTED\n"
+                                    "DEK-Info: AES-128-CBC,000102030405060708090A0B0C0D0E0F\n"
+                                    "\n"
+                                    "AAECAwQFBgcICQoLDA0ODw==\n"
+                                    "-----END CERTIFICATE-----\n";
+    struct files f;
+    struct kedge_timestamp t;
+    UI_METHOD *method = UI_create_method("a test");
+    ck_assert_ptr_nonnull(method);
+    ck_assert_int_eq(UI_method_set_opener(method, note_question), 0);
+    UI_set_default_method(method);
+    was_asked = false;
+    if (open_files(&f)) {
+        ck_assert_int_eq(kedge_timestamp_verify(kedge_buf_view(&f.reply), kedge_buf_view(&f.data),
+                                                kedge_view_str(encrypted), &t, NULL),
+                         KEDGE_E_KEY);
+        ck_assert(!was_asked);
+    }
+    close_files(&f);
+    UI_set_default_method(UI_OpenSSL());
+    UI_destroy_method(method);
+}
+END_TEST
+
 /* Every byte of the reply: a changed one never verifies as another token, and what it is about never changes.
  */
 START_TEST(no_changed_byte_gives_another_token)
@@ -158,6 +197,7 @@ int main(void)
     tcase_add_test(c, a_query_is_the_der_of_its_digest);
     tcase_add_test(c, a_token_verifies_at_its_own_time);
     tcase_add_test(c, other_bytes_and_other_authorities_are_refused);
+    tcase_add_test(c, an_encrypted_certificate_is_refused_without_a_question);
     tcase_add_test(c, no_changed_byte_gives_another_token);
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);
