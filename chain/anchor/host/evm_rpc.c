@@ -1,3 +1,7 @@
+/* One request, one reply, each within a bound of bytes and of time. A node's refusal (KEDGE_E_DENIED,
+ * with its words) is told apart from an answer that cannot be read (KEDGE_E_FORMAT) and from no answer at
+ * all, for the state machine goes on differently after each. Numbers and bytes have one form in this
+ * protocol, and other forms are refused, so no two programs can read the same reply in two ways. */
 #include "chain/anchor/host/evm_rpc.h"
 
 #include <stdio.h>
@@ -207,6 +211,8 @@ static bool get_log(const json_t *o, const struct kedge_evm_config *config, stru
     return true;
 }
 
+/* A receipt that has no block yet counts as none. It must be of the transaction that was asked for;
+ * whether its event is ours and its block is in the chain, the state machine judges. */
 static bool get_receipt(const json_t *o, const struct kedge_evm_config *config, const struct kedge_hash *tx,
                         struct kedge_evm_answer *ret)
 {
@@ -233,7 +239,9 @@ static bool get_receipt(const json_t *o, const struct kedge_evm_config *config, 
     return true;
 }
 
-/* Base fee of the next block; the highest of the last blocks' 25th percentiles of tips. */
+/* Base fee of the next block, and as a tip the highest of the last blocks' 25th percentiles of tips. One
+ * block may have been empty and its tips low, so the highest of several is taken: an anchor is rare, and
+ * one that waits long costs a replacement. */
 static bool get_fees(const json_t *o, struct kedge_evm_answer *ret)
 {
     const json_t *base = json_object_get(o, "baseFeePerGas"), *reward = json_object_get(o, "reward");
