@@ -1,4 +1,8 @@
-/* Opens the files, weighs, then runs the pure kernels tile by tile. */
+/* Opens the files, weighs, then runs the pure kernels tile by tile.
+ *
+ * Weights are found in a fixed order: what the strategy gives, the rule's base, the tenants' cap, then the
+ * rule itself. The cap comes before a robust rule, so that no tenant has more of a say in what that rule
+ * takes for usual. The order is a part of the result, which auditors compute again by the same functions. */
 #include "round/aggregate.h"
 
 #include <string.h>
@@ -14,7 +18,9 @@ enum { TILE = KEDGEI_TENSORS_TILE_MAX, HELD = KEDGEI_TENSORS_HELD_MAX };
 
 /* ---- mean ---- */
 
-/* The sum of many updates over a tile: exact in 64 bits, and handed on as two rows of 32. */
+/* The sum of many updates over a tile: exact in 64 bits, and handed on as two rows of 32. Encrypted files
+ * cannot be mapped, and only so many of them are decrypted at once; integers can be added in parts without
+ * any rounding, which sums of floating-point numbers could not. */
 struct sum {
     int64_t *total;
     int32_t *low, *high;
@@ -176,7 +182,8 @@ static int find_norms(struct vectors *v, struct kedge_diag *d)
     return err;
 }
 
-/* The same of any number of updates, without keeping their files: a part of them at a time. */
+/* The same of any number of updates, without keeping their files: a part of them at a time. Only a rule that
+ * needs all vectors side by side bounds how many there are (open_vectors). */
 static int find_norms_of_many(const struct kedge_layout *layout, const struct kedge_compute_input *inputs,
                               size_t count, struct vectors *v, struct kedge_diag *d)
 {

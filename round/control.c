@@ -1,3 +1,7 @@
+/* The server's step of a job with control variates: a new model and a new control.
+ *
+ * An update of such a job has two halves, the change of the model and the change of the site's control; the
+ * second begins where a model's values end. A control that no round has written yet is zero. */
 #include "round/control.h"
 
 #include <string.h>

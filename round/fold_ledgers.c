@@ -6,8 +6,11 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
-/* A group-assigned, as much of it as counts. A tenant's ledger has them by site; here they go by round. */
+/* A group-assigned, as much of it as counts. A tenant's ledger has them by site; here they go by round. They
+ * are small and few beside the updates, so all of a job's are read at once and sorted, instead of searching
+ * each ledger again for every round. */
 struct assigned {
     uint32_t round, site, group;
     enum kedge_group_how how;
@@ -30,6 +33,8 @@ struct reader {
 
 /* ---- entries ---- */
 
+/* An index by key may be wrong where its ledger is right, so each entry that one names is looked at: another
+ * kind of statement there is corruption, and is told with log and entry. */
 static int read_entry(struct reader *r, uint64_t index)
 {
     struct kedge_buf entry;
@@ -109,19 +114,18 @@ static int fold_list(struct reader *r, const struct kedge_hash *salted, const st
 
 static int fold_lists(struct reader *r)
 {
-    int err = KEDGE_OK;
     if (r->st->kind == KEDGE_ST_ROUND_OPENED) {
         const struct kedge_st_round_opened *o = &r->st->u.round_opened;
-        for (uint32_t i = 0; i < o->tenant_count && !err; i++) {
-            err = fold_list(r, &o->tenants[i].id, &o->tenants[i].list);
+        for (uint32_t i = 0; i < o->tenant_count; i++) {
+            KEDGE_TRY(fold_list(r, &o->tenants[i].id, &o->tenants[i].list));
         }
     } else if (r->st->kind == KEDGE_ST_AGGREGATE) {
         const struct kedge_st_aggregate *a = &r->st->u.aggregate;
-        for (uint32_t i = 0; i < a->tenant_count && !err; i++) {
-            err = fold_list(r, &a->tenants[i].id, &a->tenants[i].list);
+        for (uint32_t i = 0; i < a->tenant_count; i++) {
+            KEDGE_TRY(fold_list(r, &a->tenants[i].id, &a->tenants[i].list));
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* ---- statements ---- */
@@ -136,12 +140,11 @@ static int visit(void *arg, struct kedge_view key, uint64_t index)
 {
     struct reader *r = arg;
     (void)key;
-    int err = read_entry(r, index);
-    if (err) {
-        return err;
+    KEDGE_TRY(read_entry(r, index));
+    int err = kedge_round_fold(r->io, r->st, site_of(r));
+    if (!err) {
+        err = fold_lists(r);
     }
-    err = kedge_round_fold(r->io, r->st, site_of(r));
-    err = err ? err : fold_lists(r);
     return err ? not_folded(r, err, index) : KEDGE_OK;
 }
 
@@ -222,7 +225,9 @@ static int note_all_assigned(struct reader *r)
     return err;
 }
 
-/* Those of the rounds before this one, and with_open those that came while it was open. */
+/* Those of the rounds before this one, and with_open those that came while it was open. The group-assigned of
+ * a close belong after that close although they name its round: `compare` sorts them to its end, and they are
+ * left for the next call. */
 static int fold_assigned(struct reader *r, uint32_t round, bool with_open)
 {
     int err = KEDGE_OK;
@@ -257,12 +262,12 @@ static int fold_close(struct reader *r, uint32_t round, bool *ret_found)
     }
     bool asks_samples =
         kedge_job_spec_grouped_by(r->io->spec) == KEDGE_GROUPED_BY_PLACE; /* lists have weights */
-    for (uint32_t i = 0; i < r->logs->tenant_count && !err && asks_samples; i++) {
-        err = fold_under(r, KEDGE_ST_UPDATE, i, round);
+    for (uint32_t i = 0; i < r->logs->tenant_count && asks_samples; i++) {
+        KEDGE_TRY(fold_under(r, KEDGE_ST_UPDATE, i, round));
     }
-    err = err ? err : fold_under(r, KEDGE_ST_AGGREGATE, KEDGE_ROUND_NONE, round);
-    err = err ? err : fold_one(r, KEDGE_ST_STEP, key, ret_found);
-    return err || !r->logs->closed ? err : r->logs->closed(r->logs->arg, r->io);
+    KEDGE_TRY(fold_under(r, KEDGE_ST_AGGREGATE, KEDGE_ROUND_NONE, round));
+    KEDGE_TRY(fold_one(r, KEDGE_ST_STEP, key, ret_found));
+    return r->logs->closed ? r->logs->closed(r->logs->arg, r->io) : KEDGE_OK;
 }
 
 /* Its round-opened, and those that took the place of it, unless the main chain has not opened it. */
@@ -278,18 +283,18 @@ static int fold_rounds(struct reader *r, uint32_t from, uint32_t until)
 {
     for (uint32_t round = from; round <= KEDGE_ROUNDS_MAX; round++) {
         bool is_there;
-        int err = fold_assigned(r, round, false);
-        err = err ? err : fold_opening(r, round, &is_there);
-        if (!err && !is_there && round == 0) {
+        KEDGE_TRY(fold_assigned(r, round, false));
+        KEDGE_TRY(fold_opening(r, round, &is_there));
+        if (!is_there && round == 0) {
             continue; /* no job begins there whose groups need no pre-training */
         }
-        if (err || !is_there || round == until) {
-            return err;
+        if (!is_there || round == until) {
+            return KEDGE_OK;
         }
-        err = fold_assigned(r, round, true);
-        err = err ? err : fold_close(r, round, &is_there);
-        if (err || !is_there) {
-            return err;
+        KEDGE_TRY(fold_assigned(r, round, true));
+        KEDGE_TRY(fold_close(r, round, &is_there));
+        if (!is_there) {
+            return KEDGE_OK;
         }
     }
     return KEDGE_OK;
@@ -321,24 +326,25 @@ static int last_closed(struct reader *r, uint32_t until, uint32_t *ret)
     return err;
 }
 
+static int fold_all(struct reader *r, uint32_t from, uint32_t until)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    uint32_t last = 0;
+    bool is_opened;
+    snprintf(key, sizeof key, "job-opened/%s", r->io->spec->name.s);
+    KEDGE_TRY(fold_one(r, KEDGE_ST_JOB_OPENED, key, &is_opened));
+    KEDGE_TRY(last_closed(r, until, &last));
+    KEDGE_TRY(note_all_assigned(r));
+    from = from == KEDGE_ROUND_NONE ? kedge_round_fold_first(r->io->spec, last) : from;
+    KEDGE_TRY(fold_rounds(r, from, until));
+    return until == KEDGE_ROUND_NONE ? fold_assigned(r, KEDGE_ROUND_NONE, true) : KEDGE_OK;
+}
+
 int kedge_round_fold_ledgers(struct kedge_round_fold *io, const struct kedge_round_logs *logs, uint32_t from,
                              uint32_t until, struct kedge_diag *reterr)
 {
     struct reader r = {.io = io, .logs = logs, .d = reterr, .st = kedge_mem_new(1, sizeof *r.st)};
-    char key[KEDGE_IDEM_KEY_MAX + 1];
-    uint32_t last = 0;
-    snprintf(key, sizeof key, "job-opened/%s", io->spec->name.s);
-    bool is_opened;
-    int err = r.st ? fold_one(&r, KEDGE_ST_JOB_OPENED, key, &is_opened) : KEDGE_E_NOMEM;
-    err = err ? err : last_closed(&r, until, &last);
-    err = err ? err : note_all_assigned(&r);
-    if (!err) {
-        err =
-            fold_rounds(&r, from == KEDGE_ROUND_NONE ? kedge_round_fold_first(io->spec, last) : from, until);
-    }
-    if (!err && until == KEDGE_ROUND_NONE) {
-        err = fold_assigned(&r, KEDGE_ROUND_NONE, true);
-    }
+    int err = r.st ? fold_all(&r, from, until) : KEDGE_E_NOMEM;
     kedge_mem_free(r.assigned);
     kedge_mem_free(r.st);
     return err;
