@@ -117,25 +117,23 @@ static int parse(const json_t *o, const char *path, struct kedge_witness_folder 
 {
     char tenant[KEDGE_ID_MAX + 1], witness[KEDGE_ID_MAX + 1];
     char hex[2 * KEDGE_KEY_LEN + 1], admin[2 * KEDGE_KEY_LEN + 1];
-    int err = get_text(o, "deployment", w->deployment, sizeof w->deployment, path, d);
-    err = err ? err : get_text(o, "tenant", tenant, sizeof tenant, path, d);
-    err = err ? err : get_text(o, "witness", witness, sizeof witness, path, d);
-    err = err ? err : get_text(o, "name", w->name, sizeof w->name, path, d);
-    err = err ? err : get_text(o, "coordinator", w->address, sizeof w->address, path, d);
-    err = err ? err : get_text(o, "server_key", hex, sizeof hex, path, d);
-    err = err ? err : get_text(o, "admin_key", admin, sizeof admin, path, d);
-    err = err ? err : get_vkey(o, "main_log", &w->main_log, path, d);
-    err = err ? err : get_vkey(o, "log", &w->log, path, d);
-    if (!err
-        && (kedge_id_from(kedge_view_str(tenant), &w->tenant) != KEDGE_OK
-            || kedge_id_from(kedge_view_str(witness), &w->witness) != KEDGE_OK
-            || kedge_hex_decode(kedge_view_str(hex), w->server_key.b, KEDGE_KEY_LEN) != KEDGE_OK
-            || kedge_hex_decode(kedge_view_str(admin), w->admin_key.b, KEDGE_KEY_LEN) != KEDGE_OK)) {
-        err =
-            kedge_diag_set(d, KEDGE_E_FORMAT,
-                           "%s: \"tenant\", \"witness\", \"server_key\" or \"admin_key\" is malformed", path);
-    }
-    return err;
+    KEDGE_TRY(get_text(o, "deployment", w->deployment, sizeof w->deployment, path, d));
+    KEDGE_TRY(get_text(o, "tenant", tenant, sizeof tenant, path, d));
+    KEDGE_TRY(get_text(o, "witness", witness, sizeof witness, path, d));
+    KEDGE_TRY(get_text(o, "name", w->name, sizeof w->name, path, d));
+    KEDGE_TRY(get_text(o, "coordinator", w->address, sizeof w->address, path, d));
+    KEDGE_TRY(get_text(o, "server_key", hex, sizeof hex, path, d));
+    KEDGE_TRY(get_text(o, "admin_key", admin, sizeof admin, path, d));
+    KEDGE_TRY(get_vkey(o, "main_log", &w->main_log, path, d));
+    KEDGE_TRY(get_vkey(o, "log", &w->log, path, d));
+    const bool fits = kedge_id_from(kedge_view_str(tenant), &w->tenant) == KEDGE_OK
+                      && kedge_id_from(kedge_view_str(witness), &w->witness) == KEDGE_OK
+                      && kedge_hex_decode(kedge_view_str(hex), w->server_key.b, KEDGE_KEY_LEN) == KEDGE_OK
+                      && kedge_hex_decode(kedge_view_str(admin), w->admin_key.b, KEDGE_KEY_LEN) == KEDGE_OK;
+    return fits ? KEDGE_OK
+                : kedge_diag_set(d, KEDGE_E_FORMAT,
+                                 "%s: \"tenant\", \"witness\", \"server_key\" or \"admin_key\" is malformed",
+                                 path);
 }
 
 int kedge_witness_folder_read(const char *dir, struct kedge_witness_folder *ret, struct kedge_diag *reterr)
