@@ -70,7 +70,8 @@ struct kedge_job_spec {
     struct kedge_model_spec model; /* required: {"preset":…} or {"layers":[…]}, or "external": */
     bool is_external;              /* then `model` is empty, and initial_model is required */
     struct kedge_external external;
-    bool has_initial_model; /* initial weights by digest; else made from the seed */
+    bool has_initial_model; /* initial weights by digest; else made from the seed; of a job with a base the
+                               whole model */
     struct kedge_hash initial_model;
     char data[KEDGE_DATA_NAME_MAX + 1];         /* required: the name that each site binds to its own files */
     uint32_t classes_count;                     /* names of the labels, default none: */
@@ -153,15 +154,20 @@ KEDGE_NODISCARD int kedge_job_spec_check_read(struct kedge_view text, const stru
 /* The same of an object; what is no key of a job is passed over. */
 KEDGE_NODISCARD int kedge_job_spec_check_keys(const struct json_t *keys, const struct kedge_job_spec *spec,
                                               struct kedge_diag *reterr);
-/* The F32 layout of the job's models, of layers or external: what travels, where sites keep a head without
- * that; the caller deinits it. KEDGE_E_SHAPE, KEDGE_E_TOO_LONG, KEDGE_E_NOMEM. */
+/* The F32 layout of the job's models, of layers or external: what travels, where sites keep a head or have a
+ * base without that; the caller deinits it. KEDGE_E_SHAPE, KEDGE_E_TOO_LONG, KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_job_spec_layout(const struct kedge_job_spec *spec, struct kedge_layout *ret,
                                           struct kedge_diag *reterr);
-/* The layout of what a site trains: the same, with the head. */
+/* The layout of what a site trains: the same, with the head or the base. */
 KEDGE_NODISCARD int kedge_job_spec_whole_layout(const struct kedge_job_spec *spec, struct kedge_layout *ret,
                                                 struct kedge_diag *reterr);
+/* Not all tensors travel: those that `share` names do. */
+bool kedge_job_spec_is_in_parts(const struct kedge_job_spec *spec);
 /* Each site keeps the tensors that are not shared (strategies "fedper", "fedrep"). */
 bool kedge_job_spec_has_head(const struct kedge_job_spec *spec);
+/* The tensors that are not shared are frozen: `initial_model` is the whole model, which has them; the job's
+ * first model is the shared part of it (strategy "adapters"). */
+bool kedge_job_spec_has_base(const struct kedge_job_spec *spec);
 /* What a site does in a round of training. */
 struct kedge_site_plan {
     struct kedge_local_plan numbers;

@@ -1,5 +1,6 @@
-/* Key "share": of a strategy whose sites keep a head, the tensors that travel. The layout of the job's
- * models, updates and directions is that of these alone; the rest is nobody's but the site's. */
+/* Key "share": of a strategy whose sites keep a head, or train over a frozen base, the tensors that travel.
+ * The layout of the job's models, updates and directions is that of these alone. The rest is nobody's but the
+ * site's, or the same for all and named by its digest. */
 #include <jansson.h>
 #include <string.h>
 
@@ -15,9 +16,19 @@ struct kedge_site_plan kedge_job_spec_site_plan(const struct kedge_job_spec *spe
                                     .sends_loss = spec->strategy->needs_loss};
 }
 
-bool kedge_job_spec_has_head(const struct kedge_job_spec *spec)
+bool kedge_job_spec_is_in_parts(const struct kedge_job_spec *spec)
 {
     return spec->share.count > 0; /* the parser names the default's tensors */
+}
+
+bool kedge_job_spec_has_head(const struct kedge_job_spec *spec)
+{
+    return kedge_job_spec_is_in_parts(spec) && spec->strategy->local->has_head;
+}
+
+bool kedge_job_spec_has_base(const struct kedge_job_spec *spec)
+{
+    return kedge_job_spec_is_in_parts(spec) && spec->strategy->local->has_base;
 }
 
 int kedge_job_spec_layout(const struct kedge_job_spec *spec, struct kedge_layout *ret,
@@ -25,7 +36,7 @@ int kedge_job_spec_layout(const struct kedge_job_spec *spec, struct kedge_layout
 {
     struct kedge_layout whole;
     KEDGE_TRY(kedge_job_spec_whole_layout(spec, &whole, reterr));
-    if (!kedge_job_spec_has_head(spec)) {
+    if (!kedge_job_spec_is_in_parts(spec)) {
         *ret = whole;
         return KEDGE_OK;
     }
@@ -70,18 +81,47 @@ static int name_default(struct kedge_job_spec *s, const struct kedge_layout *who
     return err;
 }
 
+/* What a base must be given with: nobody can guess what is to be trained, nor make what is not. */
+static int check_base(const struct kedge_job_spec *s, const json_t *share, struct kedge_diag *d)
+{
+    if (s->in_world) {
+        return refuse(d, s, "strategy", "a simulation begins from its seed, and has no base to train over");
+    }
+    if (!share) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"share\" is missing: strategy \"%s\" needs the tensors that are "
+                              "trained and sent, like [\"0.lora_a\", \"0.lora_b\"]; all others are frozen",
+                              s->strategy->name);
+    }
+    if (s->is_external && s->external.tensors_len == 0) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"external\": expected with \"model\": \"external\"");
+    }
+    return s->has_initial_model
+               ? KEDGE_OK
+               : kedge_diag_set(
+                   d, KEDGE_E_FORMAT,
+                   "job spec: \"initial_model\" is missing: strategy \"%s\" trains over a frozen "
+                   "base, which is part of it; give the file of the whole model with "
+                   "--initial-model",
+                   s->strategy->name);
+}
+
 int kedgei_spec_read_share(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     const json_t *v = json_object_get(root, "share");
-    if (!s->strategy->local->has_head) {
+    const struct kedge_local *local = s->strategy->local;
+    if (!local->has_head && !local->has_base) {
         return v ? kedge_diag_set(
                    d, KEDGE_E_FORMAT,
                    "job spec: \"share\": strategy \"%s\" has no use for it: its sites share all "
-                   "tensors; \"fedper\" and \"fedrep\" keep the others at the site",
+                   "tensors; \"fedper\" and \"fedrep\" keep the others at the site, \"adapters\" freezes "
+                   "them",
                    s->strategy->name)
                  : KEDGE_OK;
     }
-    if (s->is_external) {
+    KEDGE_TRY(local->has_base ? check_base(s, v, d) : KEDGE_OK);
+    if (s->is_external && local->has_head) {
         return refuse(d, s, "model",
                       "the head of an external model would have no first weights, for those come from "
                       "outside");
@@ -100,9 +140,11 @@ int kedgei_spec_read_share(const json_t *root, struct kedge_job_spec *s, struct 
 
 int kedgei_spec_check_share(const struct kedge_job_spec *s, struct kedge_diag *d)
 {
-    if (kedge_job_spec_has_head(s) && s->standardize == KEDGE_STANDARDIZE_FEDERATED) {
+    if (kedge_job_spec_is_in_parts(s) && s->standardize == KEDGE_STANDARDIZE_FEDERATED) {
         return refuse(d, s, "standardize",
-                      "what all sites find together is no part of a head; expected \"local\"");
+                      kedge_job_spec_has_head(s)
+                          ? "what all sites find together is no part of a head; expected \"local\""
+                          : "what all sites find together is no part of a base; expected \"local\"");
     }
     return KEDGE_OK;
 }

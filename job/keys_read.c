@@ -124,7 +124,7 @@ static const struct {
     {"regroup_every", makes_groups},
     {"migration_pause", makes_groups},
     {"mixing", has_models},
-    {"share", kedge_job_spec_has_head},
+    {"share", kedge_job_spec_is_in_parts},
     {"options", has_options},
     {"server", has_server},
     {"rule_fraction", has_fraction},

@@ -41,11 +41,11 @@ static size_t tile_len(const struct kedge_layout *layout, size_t first)
 static int write_first(const struct kedge_job_spec *spec, const struct kedge_layout *whole, float *tile,
                        struct kedge_sink sink)
 {
-    const bool has_head = kedge_job_spec_has_head(spec);
+    const bool in_parts = kedge_job_spec_is_in_parts(spec);
     struct kedge_model_weights weights;
     kedge_model_weights_init(&weights, &spec->model, spec->seed);
     for (uint32_t i = 0; i < whole->count; i++) {
-        const bool travels = !has_head || kedge_part_has(&spec->share, whole, i);
+        const bool travels = !in_parts || kedge_part_has(&spec->share, whole, i);
         uint64_t left = whole->tensors[i].count;
         while (left > 0) {
             size_t n = kedge_model_weights_next(&weights, tile, left < TILE ? (size_t)left : TILE);

@@ -25,7 +25,8 @@ struct kedge_local {
     bool has_own_model;  /* the kept vector is a model of the site's own, trained and judged, too */
     bool has_head;       /* the kept vector is the part of the model that is not shared (key "share") */
     bool is_head_first;  /* it is trained by itself, before what is shared, which is then trained by itself */
-    bool sends_nothing;  /* it trains that model alone */
+    bool has_base; /* what is not shared is nobody's to train: a base that the spec names by its digest */
+    bool sends_nothing;   /* it trains that model alone */
     bool is_judged_tuned; /* by the model given after it trained it once more on its own data */
     void (*plan)(const struct kedge_strategy_options *options,
                  struct kedge_local_plan *ret); /* NULL: zeros */
@@ -38,6 +39,7 @@ extern const struct kedge_local kedge_local_ditto;
 extern const struct kedge_local kedge_local_finetune;
 extern const struct kedge_local kedge_local_alone;
 extern const struct kedge_local kedge_local_head, kedge_local_head_first;
+extern const struct kedge_local kedge_local_adapters;
 
 /* A pre-training has no plan: it is plain SGD, whatever the method. */
 struct kedge_local_plan kedge_local_plan(const struct kedge_local *local,

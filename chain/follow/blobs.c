@@ -64,8 +64,9 @@ static int tell_statement(struct walk *w)
     case KEDGE_ST_ERASED:
         return tell(w, KEDGE_WANT_ERASED, true, &st->subject);
     case KEDGE_ST_JOB_OPENED:
-        err = tell(w, KEDGE_WANT_LIST, false, &st->subject);
-        return err ? err : tell(w, KEDGE_WANT_MODEL, false, &st->u.job_opened.initial_model);
+        KEDGE_TRY(tell(w, KEDGE_WANT_LIST, false, &st->subject));
+        KEDGE_TRY(tell(w, KEDGE_WANT_MODEL, false, &st->u.job_opened.base_model));
+        return tell(w, KEDGE_WANT_MODEL, false, &st->u.job_opened.initial_model);
     case KEDGE_ST_ROUND_OPENED:
         for (uint32_t t = 0; t < st->u.round_opened.tenant_count && !err; t++) {
             err = tell_list(w, &st->u.round_opened.tenants[t].id, &st->u.round_opened.tenants[t].list);

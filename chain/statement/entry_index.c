@@ -203,6 +203,9 @@ static size_t statement_refs(const struct kedge_statement *st, struct kedge_hash
     case KEDGE_ST_JOB_OPENED:
         ret[count++] = st->subject;
         ret[count++] = st->u.job_opened.initial_model;
+        if (!kedge_hash_is_zero(&st->u.job_opened.base_model)) {
+            ret[count++] = st->u.job_opened.base_model;
+        }
         break;
     case KEDGE_ST_ROUND_OPENED:
         for (uint32_t i = 0; i < opened->tenant_count && count < KEDGE_ENTRY_REFS_MAX; i++) {

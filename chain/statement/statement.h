@@ -283,6 +283,7 @@ struct kedge_st_job_opened {
     struct kedge_id job;
     uint64_t parameters; /* values of the model */
     struct kedge_hash initial_model;
+    struct kedge_hash base_model; /* optional, zero: none; the whole model, of which only a part is trained */
     uint32_t
         first_model_count; /* optional, 0: every group begins with the initial model; else of groups 1 … */
     struct kedge_st_first_model first_models[KEDGE_GROUPS_MAX - 1];

@@ -308,6 +308,7 @@ static const struct kedgei_field job_opened_fields[] = {
     ID(job_opened, job),
     U64(job_opened, parameters, 0, KEDGE_ST_COUNT_MAX),
     HASH(job_opened, initial_model),
+    OPTIONAL(HASH, job_opened, base_model),
     LIST(job_opened, tenants, job_opened_tenants),
     {FIELD(job_opened, first_models, LIST), .list = &job_opened_first_models, .optional = true},
     {FIELD(job_opened, time_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/fetch.h"
 #include "cli/job/released.h"
+#include "cli/job/whole.h"
 #include "cli/local.h"
 #include "common/base/limits.h"
 #include "common/base/os/clock.h"
@@ -77,6 +78,26 @@ static int take_spec(struct kedge_cli *c, const struct take *t, json_t *model, s
     kedge_cli_say(c, "%s  the job's spec\n", path);
     json_object_set_new(model, "spec_file", json_string(path));
     return KEDGE_OK;
+}
+
+/* Of a job over a frozen base also the whole model, which people can use; "" without. */
+static int take_whole(struct kedge_cli *c, const struct take *t, json_t *model, char ret[KEDGE_PATH_MAX],
+                      struct kedge_diag *d)
+{
+    char stem[KEDGE_PATH_MAX];
+    bool has = false;
+    KEDGE_TRY(name_file(t, model, "safetensors", stem, d));
+    const size_t len = strlen(stem) - sizeof ".safetensors" + 1;
+    int n = snprintf(stem + len, sizeof stem - len, "-whole");
+    KEDGE_TRY(n > 0 && (size_t)n < sizeof stem - len ? KEDGE_OK
+                                                     : kedge_diag_set(d, KEDGE_E_TOO_LONG, "path too long"));
+    KEDGE_TRY(kedge_cli_take_whole(c, t->job.s, kedge_cli_text(model, "spec_file"),
+                                   kedge_cli_text(model, "file"), stem, &has, d));
+    n = snprintf(ret, KEDGE_PATH_MAX, "%s%s", has ? stem : "", has ? ".safetensors" : "");
+    if (has) {
+        json_object_set_new(model, "whole", json_string(ret));
+    }
+    return n < KEDGE_PATH_MAX ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_TOO_LONG, "path too long");
 }
 
 static bool is_wanted(const struct take *t, const json_t *model)
@@ -192,7 +213,7 @@ static int check_answer(struct take *t, const json_t *o, struct kedge_diag *d)
 
 static int take_model(struct kedge_cli *c, const struct take *t, json_t *model, struct kedge_diag *d)
 {
-    char path[KEDGE_PATH_MAX], npz[KEDGE_PATH_MAX];
+    char path[KEDGE_PATH_MAX], npz[KEDGE_PATH_MAX], whole[KEDGE_PATH_MAX];
     const char *hex = kedge_cli_text(model, "digest");
     struct kedge_hash digest;
     uint64_t size;
@@ -208,13 +229,15 @@ static int take_model(struct kedge_cli *c, const struct take *t, json_t *model, 
         kedge_cli_say(c, "  not released: the job does not end with it, or has not ended\n");
     }
     json_object_set_new(model, "file", json_string(path));
-    KEDGE_TRY(t->npz ? write_npz(path, npz, d) : KEDGE_OK);
+    KEDGE_TRY(write_classes(c, t, model, d));
+    KEDGE_TRY(take_spec(c, t, model, d));
+    KEDGE_TRY(take_whole(c, t, model, whole, d));
+    KEDGE_TRY(t->npz ? write_npz(whole[0] ? whole : path, npz, d) : KEDGE_OK);
     if (t->npz) {
         kedge_cli_say(c, "%s\n", npz);
         json_object_set_new(model, "npz", json_string(npz));
     }
-    KEDGE_TRY(write_classes(c, t, model, d));
-    return take_spec(c, t, model, d);
+    return KEDGE_OK;
 }
 
 /* The release's statement and that it is in the main chain: kedge ledger verify FILE.tlog-proof --entry

@@ -145,6 +145,11 @@ static int read_model(struct predict *p, struct kedge_diag *d)
     KEDGE_TRY(kedge_model_layout(&p->spec->model, &layout, d));
     float *all = kedge_mem_new(layout.values_count, sizeof *all);
     int err = all ? kedge_weights_read(p->words.model, &layout, all, d) : KEDGE_E_NOMEM;
+    if (err && kedge_job_spec_has_base(p->spec)) {
+        (void)kedge_diag_hint(
+            d, "the job trained a part of a model over a frozen base: kedge job model writes the "
+               "whole one beside it, as JOB-gG-whole.safetensors");
+    }
     err = err ? err : take_values(p, all, layout.values_count, d);
     kedge_mem_free(all);
     kedge_layout_deinit(&layout);

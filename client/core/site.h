@@ -85,7 +85,8 @@ struct kedge_site_task {
     bool evaluate_base;    /* TRAIN: evaluate the base first, as the result of round - 1 */
     uint64_t remaining_ns; /* until the round's deadline, when the task was sent */
     uint64_t seed;
-    uint64_t control_len; /* TRAIN: the server's control variate, fetched after the model; 0: none … */
+    uint64_t control_len; /* the server's control variate (TRAIN) or the frozen base, fetched after the model;
+                             0: none … */
     struct kedge_site_digest control; /* … and zero then */
     bool
         has_trial; /* of an evaluation: another model, as long as the base, is fetched and evaluated, too … */

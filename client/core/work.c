@@ -28,8 +28,7 @@ static int check_task(const struct kedge_site *s, const struct kedge_site_task *
         || (t->kind == KEDGE_SITE_PRETRAIN || choice) != cold || (!cold && t->group >= KEDGE_GROUPS_MAX)
         || (t->evaluate_base && (t->kind != KEDGE_SITE_TRAIN || t->round < 2 || choice))
         || (choice && (t->kind != KEDGE_SITE_TRAIN || t->choice_count > KEDGE_GROUPS_MAX))
-        || (t->has_trial && t->kind != KEDGE_SITE_EVALUATE && !t->evaluate_base)
-        || (t->control_len > 0 && t->kind != KEDGE_SITE_TRAIN)) {
+        || (t->has_trial && t->kind != KEDGE_SITE_EVALUATE && !t->evaluate_base)) {
         return KEDGE_E_FORMAT;
     }
     if (!is_allowed(s, &t->job)) {

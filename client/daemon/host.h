@@ -17,6 +17,7 @@
  *                       what was shown last. refused-main.* are those of former times, see heal.c
  *   SITE/status.json    what it does, for its owner; see status.h
  *   SITE/kept/          what is kept of jobs from one training to the next, see kept.h
+ *   SITE/bases/         frozen bases of models by their digests, see base.h
  *   SITE/personal/      the site's own models (Ditto) as the last training left them, for its owner
  *   SITE/trainers/NAME/ the folder of a trainer of the owner's own; see trainer.h
  *   SITE/work/          models and updates in use, and former ones whose room the next ones take; those of
@@ -127,10 +128,11 @@ struct kedge_client_work {
     struct kedge_hash spec_digest;
     struct kedge_job_spec *spec;
     struct kedge_layout layout; /* of models and updates of the job … */
-    struct kedge_layout whole;  /* … and of what is trained: with the site's head, if it keeps one */
+    struct kedge_layout whole;  /* … and of what is trained: with the site's head or the frozen base */
     struct kedge_site_digest model_digest;   /* the model that was fetched last … */
-    struct kedge_site_digest control_digest; /* … the server's control variate … */
-    struct kedge_site_digest trial_digest;   /* … and the trial of two groups */
+    struct kedge_site_digest control_digest; /* … the server's control variate, … */
+    struct kedge_site_digest trial_digest;   /* … the trial of two groups … */
+    struct kedge_site_digest base_digest;    /* … and the frozen base, which is in SITE/bases */
 };
 
 struct kedge_site_host {

@@ -20,7 +20,8 @@ static uint64_t idle_ns(const struct kedge_site_host *h)
 static void trim_run(struct kedge_client_work *w, struct kedge_site_item *item)
 {
     static const char *const kinds[] = {"spec", "model", "control", "trial"}, *const names[] = {
-                                                                                  "trained", "drift",
+                                                                                  "trained", "drift", "whole",
+                                                                                  "whole-trained",
                                                                                   "update.part"};
     char path[KEDGE_PATH_MAX];
     (void)item;

@@ -304,31 +304,38 @@ static int find_together(struct trainer *t, struct kedge_task_result *r, struct 
     return KEDGE_OK;
 }
 
-/* One phase after the other: in each a part of the model changes, the rest stays. Their shuffles differ. */
-static int train_phases(struct trainer *t, const struct kedge_task *task, struct kedge_train_params *params,
-                        struct kedge_train_result *ret, struct kedge_diag *reterr)
+/* Trains a part of the model; the rest stays. `held` has room for a range for each tensor. */
+static int train_part(struct trainer *t, const struct kedge_part *part, struct kedge_train_range *held,
+                      struct kedge_train_params *params, struct kedge_train_result *ret,
+                      struct kedge_diag *reterr)
+{
+    KEDGE_TRY(kedge_part_check(part, &t->layout, reterr));
+    params->held = held;
+    params->held_count = 0;
+    for (uint32_t i = 0; i < t->layout.count; i++) {
+        const struct kedge_tensor *w = &t->layout.tensors[i];
+        if (!kedge_part_has(part, &t->layout, i)) {
+            held[params->held_count++] = (struct kedge_train_range){w->offset / sizeof(float), w->count};
+        }
+    }
+    return kedge_net_train(t->net, &t->train, params, ret, reterr);
+}
+
+/* The part that may change; or one phase after the other: in each a part changes. Their shuffles differ. */
+static int train_parts(struct trainer *t, const struct kedge_task *task, struct kedge_train_params *params,
+                       struct kedge_train_result *ret, struct kedge_diag *reterr)
 {
     struct kedge_train_range *held = kedge_mem_new(t->layout.count, sizeof *held);
     int err = held ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for the parts of a model");
-    params->held = held;
     *ret = (struct kedge_train_result){.steps = 0};
+    if (!err && task->phase_count == 0) {
+        err = train_part(t, &task->trainable, held, params, ret, reterr);
+    }
     for (uint32_t k = 0; k < task->phase_count && !err; k++) {
-        const struct kedge_task_phase *phase = &task->phases[k];
         struct kedge_train_result one = {.steps = 0};
-        params->held_count = 0;
-        for (uint32_t i = 0; i < t->layout.count; i++) {
-            const struct kedge_tensor *tensor = &t->layout.tensors[i];
-            if (!kedge_part_has(&phase->part, &t->layout, i)) {
-                held[params->held_count++] =
-                    (struct kedge_train_range){tensor->offset / sizeof(float), tensor->count};
-            }
-        }
-        params->epochs = phase->epochs;
+        params->epochs = task->phases[k].epochs;
         params->seed = task->seed + k;
-        err = kedge_part_check(&phase->part, &t->layout, reterr);
-        if (!err) {
-            err = kedge_net_train(t->net, &t->train, params, &one, reterr);
-        }
+        err = train_part(t, &task->phases[k].part, held, params, &one, reterr);
         ret->steps += one.steps;
         ret->loss = one.loss;
     }
@@ -354,8 +361,9 @@ static int train(struct trainer *t, const struct kedge_task *task, struct kedge_
         params.bend = (struct kedge_proximal_term){0, towards};
     }
     if (!err) {
-        err = task->phase_count > 0 ? train_phases(t, task, &params, &trained, reterr)
-                                    : kedge_net_train(t->net, &t->train, &params, &trained, reterr);
+        err = task->phase_count > 0 || task->trainable.count > 0
+                  ? train_parts(t, task, &params, &trained, reterr)
+                  : kedge_net_train(t->net, &t->train, &params, &trained, reterr);
     }
     kedge_mem_free(towards);
     if (!err) {

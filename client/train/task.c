@@ -173,9 +173,11 @@ static int read_model_and_data(const struct kedge_json *doc, bool engine, struct
     if (!err) {
         err = kedge_data_binding_from_json(doc, data, &t->data, reterr);
     }
-    if (!err && t->model.standardize && (t->personal[0] || t->drift[0] || t->phase_count > 0)) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                             "\"standardize\" does not go with \"personal\", \"drift\" and \"phases\"");
+    if (!err && t->model.standardize
+        && (t->personal[0] || t->drift[0] || t->phase_count > 0 || t->trainable.count > 0)) {
+        err = kedge_diag_set(
+            reterr, KEDGE_E_FORMAT,
+            "\"standardize\" does not go with \"personal\", \"drift\", \"phases\" and \"trainable\"");
     }
     if (err) {
         return err;
@@ -192,11 +194,11 @@ static int read_model_and_data(const struct kedge_json *doc, bool engine, struct
 /* The id is read first, so that an error in anything after it is told with the id of its request. */
 int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret, struct kedge_diag *reterr)
 {
-    static const char *const keys[] = {"id",       "op",        "model",         "base",          "out",
-                                       "data",     "epochs",    "steps",         "batch",         "lr",
-                                       "l2",       "seed",      "evaluate_base", "threads",       "samples",
-                                       "proximal", "base_loss", "personal",      "personal_pull", "drift",
-                                       "device",   "precision", "momentum",      "clip",          "phases"};
+    static const char *const keys[] = {
+        "id",        "op",       "model",     "base",     "out",           "data",          "epochs",
+        "steps",     "batch",    "lr",        "l2",       "seed",          "evaluate_base", "threads",
+        "samples",   "proximal", "base_loss", "personal", "personal_pull", "drift",         "device",
+        "precision", "momentum", "clip",      "phases",   "trainable"};
     struct kedge_json_token tokens[KEDGE_TASK_TOKENS_MAX];
     struct kedge_json doc;
     *ret = (struct kedge_task){0};

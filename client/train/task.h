@@ -47,6 +47,7 @@ struct kedge_task {
     double proximal;                 /* pull of each step towards the base */
     char personal[KEDGE_DATA_PATH_MAX]; /* the site's own model, "": none; need not be there yet */
     double personal_pull;               /* of its steps towards the base (Ditto's lambda) */
+    struct kedge_part trainable;        /* the tensors that may change; count 0: all */
     uint32_t phase_count;               /* 0: all tensors, `epochs` or `steps` */
     struct kedge_task_phase phases[KEDGE_TASK_PHASES_MAX];
     bool evaluate_base, base_loss;
@@ -77,7 +78,7 @@ struct kedge_task_result {
 KEDGE_NODISCARD int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret,
                                      struct kedge_diag *reterr);
 
-/* Of kedge_task_parse: "phases", once the other keys are read. */
+/* Of kedge_task_parse: "trainable" and "phases", once the other keys are read. */
 KEDGE_NODISCARD int kedgei_task_read_phases(const struct kedge_json *doc, struct kedge_task *t,
                                             struct kedge_diag *reterr);
 

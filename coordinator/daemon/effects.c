@@ -53,9 +53,9 @@ static void send_task(struct kedge_host *h, const struct kedge_coord_effect *fx)
     }
     t->base_len = job->model_len;
     t->update_len = job->update_len;
-    if (fx->kind == KEDGE_TASK_TRAIN && job->control_len > 0
-        && !kedge_hash_is_zero(&job->at.group[0].server_state)) {
-        t->control = kedge_view_of(job->at.group[0].server_state.b, KEDGE_HASH_LEN);
+    const struct kedge_hash *control = kedge_host_control(job, fx->kind);
+    if (control) {
+        t->control = kedge_view_of(control->b, KEDGE_HASH_LEN);
         t->control_len = job->control_len;
     }
     const struct kedge_hash *trial = kedge_host_trial(job, fx->group, fx->evaluate_round);

@@ -31,11 +31,13 @@ static int set_sizes(struct kedge_job *job, struct kedge_diag *d)
         job->update_len = kedge_safetensors_file_len(&job->update_layout, KEDGE_DTYPE_I32);
         err = kedge_scale_limit(job->spec.bound, job->spec.scale, &job->limit);
     }
-    if (!err && kedge_job_spec_has_control(&job->spec)) {
-        struct kedge_layout control;
-        err = kedge_job_spec_control_layout(&job->layout, &control, d);
-        job->control_len = err ? 0 : kedge_safetensors_file_len(&control, KEDGE_DTYPE_F32);
-        kedge_layout_deinit(&control);
+    const bool has_base = kedge_job_spec_has_base(&job->spec);
+    if (!err && (has_base || kedge_job_spec_has_control(&job->spec))) {
+        struct kedge_layout beside;
+        KEDGE_TRY(has_base ? kedge_job_spec_whole_layout(&job->spec, &beside, d)
+                           : kedge_job_spec_control_layout(&job->layout, &beside, d));
+        job->control_len = kedge_safetensors_file_len(&beside, KEDGE_DTYPE_F32);
+        kedge_layout_deinit(&beside);
     }
     return err;
 }

@@ -29,9 +29,10 @@ struct kedge_job {
     struct kedge_hash
         first_models[KEDGE_GROUPS_MAX]; /* as many as kedge_job_spec_models; [0]: initial_model */
     uint32_t spec_len;
-    struct kedge_layout layout, update_layout;   /* of a training update: kedge_job_spec_update_layout */
-    uint64_t model_len, update_len, control_len; /* control_len: of the server's control variate, 0: none */
-    int32_t limit;                               /* largest |q| */
+    struct kedge_layout layout, update_layout; /* of a training update: kedge_job_spec_update_layout */
+    uint64_t model_len, update_len;
+    uint64_t control_len; /* of the server's control variate or the frozen base, 0: none */
+    int32_t limit;        /* largest |q| */
     enum kedge_job_state state;
     int reason;
     const char
@@ -68,8 +69,11 @@ bool kedge_host_job_has_ended(const struct kedge_job *job);
  * of the job before. */
 bool kedge_host_job_view(const struct kedge_host *h, const struct kedge_job *job,
                          struct kedge_coord_job_view *ret);
-/* control.c: this blob is the job's control variate of the last closed round or the one before, and the site
- * takes part. */
+/* control.c: what a site is given beside the model: the server's control variate, or the frozen base; NULL:
+ * nothing. */
+const struct kedge_hash *kedge_host_control(const struct kedge_job *job, enum kedge_task_kind kind);
+/* This blob is the job's base, or its control variate of the last closed round or the one before, and the
+ * site takes part. */
 bool kedge_host_may_read_control(const struct kedge_host *h, const struct kedge_job *job, uint32_t site,
                                  const struct kedge_hash *digest);
 /* trials.c: what the site evaluates beside the model that this round gave its group, NULL: nothing; … */

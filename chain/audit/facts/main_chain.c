@@ -144,6 +144,22 @@ static void check_job_tenants(struct kedgei_audit *a, struct kedgei_job *job)
     }
 }
 
+/* The spec's first weights are the first model, or the base of which that is a part; replay shows that. */
+static void check_initial(struct kedgei_audit *a, const struct kedgei_job *job)
+{
+    const struct kedge_st_job_opened *o = job->opened->body;
+    const bool has_base = kedge_job_spec_has_base(&job->spec);
+    const struct kedge_hash *named = has_base ? &o->base_model : &o->initial_model;
+    if (job->spec.has_initial_model && !kedge_hash_eq(&job->spec.initial_model, named)) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, job->opened->index,
+                     "job \"%s\": the %s is not the spec's", job->id.s, has_base ? "base" : "first model");
+    }
+    if (!has_base && !kedge_hash_is_zero(&o->base_model)) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, job->opened->index,
+                     "job \"%s\": states a base, and its spec has none", job->id.s);
+    }
+}
+
 /* The job is kept even if its spec is bad, so that its later entries are known to belong to it. */
 static int open_job(struct kedgei_audit *a, struct kedgei_fact *fact)
 {
@@ -179,10 +195,7 @@ static int open_job(struct kedgei_audit *a, struct kedgei_fact *fact)
                      "job \"%s\": %llu parameters, its spec has %llu", job->id.s,
                      (unsigned long long)o->parameters, (unsigned long long)job->layout.values_count);
     }
-    if (job->spec.has_initial_model && !kedge_hash_eq(&job->spec.initial_model, &o->initial_model)) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, fact->index,
-                     "job \"%s\": the first model is not the spec's", job->id.s);
-    }
+    check_initial(a, job);
     check_job_tenants(a, job);
     kedgei_check_first_models(a, job);
     return KEDGE_OK;

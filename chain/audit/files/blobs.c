@@ -12,12 +12,14 @@
 #include "chain/audit/facts/erased.h"
 #include "chain/store/blob/pruned.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "round/step.h"
 
 enum { READ_AHEAD_LEAST = 128 * 1024 }; /* bytes of a file that is worth asking for early */
 enum role {
     ROLE_OTHER,
     ROLE_MODEL,
+    ROLE_BASE,
     ROLE_UPDATE,
     ROLE_PRETRAINING,
     ROLE_DIRECTION,
@@ -163,6 +165,9 @@ static void collect_refs(struct sweep *s)
         const struct kedge_st_job_opened *o = job->opened->body;
         add_ref(s, a->tenant_count, &job->opened->subject, ROLE_OTHER, j, &a->main, job->opened->index);
         add_ref(s, a->tenant_count, &o->initial_model, ROLE_MODEL, j, &a->main, job->opened->index);
+        if (!kedge_hash_is_zero(&o->base_model)) {
+            add_ref(s, a->tenant_count, &o->base_model, ROLE_BASE, j, &a->main, job->opened->index);
+        }
         for (uint32_t i = 0; i < o->first_model_count; i++) {
             add_ref(s, a->tenant_count, &o->first_models[i].model, ROLE_MODEL, j, &a->main,
                     job->opened->index);
@@ -378,6 +383,16 @@ static void read_ahead(const struct sweep *s, uint64_t i)
     }
 }
 
+/* A whole model, of which the job trains a part. */
+static int check_base(const struct kedgei_job *job, const char *path, struct kedge_diag *d)
+{
+    struct kedge_layout whole;
+    KEDGE_TRY(kedge_job_spec_whole_layout(&job->spec, &whole, d));
+    int err = kedge_compute_check_model(&whole, path, d);
+    kedge_layout_deinit(&whole);
+    return err;
+}
+
 /* An encrypted file without a key is counted and not judged, unless keys do lie in the record: then a
  * file that none of them opens has a damaged head. The file's role decides what it must be; one that has
  * its digest can still be no model of this job. */
@@ -417,6 +432,8 @@ static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
         }
         if (ref->role == ROLE_MODEL) {
             bad = kedge_compute_check_model(&job->layout, path, &d);
+        } else if (ref->role == ROLE_BASE) {
+            bad = check_base(job, path, &d);
         } else if (ref->role == ROLE_STATE) {
             bad = kedge_compute_check_state(&job->layout, job->spec.server, path, &d);
         } else if (ref->role == ROLE_UPDATE) {

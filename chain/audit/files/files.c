@@ -6,6 +6,10 @@
 
 #include "chain/audit/record.h"
 #include "common/base/os/file.h"
+#include "common/base/try.h"
+#include "round/shared_part.h"
+
+#define WHOLE "-whole.safetensors"
 
 static void model_finding(struct kedgei_audit *a, bool may_wait, const char *file, const char *what)
 {
@@ -38,12 +42,55 @@ static void check_file(struct kedgei_audit *a, const struct kedgei_fact *release
     }
 }
 
-/* What kedge job model puts beside FILE.safetensors: the same model for NumPy, the job's spec, the evidence.
- * Only the spec can be told from another here; the evidence proves itself. */
+static int hash_more(void *arg, struct kedge_view bytes)
+{
+    kedge_hasher_update(arg, bytes);
+    return KEDGE_OK;
+}
+
+/* The digest of the released model with the base that its job trained over. */
+static int hash_whole(const struct kedgei_audit *a, const struct kedgei_job *job,
+                      const struct kedge_hash *model, struct kedge_hash *ret)
+{
+    char base_path[KEDGE_PATH_MAX], model_path[KEDGE_PATH_MAX];
+    struct kedge_blob_at base, at;
+    struct kedge_hasher *hasher;
+    KEDGE_TRY(kedge_blobs_at(a->main.blobs, &job->spec.initial_model, base_path, &base));
+    KEDGE_TRY(kedge_blobs_at(a->main.blobs, model, model_path, &at));
+    KEDGE_TRY(kedge_hasher_new(&hasher));
+    const struct kedge_sink sink = {.write = hash_more, .arg = hasher};
+    int err = kedge_compute_whole(&job->spec, &base, &at, sink, NULL);
+    kedge_hasher_final(hasher, ret);
+    kedge_hasher_free(hasher);
+    return err;
+}
+
+static void check_whole(struct kedgei_audit *a, const struct kedgei_job *job,
+                        const struct kedgei_fact *release, const char *file)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_map map;
+    struct kedge_hash digest, expected;
+    if (kedge_path_join(path, a->models, file) != KEDGE_OK || kedge_map_open(path, &map, NULL) != KEDGE_OK) {
+        model_finding(a, false, file, "cannot be read");
+        return;
+    }
+    kedge_sha256(kedge_view_of(map.ptr, map.len), &digest);
+    kedge_map_close(&map);
+    if (!job->usable || !kedge_job_spec_has_base(&job->spec)
+        || hash_whole(a, job, &release->subject, &expected) != KEDGE_OK
+        || !kedge_hash_eq(&digest, &expected)) {
+        model_finding(a, false, file, "its content is not the released model with the base of its job");
+    }
+}
+
+/* What kedge job model puts beside FILE.safetensors: the same model for NumPy, the job's spec, the evidence,
+ * and the whole model where the job trained a part. The files for NumPy cannot be told from others here; the
+ * evidence proves itself. */
 static bool is_beside(const char *file, const char *released)
 {
-    static const char *const endings[] = {".json", ".npz", ".classes.json", ".release.json",
-                                          ".release.tlog-proof"};
+    static const char *const endings[] = {
+        ".json", ".npz", ".classes.json", ".release.json", ".release.tlog-proof", "-whole.json", WHOLE};
     static const char model[] = ".safetensors";
     size_t len = strlen(released), stem = len < sizeof model ? 0 : len - (sizeof model - 1);
     if (stem == 0 || strcmp(released + stem, model) != 0 || strncmp(file, released, stem) != 0) {
@@ -86,8 +133,10 @@ static bool is_known(struct kedgei_audit *a, const char *file)
             }
             if (fact && is_beside(file, released)) {
                 size_t stem = strlen(released) - strlen(".safetensors");
-                if (strcmp(file + stem, ".json") == 0) {
+                if (strcmp(file + stem, ".json") == 0 || strcmp(file + stem, "-whole.json") == 0) {
                     check_spec(a, a->jobs[j], file);
+                } else if (strcmp(file + stem, WHOLE) == 0) {
+                    check_whole(a, a->jobs[j], fact, file);
                 }
                 return true;
             }

@@ -47,7 +47,8 @@ static const struct kedgei_round *last_step(const struct kedgei_job *job)
     return last;
 }
 
-/* First, released and last models of all jobs, directions and states: each stays, whatever else it is. */
+/* First, released and last models and bases of all jobs, directions and states: each stays, whatever else it
+ * is. */
 static void collect_kept(const struct kedgei_audit *a, struct kedge_buf *ret)
 {
     for (uint32_t j = 0; j < a->job_count; j++) {
@@ -55,6 +56,7 @@ static void collect_kept(const struct kedgei_audit *a, struct kedge_buf *ret)
         const struct kedge_st_job_opened *o = job->opened->body;
         const struct kedgei_round *last = last_step(job);
         kedge_buf_put(ret, o->initial_model.b, KEDGE_HASH_LEN);
+        kedge_buf_put(ret, o->base_model.b, KEDGE_HASH_LEN);
         for (uint32_t i = 0; i < o->first_model_count; i++) {
             kedge_buf_put(ret, o->first_models[i].model.b, KEDGE_HASH_LEN);
         }

@@ -164,7 +164,8 @@ int kedgei_decisions_collect(struct kedgei_replay *r)
             continue; /* said already */
         }
         const struct kedge_st_job_opened *o = job->opened->body;
-        for (uint32_t g = 0; !job->spec.has_initial_model && g <= o->first_model_count; g++) {
+        const bool is_made = !job->spec.has_initial_model || kedge_job_spec_has_base(&job->spec);
+        for (uint32_t g = 0; is_made && g <= o->first_model_count; g++) {
             add(r, (struct kedgei_decision){.kind = KEDGEI_INITIAL, .job = job, .group = g});
         }
         for (size_t k = 0; k < kedgei_opening_count(job); k++) {

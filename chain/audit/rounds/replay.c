@@ -7,6 +7,21 @@
 #include "chain/audit/rounds/erased_decisions.h"
 #include "common/base/try.h"
 #include "round/beginning.h"
+#include "round/shared_part.h"
+
+/* What the job says to begin with: made from its seed, or the shared part of its base. */
+static int make_initial(const struct kedgei_replay *r, const struct kedgei_decision *d,
+                        struct kedge_sink sink, struct kedge_diag *diag)
+{
+    const struct kedge_job_spec *spec = &d->job->spec;
+    char path[KEDGE_PATH_MAX];
+    struct kedge_blob_at at;
+    if (!kedge_job_spec_has_base(spec)) {
+        return kedge_compute_beginning(spec, d->group, sink, diag);
+    }
+    KEDGE_TRY(kedge_blobs_at(r->a->main.blobs, &spec->initial_model, path, &at));
+    return kedge_compute_shared_part(spec, &at, sink, diag);
+}
 
 static void replay_initial(const struct kedgei_replay *r, struct kedgei_decision *d,
                            struct kedgei_findings *f)
@@ -17,7 +32,7 @@ static void replay_initial(const struct kedgei_replay *r, struct kedgei_decision
     struct kedge_hash digest;
     int err = kedgei_replay_sink(&hasher, &sink);
     if (!err) {
-        err = kedge_compute_beginning(&d->job->spec, d->group, sink, &diag);
+        err = make_initial(r, d, sink, &diag);
     }
     if (err) {
         kedgei_replay_failed(r, d, d->job->opened->index, "first model", err, &diag, f);

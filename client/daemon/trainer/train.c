@@ -13,9 +13,11 @@
 #include "client/daemon/energy/energy.h"
 #include "client/daemon/trainer/train.h"
 #include "client/daemon/trainer/trainer.h"
+#include "client/daemon/update/base.h"
 #include "client/daemon/update/choose.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 
 /* A key that trainers need not know while a job has no use for it. */
 static void put_positive(json_t *o, const char *key, double v)
@@ -47,6 +49,17 @@ static void put_phases(json_t *o, const struct kedge_client_work *w, uint32_t he
     }
     json_array_append_new(list, phase_of(w, true, w->spec->local_epochs));
     json_object_set_new(o, "phases", list);
+}
+
+/* The tensors that may change, in the spec's words. */
+static void put_trainable(json_t *o, const struct kedge_job_spec *s)
+{
+    json_t *list = json_array();
+    const char *word = s->share.words;
+    for (uint32_t i = 0; i < s->share.count; i++, word += strlen(word) + 1) {
+        json_array_append_new(list, json_string(word));
+    }
+    json_object_set_new(o, "trainable", list);
 }
 
 /* What the job's strategy asks of a round's training; a pre-training is plain. */
@@ -137,6 +150,9 @@ static json_t *request_of(struct kedge_client_work *w, const struct kedge_train_
     }
     if (o) {
         put_strategy(o, w, t, given->personal);
+    }
+    if (o && !evaluate && kedge_job_spec_has_base(s)) {
+        put_trainable(o, s);
     }
     if (o && given->drift[0]) {
         json_object_set_new(o, "drift", json_string(given->drift));
@@ -291,12 +307,26 @@ static int keep_all(struct kedge_client_work *w, struct kedge_train_item *item,
     return err;
 }
 
+/* The same over a frozen base: the trainer works on both together. */
+static int train_over_base(struct kedge_client_work *w, struct kedge_train_item *item, const char *shared,
+                           const char *out, struct kedge_metrics *m)
+{
+    struct kedge_diag *d = &item->diag;
+    struct kedge_client_base base;
+    KEDGE_TRY(kedge_client_base_join(w, &item->fx.task, shared, &base, d));
+    KEDGE_TRY(ask_trainer(w, item, base.whole, base.out, m, d));
+    return item->fx.task.kind == KEDGE_SITE_EVALUATE ? KEDGE_OK : kedge_client_base_split(w, &base, out, d);
+}
+
 /* Of what is shared from `base` to `out`; the trainer works on it and the site's head together. */
 static int train_whole(struct kedge_client_work *w, struct kedge_train_item *item, const char *base,
                        const char *out, struct kedge_metrics *m)
 {
     struct kedge_diag *d = &item->diag;
     struct kedge_client_head *head = &item->head;
+    if (kedge_job_spec_has_base(w->spec)) {
+        return train_over_base(w, item, base, out, m);
+    }
     if (!kedge_job_spec_has_head(w->spec)) {
         return ask_trainer(w, item, base, out, m, d);
     }

@@ -101,9 +101,9 @@ void kedge_client_trainer_lacks(const struct kedge_process *p, char ret[KEDGE_TR
 /* What a trainer does not see of its site's folder: keys, what the owner has said to others, what belongs to
  * other jobs. The rest it can read, its own program and data perhaps. A new file of the site's folder that
  * others must not read belongs into this list. */
-static const char *const hidden[] = {"keys",      "policy.json",  "site.json", "trust.json", "status.json",
-                                     "seen-main", "refused-main", "memory",    "kept",       "personal",
-                                     "energy",    "work",         "work-1",    "work-2",     "work-3"};
+static const char *const hidden[] = {
+    "keys", "policy.json", "site.json", "trust.json", "status.json", "seen-main", "refused-main", "memory",
+    "kept", "personal",    "energy",    "bases",      "work",        "work-1",    "work-2",       "work-3"};
 
 enum { HIDDEN = sizeof hidden / sizeof hidden[0] };
 _Static_assert(KEDGE_SITE_WORKS_MAX == 4, "each of their folders is hidden above");

@@ -81,6 +81,7 @@ int kedge_client_trainer_give(struct kedge_client_work *w, const char *base, con
 
 struct taken {
     const char *path;
+    const struct kedge_layout *wanted; /* what the file must have */
     int fd;
     uint64_t start; /* of the data */
     struct kedge_layout layout;
@@ -100,11 +101,15 @@ static int read_head(struct kedge_client_work *w, struct taken *t)
                               (long long)len);
     }
     int err = kedge_safetensors_data_start(first, &start, t->d);
-    uint64_t expected = start + kedge_layout_data_len(&w->whole);
+    if (!err && kedge_job_spec_has_base(w->spec)
+        && (uint64_t)len == start + kedge_layout_data_len(&w->layout)) {
+        t->wanted = &w->layout; /* without what is frozen */
+    }
+    uint64_t expected = start + kedge_layout_data_len(t->wanted);
     if (!err && (uint64_t)len != expected) {
         err = kedge_diag_set(
             t->d, KEDGE_E_FORMAT, "%lld bytes, expected %llu: the header and %llu values of 4 bytes",
-            (long long)len, (unsigned long long)expected, (unsigned long long)w->whole.values_count);
+            (long long)len, (unsigned long long)expected, (unsigned long long)t->wanted->values_count);
     }
     uint8_t *head = err ? NULL : kedge_mem_new((size_t)start, 1);
     err = err || head ? err : KEDGE_E_NOMEM;
@@ -160,17 +165,17 @@ static int take_tensor(const struct taken *t, const struct kedge_tensor *wanted,
 
 /* In the model's own order and with a header of our own, so that the bytes of an update do not depend on a
  * trainer's library, its order of tensors or its metadata. */
-static int write_canonical(struct kedge_client_work *w, const struct taken *t, int out, uint64_t *ret_len)
+static int write_canonical(const struct taken *t, int out, uint64_t *ret_len)
 {
     struct kedge_buf header;
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
     float *tile = kedge_mem_new(TILE_VALUES, sizeof *tile);
-    int err = tile ? kedge_safetensors_header(&w->whole, KEDGE_DTYPE_F32, &header) : KEDGE_E_NOMEM;
+    int err = tile ? kedge_safetensors_header(t->wanted, KEDGE_DTYPE_F32, &header) : KEDGE_E_NOMEM;
     err = err ? err : kedge_fd_write(out, kedge_buf_view(&header));
-    for (uint32_t i = 0; i < w->whole.count && !err; i++) {
-        err = take_tensor(t, &w->whole.tensors[i], tile, out);
+    for (uint32_t i = 0; i < t->wanted->count && !err; i++) {
+        err = take_tensor(t, &t->wanted->tensors[i], tile, out);
     }
-    *ret_len = header.len + kedge_layout_data_len(&w->whole);
+    *ret_len = header.len + kedge_layout_data_len(t->wanted);
     kedge_mem_free(tile);
     kedge_buf_deinit(&header);
     return err;
@@ -179,7 +184,7 @@ static int write_canonical(struct kedge_client_work *w, const struct taken *t, i
 int kedge_client_trainer_take(struct kedge_client_work *w, const char *from, const char *to,
                               struct kedge_diag *d)
 {
-    struct taken t = {.path = from, .d = d};
+    struct taken t = {.path = from, .wanted = &w->whole, .d = d};
     uint64_t len = 0;
     int out = -1;
     t.fd = kedge_file_open(from, O_RDONLY | O_NOFOLLOW, NULL);
@@ -190,12 +195,12 @@ int kedge_client_trainer_take(struct kedge_client_work *w, const char *from, con
             w->spec->external.trainer.s, from);
     }
     int err = read_head(w, &t);
-    if (!err && (t.layout.dtype != KEDGE_DTYPE_F32 || t.layout.count != w->whole.count)) {
+    if (!err && (t.layout.dtype != KEDGE_DTYPE_F32 || t.layout.count != t.wanted->count)) {
         err = kedge_diag_set(d, KEDGE_E_SHAPE, "%u tensors of type %s, expected %u of F32", t.layout.count,
-                             kedge_dtype_name(t.layout.dtype), w->whole.count);
+                             kedge_dtype_name(t.layout.dtype), t.wanted->count);
     }
     err = err ? err : kedge_client_reuse_begin(to, &out);
-    err = err ? err : write_canonical(w, &t, out, &len);
+    err = err ? err : write_canonical(&t, out, &len);
     if (out >= 0) {
         int end = kedge_client_reuse_end(out, err ? 0 : len);
         err = err ? err : end;

@@ -12,9 +12,11 @@
 #include <sys/stat.h>
 
 #include "client/daemon/host.h"
+#include "client/daemon/update/base.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 #include "common/wire/packed.h"
 
@@ -217,7 +219,7 @@ static const char *kind_of(struct kedge_client_work *w, enum kedge_site_blob blo
     case KEDGE_SITE_BLOB_MODEL:
         *ret_last = &w->model_digest;
         return "model";
-    case KEDGE_SITE_BLOB_CONTROL:
+    case KEDGE_SITE_BLOB_CONTROL: /* or the base, which does not stay here */
         *ret_last = &w->control_digest;
         return "control";
     case KEDGE_SITE_BLOB_TRIAL:
@@ -248,13 +250,13 @@ static int check_len(struct kedge_client_work *w, const struct kedge_site_effect
         return KEDGE_OK;
     }
     struct kedge_layout control;
-    int err = kedge_client_spec(w, &fx->task.job, &fx->task.spec, d);
-    bool variate = fx->blob == KEDGE_SITE_BLOB_CONTROL;
-    err = err || !variate ? err : kedge_job_spec_control_layout(&w->layout, &control, d);
-    if (err) {
-        return err;
-    }
-    uint64_t expected = kedge_safetensors_file_len(variate ? &control : &w->layout, KEDGE_DTYPE_F32);
+    KEDGE_TRY(kedge_client_spec(w, &fx->task.job, &fx->task.spec, d));
+    KEDGE_TRY(kedge_client_base_check(w, &fx->task, d));
+    const bool beside = fx->blob == KEDGE_SITE_BLOB_CONTROL, is_base = kedge_job_spec_has_base(w->spec);
+    const bool variate = beside && !is_base;
+    KEDGE_TRY(variate ? kedge_job_spec_control_layout(&w->layout, &control, d) : KEDGE_OK);
+    const struct kedge_layout *layout = variate ? &control : beside ? &w->whole : &w->layout;
+    const uint64_t expected = kedge_safetensors_file_len(layout, KEDGE_DTYPE_F32);
     if (variate) {
         kedge_layout_deinit(&control);
     }
@@ -266,37 +268,74 @@ static int check_len(struct kedge_client_work *w, const struct kedge_site_effect
                    (unsigned long long)fx->len, (unsigned long long)expected);
 }
 
+/* The base of a job, once: in the work's folder until it is whole, then beside those of other jobs. */
+static int fetch_base(struct kedge_client_work *w, const struct kedge_site_effect *fx, const char *path,
+                      struct kedge_diag *d)
+{
+    char kept[KEDGE_PATH_MAX];
+    KEDGE_TRY(kedge_client_base_path(w, &fx->digest, kept, d));
+    const bool known = memcmp(w->base_digest.b, fx->digest.b, sizeof fx->digest.b) == 0;
+    if (!(known && kedge_file_size(kept) == (int64_t)fx->len) && !is_sound(kept, fx->len, &fx->digest)) {
+        KEDGE_TRY(fetch_file(w, fx, path, NULL, NULL));
+        KEDGE_TRY(rename(path, kept) == 0 ? KEDGE_OK : kedge_errno(errno));
+        kedge_log(KEDGE_LOG_INFO, "base fetched", "job=%s bytes=%llu", fx->task.job.s,
+                  (unsigned long long)fx->len);
+    }
+    w->base_digest = fx->digest;
+    kedge_client_base_used(w, kept);
+    return KEDGE_OK;
+}
+
+/* A model, a control variate or a trial: of each kind the last one is here. */
+static int fetch_vector(struct kedge_client_work *w, const struct kedge_site_effect *fx, const char *kind,
+                        struct kedge_site_digest *last, const char *path)
+{
+    char old[KEDGE_PATH_MAX];
+    const bool known = memcmp(last, &fx->digest, sizeof *last) == 0;
+    if (!(known && kedge_file_size(path) == (int64_t)fx->len) && !is_sound(path, fx->len, &fx->digest)) {
+        const bool since = fx->blob == KEDGE_SITE_BLOB_MODEL; /* what is new since the former model */
+        const bool replaces = !known && kedge_client_work_path(w, kind, last, old) == KEDGE_OK
+                              && !(since && fx->task.choice_count > 0);
+        KEDGE_TRY(fetch_file(w, fx, path, replaces ? old : NULL, since ? last : NULL));
+    }
+    *last = fx->digest;
+    return KEDGE_OK;
+}
+
+static int fetch_spec(struct kedge_client_work *w, const struct kedge_site_effect *fx, const char *path,
+                      struct kedge_diag *d)
+{
+    const bool known = w->spec && memcmp(w->spec_digest.b, fx->digest.b, sizeof w->spec_digest.b) == 0;
+    if (!(known && kedge_file_size(path) == (int64_t)fx->len) && !is_sound(path, fx->len, &fx->digest)) {
+        KEDGE_TRY(fetch_file(w, fx, path, NULL, NULL));
+    }
+    return kedge_client_spec(w, &fx->task.job, &fx->digest, d);
+}
+
+static int fetch_blob(struct kedge_client_work *w, const struct kedge_site_effect *fx, struct kedge_diag *d)
+{
+    struct kedge_site_digest *last;
+    char path[KEDGE_PATH_MAX];
+    const char *kind = kind_of(w, fx->blob, &last);
+    KEDGE_TRY(kedge_client_work_path(w, kind, &fx->digest, path));
+    KEDGE_TRY(check_len(w, fx, d));
+    if (fx->blob == KEDGE_SITE_BLOB_SPEC) {
+        return fetch_spec(w, fx, path, d);
+    }
+    if (fx->blob == KEDGE_SITE_BLOB_MODEL) {
+        drop_models(w, fx);
+    }
+    return fx->blob == KEDGE_SITE_BLOB_CONTROL && kedge_job_spec_has_base(w->spec)
+               ? fetch_base(w, fx, path, d)
+               : fetch_vector(w, fx, kind, last, path);
+}
+
 static void fetch_run(struct kedge_client_work *w, struct kedge_site_item *item)
 {
     struct transfer_item *t = (struct transfer_item *)item;
     struct kedge_diag d = {.text = ""};
-    struct kedge_site_digest *last;
-    char path[KEDGE_PATH_MAX];
-    bool spec = t->fx.blob == KEDGE_SITE_BLOB_SPEC;
-    const char *kind = kind_of(w, t->fx.blob, &last);
     w->trouble = KEDGE_TROUBLE_NONE;
-    bool known = spec ? w->spec && memcmp(w->spec_digest.b, t->fx.digest.b, sizeof w->spec_digest.b) == 0
-                      : memcmp(last, &t->fx.digest, sizeof *last) == 0;
-    t->err = kedge_client_work_path(w, kind, &t->fx.digest, path);
-    t->err = t->err ? t->err : check_len(w, &t->fx, &d);
-    if (!t->err && t->fx.blob == KEDGE_SITE_BLOB_MODEL) {
-        drop_models(w, &t->fx);
-    }
-    if (!t->err && !(known && kedge_file_size(path) == (int64_t)t->fx.len)
-        && !is_sound(path, t->fx.len, &t->fx.digest)) {
-        char old[KEDGE_PATH_MAX];
-        bool replaces = last && memcmp(last->b, t->fx.digest.b, sizeof last->b) != 0
-                        && kedge_client_work_path(w, kind, last, old) == KEDGE_OK;
-        bool since = t->fx.blob == KEDGE_SITE_BLOB_MODEL; /* what is new since the former model */
-        replaces = replaces && !(since && t->fx.task.choice_count > 0);
-        t->err = fetch_file(w, &t->fx, path, replaces ? old : NULL, since ? last : NULL);
-    }
-    if (!t->err && last) {
-        *last = t->fx.digest;
-    }
-    if (!t->err && spec) {
-        t->err = kedge_client_spec(w, &t->fx.task.job, &t->fx.digest, &d);
-    }
+    t->err = fetch_blob(w, &t->fx, &d);
     if (t->err) {
         bool ours = t->err == KEDGE_E_DISK_FULL; /* else there is no folder to name */
         snprintf(t->why, sizeof t->why, "%.150s%s%.*s", ours ? w->h->dir : "", ours ? ": " : "",

@@ -17,6 +17,7 @@
 #include "coordinator/daemon/restore/ended_job.h"
 #include "coordinator/daemon/rounds/first_models.h"
 #include "round/compute.h"
+#include "round/shared_part.h"
 
 static json_t *hex_hash(const struct kedge_hash *h)
 {
@@ -47,47 +48,95 @@ static int sink_to_blob(void *arg, struct kedge_view bytes)
 
 /* A model that is given must be the file that the spec names by its SHA-256: the spec is what is
  * signed and audited, and a file beside it could be exchanged. */
-static int put_initial(struct kedge_host *h, struct submit_work *w)
+static int check_named(struct submit_work *w, struct kedge_view file)
+{
+    const struct kedge_job_spec *spec = &w->job->spec;
+    struct kedge_hash digest;
+    if (!spec->has_initial_model) {
+        return kedge_diag_set(&w->diag, KEDGE_E_FORMAT,
+                              "job spec: \"initial_model\" is missing: it must name the file by its SHA-256");
+    }
+    kedge_sha256(file, &digest);
+    return kedge_hash_eq(&digest, &spec->initial_model)
+               ? KEDGE_OK
+               : kedge_diag_set(&w->diag, KEDGE_E_BLOB_DIGEST,
+                                "%s: not the file that the spec's \"initial_model\" names", w->initial_path);
+}
+
+/* The file that came with the job becomes a blob. */
+static int put_file(struct kedge_host *h, struct submit_work *w, const struct kedge_layout *layout,
+                    struct kedge_hash *ret)
+{
+    struct kedge_blob_writer *writer;
+    struct kedge_map map;
+    KEDGE_TRY(kedge_compute_check_model(layout, w->initial_path, &w->diag));
+    KEDGE_TRY(kedge_map_open(w->initial_path, &map, &w->diag));
+    const struct kedge_view bytes = kedge_view_of(map.ptr, map.len);
+    int err = check_named(w, bytes);
+    err = err ? err : kedge_blob_writer_open(h->main.blobs, map.len, &writer, &w->diag);
+    if (!err) {
+        err = kedge_blob_writer_write(writer, bytes, &w->diag);
+        if (err) {
+            kedge_blob_writer_abort(writer);
+        } else {
+            err = kedge_blob_writer_finish(writer, ret, NULL, &w->diag);
+        }
+    }
+    kedge_map_close(&map);
+    return err;
+}
+
+/* The first weights that the spec names: the file that came with it, or one that is here. */
+static int put_named(struct kedge_host *h, struct submit_work *w, const struct kedge_layout *layout,
+                     struct kedge_hash *ret)
+{
+    if (w->initial_path) {
+        return put_file(h, w, layout, ret);
+    }
+    int err = kedge_blobs_find(h->main.blobs, &w->job->spec.initial_model, NULL);
+    *ret = w->job->spec.initial_model;
+    return err ? kedge_diag_set(&w->diag, err,
+                                "job spec: \"initial_model\" is not here; submit it with the job")
+               : KEDGE_OK;
+}
+
+/* What the job begins with where it is computed: from the spec's seed, or as the shared part of the base. */
+static int put_made(struct kedge_host *h, struct submit_work *w, const struct kedge_blob_at *base)
 {
     struct kedge_job *job = w->job;
     struct kedge_blob_writer *writer;
-    struct kedge_map map;
-    if (!w->initial_path && job->spec.has_initial_model) {
-        int err = kedge_blobs_find(h->main.blobs, &job->spec.initial_model, NULL);
-        job->initial_model = job->spec.initial_model;
-        return err ? kedge_diag_set(&w->diag, err,
-                                    "job spec: \"initial_model\" is not here; submit it with the job")
-                   : KEDGE_OK;
-    }
-    int err = kedge_blob_writer_open(h->main.blobs, job->model_len, &writer, &w->diag);
-    if (err) {
-        return err;
-    }
-    if (w->initial_path) {
-        err = kedge_compute_check_model(&job->layout, w->initial_path, &w->diag);
-        err = err ? err : kedge_map_open(w->initial_path, &map, &w->diag);
-        if (!err) {
-            err = kedge_blob_writer_write(writer, kedge_view_of(map.ptr, map.len), &w->diag);
-            kedge_map_close(&map);
-        }
-    } else {
-        err = kedge_compute_initial(&job->spec, (struct kedge_sink){.write = sink_to_blob, .arg = writer},
-                                    &w->diag);
-    }
+    KEDGE_TRY(kedge_blob_writer_open(h->main.blobs, job->model_len, &writer, &w->diag));
+    const struct kedge_sink sink = {.write = sink_to_blob, .arg = writer};
+    int err = base ? kedge_compute_shared_part(&job->spec, base, sink, &w->diag)
+                   : kedge_compute_initial(&job->spec, sink, &w->diag);
     if (err) {
         kedge_blob_writer_abort(writer);
         return err;
     }
-    err = kedge_blob_writer_finish(writer, &job->initial_model, NULL, &w->diag);
-    if (!err && job->spec.has_initial_model
-        && !kedge_hash_eq(&job->initial_model, &job->spec.initial_model)) {
-        err = kedge_diag_set(&w->diag, KEDGE_E_BLOB_DIGEST,
-                             "%s: not the file that the spec's \"initial_model\" names", w->initial_path);
-    } else if (!err && w->initial_path && !job->spec.has_initial_model) {
-        err = kedge_diag_set(&w->diag, KEDGE_E_FORMAT,
-                             "job spec: \"initial_model\" is missing: it must name the file by its SHA-256");
+    return kedge_blob_writer_finish(writer, &job->initial_model, NULL, &w->diag);
+}
+
+static int put_base(struct kedge_host *h, struct submit_work *w)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_layout whole;
+    struct kedge_hash digest;
+    struct kedge_blob_at at;
+    KEDGE_TRY(kedge_job_spec_whole_layout(&w->job->spec, &whole, &w->diag));
+    int err = put_named(h, w, &whole, &digest);
+    kedge_layout_deinit(&whole);
+    err = err ? err : kedge_blobs_at(h->main.blobs, &digest, path, &at);
+    return err ? err : put_made(h, w, &at);
+}
+
+static int put_initial(struct kedge_host *h, struct submit_work *w)
+{
+    if (kedge_job_spec_has_base(&w->job->spec)) {
+        return put_base(h, w);
     }
-    return err;
+    return w->initial_path || w->job->spec.has_initial_model
+               ? put_named(h, w, &w->job->layout, &w->job->initial_model)
+               : put_made(h, w, NULL);
 }
 
 /* All blobs first; the record, which names them, comes after that on the loop. */

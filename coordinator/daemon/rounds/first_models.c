@@ -71,7 +71,7 @@ void kedge_first_models_begin(struct kedge_job *job)
 
 bool kedge_first_models_has(const struct kedge_job *job, const struct kedge_hash *digest)
 {
-    bool found = false;
+    bool found = kedge_job_spec_has_base(&job->spec) && kedge_hash_eq(&job->spec.initial_model, digest);
     for (uint32_t g = 0; g < kedge_job_spec_models(&job->spec) && !found; g++) {
         found = kedge_hash_eq(&job->first_models[g], digest);
     }

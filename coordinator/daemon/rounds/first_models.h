@@ -19,7 +19,7 @@ void kedge_first_models_state(const struct kedge_job *job, struct kedge_st_job_o
 void kedge_first_models_take(struct kedge_job *job, const struct kedge_st_job_opened *opened);
 /* Until a round closes, those of job->at are these. */
 void kedge_first_models_begin(struct kedge_job *job);
-/* Is it one of them? */
+/* Is it one of them, or the base that they are a part of? */
 bool kedge_first_models_has(const struct kedge_job *job, const struct kedge_hash *digest);
 /* Puts them into an event that tells the core of the job; they lie in models[KEDGE_GROUPS_MAX]. */
 void kedge_first_models_tell(const struct kedge_job *job, struct kedge_digest *models,

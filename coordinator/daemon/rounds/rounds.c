@@ -51,7 +51,7 @@ void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job)
     }
     if (st && !err) {
         struct kedge_st_job_opened *o = &st->u.job_opened;
-        struct kedge_hash refs[1 + KEDGE_GROUPS_MAX] = {job->spec_digest, job->initial_model};
+        struct kedge_hash refs[2 + KEDGE_GROUPS_MAX] = {job->spec_digest, job->initial_model};
         size_t ref_count = 2;
         st->kind = KEDGE_ST_JOB_OPENED;
         st->subject = job->spec_digest;
@@ -62,6 +62,9 @@ void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job)
         o->tenant_count = job->params.tenant_count;
         for (uint32_t i = 0; i < o->tenant_count; i++) {
             o->tenants[i] = h->tenants[job->params.tenants[i]].salted;
+        }
+        if (kedge_job_spec_has_base(&job->spec)) {
+            o->base_model = refs[ref_count++] = job->spec.initial_model;
         }
         kedge_first_models_state(job, o, refs, &ref_count);
         kedge_statement_sort(st);

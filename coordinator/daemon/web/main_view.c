@@ -258,7 +258,8 @@ struct search {
 
 static bool is_first_model(const struct kedge_st_job_opened *o, const struct kedge_hash *digest)
 {
-    bool found = kedge_hash_eq(&o->initial_model, digest);
+    bool found = kedge_hash_eq(&o->initial_model, digest)
+                 || (!kedge_hash_is_zero(&o->base_model) && kedge_hash_eq(&o->base_model, digest));
     for (uint32_t i = 0; i < o->first_model_count && !found; i++) {
         found = kedge_hash_eq(&o->first_models[i].model, digest);
     }

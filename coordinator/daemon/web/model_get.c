@@ -15,7 +15,7 @@
 #include "coordinator/daemon/sites/blobs.h"
 #include "coordinator/daemon/sites/requests.h"
 
-enum { IS_SPEC = KEDGE_GROUPS_MAX, IS_NONE };
+enum { IS_GIVEN = KEDGE_GROUPS_MAX, IS_NONE }; /* IS_GIVEN: the spec or the base, not made by the job */
 
 struct find_work {
     struct kedge_work work;
@@ -24,7 +24,7 @@ struct find_work {
     struct kedge_hash digest;
     uint64_t offset;
     uint32_t max;
-    uint32_t place; /* group, IS_SPEC or IS_NONE */
+    uint32_t place; /* group, IS_GIVEN or IS_NONE */
     int err;
     struct kedge_diag diag;
 };
@@ -45,7 +45,8 @@ static bool is_in_use(struct kedge_host *h, const struct kedge_job *job, const s
 {
     struct kedge_coord_job_view view;
     struct kedge_hash model;
-    bool found = kedge_hash_eq(digest, &job->spec_digest);
+    bool found = kedge_hash_eq(digest, &job->spec_digest)
+                 || (kedge_job_spec_has_base(&job->spec) && kedge_hash_eq(digest, &job->spec.initial_model));
     for (uint32_t g = 0; !found && g < job->at.groups; g++) {
         found = kedge_hash_eq(digest, &job->at.group[g].model);
     }
@@ -67,8 +68,10 @@ static void find_run(struct kedge_host *h, struct kedge_work *work)
     if (w->err) {
         return;
     }
-    if (kedge_hash_eq(&w->digest, &job.record.spec)) {
-        w->place = IS_SPEC;
+    const bool is_base =
+        kedge_job_spec_has_base(job.spec) && kedge_hash_eq(&w->digest, &job.spec->initial_model);
+    if (is_base || kedge_hash_eq(&w->digest, &job.record.spec)) {
+        w->place = IS_GIVEN;
     } else {
         w->err = kedge_ended_job_models(h, &job, models, &count, &w->diag);
         w->place = place_of(&w->digest, models, count);
@@ -83,7 +86,7 @@ static void find_done(struct kedge_host *h, struct kedge_item *item)
     int err = w->err;
     if (!err && w->place == IS_NONE) {
         err = KEDGE_E_NOT_FOUND;
-    } else if (!err && w->place != IS_SPEC) {
+    } else if (!err && w->place != IS_GIVEN) {
         err = kedge_host_release_find(h, &w->job, w->place, &index, &w->diag);
         err = err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err; /* it ended without a release */
     }

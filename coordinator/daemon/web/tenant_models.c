@@ -82,15 +82,31 @@ static int read_subject(const struct kedge_host *h, uint64_t index, struct kedge
     return err;
 }
 
-/* The job's spec; KEDGE_E_STATE: it has not begun. */
-static int find_spec(struct kedge_host *h, const struct kedge_id *job, struct kedge_hash *ret,
-                     struct kedge_diag *d)
+/* What the job began with: its spec, and the base that its models are a part of, zero: none. */
+struct opened {
+    struct kedge_hash spec, base;
+};
+
+static int read_opened(const struct kedge_host *h, uint64_t index, struct opened *ret)
+{
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    int err = st ? read_entry(h, index, st) : KEDGE_E_NOMEM;
+    if (!err) {
+        *ret = (struct opened){st->subject, st->u.job_opened.base_model};
+    }
+    kedge_mem_free(st);
+    return err;
+}
+
+/* KEDGE_E_STATE: it has not begun. */
+static int find_opened(struct kedge_host *h, const struct kedge_id *job, struct opened *ret,
+                       struct kedge_diag *d)
 {
     char name[KEDGE_IDEM_KEY_MAX + 1];
     uint64_t index;
     snprintf(name, sizeof name, "job-opened/%s", job->s);
     int err = kedge_ledger_find(h->main.ledger, kedge_view_str(name), &index);
-    err = err ? err : read_subject(h, index, ret);
+    err = err ? err : read_opened(h, index, ret);
     return err == KEDGE_E_NOT_FOUND
                ? kedge_diag_set(d, KEDGE_E_STATE, "job \"%s\" has not begun: it has no models yet", job->s)
                : err;
@@ -158,9 +174,9 @@ static int put_models(struct kedge_host *h, const struct kedge_id *job, json_t *
 
 static int answer_job(struct kedge_host *h, const struct kedge_id *job, json_t *o, struct kedge_diag *d)
 {
-    struct kedge_hash spec;
+    struct opened opened;
     json_t *models = json_array();
-    int err = find_spec(h, job, &spec, d);
+    int err = find_opened(h, job, &opened, d);
     err = err ? err : put_models(h, job, models, d);
     err = err ? err : kedge_host_opened_tell(h, job, o, d);
     if (err) {
@@ -169,7 +185,7 @@ static int answer_job(struct kedge_host *h, const struct kedge_id *job, json_t *
     }
     json_object_set_new(o, "job", json_string(job->s));
     json_object_set_new(o, "state", json_string("completed")); /* only such a job releases models */
-    json_object_set_new(o, "spec", hex_hash(&spec));
+    json_object_set_new(o, "spec", hex_hash(&opened.spec));
     json_object_set_new(o, "models", models);
     return KEDGE_OK;
 }
@@ -242,17 +258,14 @@ static int may_get(struct kedge_host *h, const struct kedge_public_key *key, con
                    const struct kedge_hash *digest, struct kedge_diag *d)
 {
     uint64_t index;
+    struct opened opened;
     struct kedge_hash named;
     KEDGE_TRY(check_joined(h, key, job, d));
-    int err = find_spec(h, job, &named, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(find_opened(h, job, &opened, d));
+    const bool is_base = !kedge_hash_is_zero(&opened.base) && kedge_hash_eq(&opened.base, digest);
+    named = is_base ? opened.base : opened.spec;
     for (uint32_t g = 0; !kedge_hash_eq(&named, digest) && g < KEDGE_GROUPS_MAX; g++) {
-        err = find_model(h, job, g, &index, &named, d);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(find_model(h, job, g, &index, &named, d));
     }
     return kedge_hash_eq(&named, digest) ? KEDGE_OK : KEDGE_E_NOT_FOUND;
 }

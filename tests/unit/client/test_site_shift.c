@@ -235,13 +235,15 @@ START_TEST(test_choice)
 }
 END_TEST
 
-/* A task with a control variate: it is fetched behind the model, under its own digest and length. */
+/* A task with a control variate or a base: it is fetched behind the model, under its own digest and length.
+ */
 START_TEST(test_control)
 {
+    static const enum kedge_site_kind kinds[] = {KEDGE_SITE_TRAIN, KEDGE_SITE_PRETRAIN, KEDGE_SITE_EVALUATE};
     struct host h;
     struct kedge_site_task task = pretrain_task(&digits);
-    task.kind = KEDGE_SITE_TRAIN;
-    task.group = 0;
+    task.kind = kinds[_i];
+    task.group = task.kind == KEDGE_SITE_PRETRAIN ? KEDGE_SITE_NONE : 0;
     task.control_len = 107;
     memset(task.control.b, 9, sizeof task.control.b);
     open_host(&h);
@@ -275,9 +277,6 @@ START_TEST(test_bad_choice)
         task.evaluate_base = true;
     } else if (_i == 4) {
         task.choice_count = 0;
-    } else if (_i == 5) { /* a pre-training has no control variate */
-        task = pretrain_task(&digits);
-        task.control_len = 1;
     }
     open_host(&h);
     reply(&h, KEDGE_SITE_REPLY_TASK, &task);
@@ -298,8 +297,8 @@ int main(void)
     tcase_add_loop_test(tc, test_not_answered, 0, 4);
     tcase_add_test(tc, test_several);
     tcase_add_test(tc, test_choice);
-    tcase_add_loop_test(tc, test_bad_choice, 0, 6);
-    tcase_add_test(tc, test_control);
+    tcase_add_loop_test(tc, test_bad_choice, 0, 5);
+    tcase_add_loop_test(tc, test_control, 0, 3);
     Suite *s = suite_create("client/shift");
     suite_add_tcase(s, tc);
     SRunner *r = srunner_create(s);

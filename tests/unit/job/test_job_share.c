@@ -50,9 +50,60 @@ START_TEST(test_share)
 }
 END_TEST
 
+#define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define BASED(more) HEADED("adapters") ",\"initial_model\":\"" DIGEST "\"" more "}"
+#define EXTERNAL                                                                                  \
+    "{\"name\":\"j\",\"tenants\":[\"org-a\"],\"data\":\"d\",\"rounds\":3,\"model\":\"external\"," \
+    "\"strategy\":\"adapters\",\"initial_model\":\"" DIGEST "\""
+#define TENSORS                                                                                              \
+    ",\"external\":{\"trainer\":\"t\",\"tensors\":[{\"name\":\"fc.w\",\"shape\":[100,80]},{\"name\":\"lora." \
+    "a\","                                                                                                   \
+    "\"shape\":[4,80]},{\"name\":\"lora.b\",\"shape\":[100,4]}]}"
+
+/* Over a frozen base: the shared tensors alone travel, the spec's first weights are those of all. */
+START_TEST(test_base)
+{
+    struct kedge_job_spec spec;
+    struct kedge_layout layout, whole;
+    struct kedge_diag d = {.text = ""};
+    static const struct {
+        const char *text;
+        uint64_t values, all;
+    } specs[] = {
+        {BASED(",\"share\":[\"1\"]"), 5 * 3 + 3, 4 * 5 + 5 + 5 * 3 + 3},
+        {BASED(",\"share\":[\"0.weight\"],\"grouping\":\"flexcfl\",\"groups\":2"), 4 * 5,
+         4 * 5 + 5 + 5 * 3 + 3},
+        {EXTERNAL TENSORS ",\"share\":[\"lora\"]}", 4 * 80 + 100 * 4, 100 * 80 + 4 * 80 + 100 * 4},
+    };
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        ck_assert_msg(parse(specs[i].text, &spec, &d) == KEDGE_OK, "%s: %s", specs[i].text, d.text);
+        ck_assert(kedge_job_spec_has_base(&spec) && kedge_job_spec_is_in_parts(&spec));
+        ck_assert(!kedge_job_spec_has_head(&spec) && spec.has_initial_model);
+        ck_assert_int_eq(kedge_job_spec_layout(&spec, &layout, &d), KEDGE_OK);
+        ck_assert_int_eq(kedge_job_spec_whole_layout(&spec, &whole, &d), KEDGE_OK);
+        ck_assert_uint_eq(layout.values_count, specs[i].values);
+        ck_assert_uint_eq(whole.values_count, specs[i].all);
+        kedge_layout_deinit(&layout);
+        kedge_layout_deinit(&whole);
+    }
+}
+END_TEST
+
 static const struct {
     const char *text, *said;
 } wrong[] = {
+    {BASED(""), "\"share\" is missing: strategy \"adapters\" needs the tensors that are trained"},
+    {HEADED("adapters") ",\"share\":[\"1\"]}",
+     "\"initial_model\" is missing: strategy \"adapters\" trains over"},
+    {BASED(",\"share\":[\"2\"]"), "\"share\": the model has no tensor \"2\""},
+    {BASED(",\"share\":[\"0\",\"1\"]"), "\"share\": all tensors are named"},
+    {BASED(",\"share\":[]"), "\"share\": expected a list of tensors"},
+    {BASED(",\"share\":[\"1\"],\"standardize\":\"federated\""),
+     "goes with strategy \"fedavg\" or \"fedprox\""},
+    {BASED(",\"share\":[\"1\"],\"options\":{\"head_epochs\":2}"), "takes none"},
+    {EXTERNAL TENSORS "}", "\"share\" is missing"},
+    {EXTERNAL ",\"share\":[\"lora\"]}", "\"external\": expected with \"model\": \"external\""},
+    {EXTERNAL TENSORS ",\"share\":[\"lora.c\"]}", "the model has no tensor \"lora.c\""},
     {HEAD ",\"strategy\":\"fedper\"}", "\"share\": the model has one layer"},
     {HEAD ",\"share\":[\"0\"]}", "\"share\": strategy \"fedavg\" has no use for it"},
     {HEADED("fedper") ",\"share\":\"0\"}", "\"share\": expected a list of tensors"},
@@ -82,6 +133,7 @@ int main(void)
     Suite *s = suite_create("job share");
     TCase *t = tcase_create("share");
     tcase_add_test(t, test_share);
+    tcase_add_test(t, test_base);
     tcase_add_loop_test(t, test_wrong, 0, WRONG);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

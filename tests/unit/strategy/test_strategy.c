@@ -55,6 +55,7 @@ START_TEST(local_methods)
         ck_assert(local->kept || (!local->has_own_model && !local->variate));
         ck_assert(!local->has_head || (local->kept && !local->has_own_model && !local->variate));
         ck_assert(!local->is_head_first || local->has_head);
+        ck_assert(!local->has_base || (!local->has_head && !local->has_own_model && !local->variate));
         ck_assert(!local->sends_nothing || local->has_own_model);
         ck_assert(s->comparison_only
                   || !(local->sends_nothing || local->is_judged_tuned)); /* no job does it */
@@ -304,6 +305,7 @@ static const struct {
     {"ditto", 1.5, 2},
     {"fedper", 1.5, 2},
     {"fedrep", 1.5, 2},
+    {"adapters", 1.5, 2},
     {"finetune", 1.5, 2},
     {"local", 1.5, 2},
     {"hierarchical", 1.5, 2},

@@ -1,4 +1,4 @@
-/* "phases" of a trainer's request: what is read, and what is refused. */
+/* "phases" and "trainable" of a trainer's request: what is read, and what is refused. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +35,29 @@ START_TEST(phases_are_read)
 }
 END_TEST
 
+START_TEST(trainable_is_read)
+{
+    struct kedge_diag d = {.text = ""};
+    ck_assert_msg(parse("\"trainable\":[\"1\",\"2.bias\"],\"steps\":4", &task, &d) == KEDGE_OK, "%s", d.text);
+    ck_assert(task.trainable.count == 2 && task.phase_count == 0 && task.steps == 4);
+    ck_assert_int_eq(parse("\"batch\":5", &task, &d), KEDGE_OK);
+    ck_assert_uint_eq(task.trainable.count, 0);
+    static const char *const bad[] = {
+        "\"trainable\":{}",
+        "\"trainable\":[]",
+        "\"trainable\":[3]",
+        "\"trainable\":[\"1\",\"1\"]",
+        "\"trainable\":[\"1\"],\"personal\":\"f\"",
+        "\"trainable\":[\"1\"],\"phases\":[{\"epochs\":1,\"tensors\":[\"a\"]}]",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        d.text[0] = '\0';
+        ck_assert_msg(parse(bad[i], &task, &d) != KEDGE_OK, "%s", bad[i]);
+        ck_assert_msg(strstr(d.text, "trainable") != NULL, "%s: %s", bad[i], d.text);
+    }
+}
+END_TEST
+
 START_TEST(others_are_refused)
 {
 #define ONE_PHASE "{\"epochs\":1,\"tensors\":[\"a\"]}"
@@ -65,6 +88,7 @@ int main(void)
     Suite *s = suite_create("train/phases");
     TCase *t = tcase_create("phases");
     tcase_add_test(t, phases_are_read);
+    tcase_add_test(t, trainable_is_read);
     tcase_add_test(t, others_are_refused);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
