@@ -87,6 +87,11 @@ bool kedge_job_spec_tries(const struct kedge_job_spec *spec)
     return kedgei_spec_lives(spec) && spec->options.trial_every > 0;
 }
 
+bool kedge_job_spec_asks_own(const struct kedge_job_spec *spec, uint32_t round)
+{
+    return kedge_job_spec_tries_after(spec, round, false);
+}
+
 bool kedge_job_spec_tries_after(const struct kedge_job_spec *spec, uint32_t round, bool has_joined)
 {
     const uint32_t every = (uint32_t)spec->options.trial_every;

@@ -138,6 +138,7 @@ static void fold_groups(struct kedge_round_fold *io, const struct kedge_st_step 
     state->kind = io->kind;
     state->groups = step->group_count;
     state->regroup = kedge_job_spec_drifted(step->drift);
+    state->is_personal = step->personal > 0;
 }
 
 /* Is the group cut in two by directions? Where a cut goes by updates, the lists say who goes. */

@@ -55,7 +55,7 @@ int kedge_round_state_digest(const struct kedge_round_state *state, const struct
     kedge_buf_init(&bytes, SIZE_MAX);
     put_u64(&bytes, state->round);
     put_u64(&bytes, (uint64_t)state->kind);
-    put_u64(&bytes, state->regroup);
+    put_u64(&bytes, (uint64_t)state->regroup | (uint64_t)state->is_personal << 1);
     put_u64(&bytes, state->groups);
     for (uint32_t g = 0; g < state->groups; g++) {
         put_group(&bytes, &state->group[g]);

@@ -32,6 +32,8 @@ struct kedge_round_state {
     enum kedge_task_kind kind;
     uint32_t groups;
     bool regroup; /* groups have drifted so far that the next round makes them anew */
+    bool
+        is_personal; /* sites have found that what their own training makes of the model serves them better */
     struct kedge_round_group group[KEDGE_GROUPS_MAX];
 };
 

@@ -103,6 +103,13 @@ static int median_loss(const struct heard *h, double *ret)
     return KEDGE_OK;
 }
 
+/* How much less or more than its own loss the other model's is, within the bound. */
+static double difference_of(const struct kedge_trial_input *in, double bound)
+{
+    const double difference = in->trial_loss - in->loss;
+    return difference > bound ? bound : difference < -bound ? -bound : difference;
+}
+
 int kedge_compute_trial(const struct kedge_job_spec *spec, const struct kedge_trial_input *inputs,
                         size_t count, const struct kedge_trial_crowd *crowd, bool *ret_joins)
 {
@@ -111,12 +118,52 @@ int kedge_compute_trial(const struct kedge_job_spec *spec, const struct kedge_tr
     int err = hear(spec, inputs, count, &h);
     err = err || h.count == 0 ? err : median_loss(&h, &bound);
     for (size_t i = 0; i < h.count && !err; i++) {
-        const double difference = h.inputs[i].trial_loss - h.inputs[i].loss;
-        const double bounded = difference > bound ? bound : difference < -bound ? -bound : difference;
-        sum += (double)h.shares[i].weight * bounded;
+        sum += (double)h.shares[i].weight * difference_of(&h.inputs[i], bound);
     }
     if (!err) {
         *ret_joins = is_enough(&h, crowd) && sum <= 0;
+    }
+    heard_deinit(&h);
+    return err;
+}
+
+/* By two passes in the order of the inputs, so that everybody comes to the same bits. */
+static void decide_personal(const struct heard *h, double bound, bool *io_is_personal)
+{
+    double all = 0, squares = 0, sum = 0, spread = 0;
+    for (size_t i = 0; i < h->count; i++) {
+        const double weight = (double)h->shares[i].weight;
+        all += weight;
+        squares += weight * weight;
+        sum += weight * difference_of(&h->inputs[i], bound);
+    }
+    if (!(all > 0)) {
+        return; /* a cap has left nothing */
+    }
+    const double mean = sum / all;
+    for (size_t i = 0; i < h->count; i++) {
+        const double off = difference_of(&h->inputs[i], bound) - mean;
+        spread += (double)h->shares[i].weight * (off * off);
+    }
+    const double worth = all * all / squares;
+    if (mean > 0) {
+        *io_is_personal = false;
+    } else if (mean * mean * (worth - 1) > 4 * (spread / all)) {
+        *io_is_personal = true;
+    }
+}
+
+int kedge_compute_personal(const struct kedge_job_spec *spec, const struct kedge_trial_input *inputs,
+                           size_t count, bool *io_is_personal)
+{
+    struct heard h;
+    double bound = 0;
+    int err = hear(spec, inputs, count, &h);
+    err = err || h.count == 0 ? err : median_loss(&h, &bound);
+    const size_t tenants =
+        spec->tenant_count < KEDGE_TRIAL_TENANTS_LEAST ? spec->tenant_count : KEDGE_TRIAL_TENANTS_LEAST;
+    if (!err && h.count >= KEDGE_TRIAL_SITES_LEAST && h.tenants >= tenants) {
+        decide_personal(&h, bound, io_is_personal);
     }
     heard_deinit(&h);
     return err;

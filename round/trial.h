@@ -30,6 +30,17 @@ KEDGE_NODISCARD int kedge_compute_trial(const struct kedge_job_spec *spec,
                                         const struct kedge_trial_input *inputs, size_t count,
                                         const struct kedge_trial_crowd *crowd, bool *ret_joins);
 
+/* Whether sites are better served by what their own training makes of their group's model than by that model
+ * itself. inputs: of sites that have both; trial_loss is that of their own, side is not read. Weights and
+ * bounds as above. With the mean difference m, the number of inputs n = (sum of weights)^2 / (sum of their
+ * squares) that the weights are worth, and the mean square v of what differences are off m, the standard
+ * error of m is the root of v / (n - 1): *io_is_personal becomes true where m is below 0 by more than two of
+ * that, false where m is above 0, and stays in between, where there are fewer than two sites or, in a job of
+ * several tenants, than two of these. So the group's model serves until something else is shown to. */
+KEDGE_NODISCARD int kedge_compute_personal(const struct kedge_job_spec *spec,
+                                           const struct kedge_trial_input *inputs, size_t count,
+                                           bool *io_is_personal);
+
 /* with[g]: the group that g is tried with, g itself where with none: always the two nearest of those that are
  * left, by the cosine of their directions, ties to the lowest numbers. is_part: of groups that are part of
  * others, whose directions are not read. */

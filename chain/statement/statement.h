@@ -190,7 +190,8 @@ struct kedge_st_evaluation {
     uint32_t round, group;
     uint64_t samples, correct;
     double loss;
-    /* Optional, 0: not stated. Of the model that the site keeps for itself (Ditto), on the same samples. */
+    /* Optional, 0: not stated. On the same samples: of the model that the site keeps for itself (Ditto), or,
+     * where groups are tried, of what its own training has made of the model. */
     uint64_t personal_correct;
     double personal_loss;
     /* Optional: of the trial that the step of the round has for the site's group, on the same samples. */
@@ -359,6 +360,7 @@ struct kedge_st_step {
     double eta;
     double drift; /* how far directions that were estimated again are from those that the groups were made
                      with (grouping/shift.h); 0: not at all, or none was estimated */
+    uint32_t personal; /* 1: sites are served best by what their own training makes of their group's model */
     uint32_t group_count; /* at least 1 */
     struct kedge_st_step_group groups[KEDGE_GROUPS_MAX];
     uint64_t time_ms;

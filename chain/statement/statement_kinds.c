@@ -402,6 +402,7 @@ static const struct kedgei_field step_fields[] = {
     REAL(step, eta),
     LIST(step, groups, step_groups),
     OPTIONAL(REAL_POS, step, drift),
+    {FIELD(step, personal, U32), .max = 1, .optional = true},
     {FIELD(step, time_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
     OPTIONAL(NAMES, step, classes),
 };

@@ -42,6 +42,8 @@ struct kedge_round_result {
     /* trials (round/trial.h): what the step before has, and what this one has; groups from 1 */
     struct kedge_hash trial_before[KEDGE_GROUPS_MAX], trial[KEDGE_GROUPS_MAX];
     uint32_t tried_before[KEDGE_GROUPS_MAX], tried_with[KEDGE_GROUPS_MAX];
+    bool is_personal; /* what sites make of their group's model serves them better; at first as it was before
+                       */
     uint64_t since[KEDGE_GROUPS_MAX]; /* edges: what each has added up since the last meeting, behind it */
     uint32_t aggregate_count;
     struct kedge_st_aggregate *aggregates; /* the host's: aggregate_count, owned */
@@ -83,6 +85,7 @@ struct kedge_close_evaluation {
     uint64_t leaf;         /* of its statement in the tenant's ledger */
     uint64_t samples;
     double loss, trial_loss;
+    double personal_loss; /* of what the site's own training has made of its group's model; 0: not stated */
 };
 
 /* A file, or a vector, on its way. */

@@ -31,6 +31,7 @@ enum kedge_decision_kind {
     KEDGE_DECISION_VERDICTS,  /* the same by what sites found of the trials before: index */
     KEDGE_DECISION_PAIRS,     /* which group each is tried with: index */
     KEDGE_DECISION_TRIAL,     /* the model by which the sites of `group` and another judge: vector */
+    KEDGE_DECISION_PERSONAL,  /* whether sites' own training serves them better: is_personal */
     KEDGE_DECISION_CUT,       /* whether the group is cut in two: is_cut; index: the part of each */
     KEDGE_DECISION_SPLIT,     /* the same by the round's own updates */
 };
@@ -48,7 +49,7 @@ struct kedge_decision {
     uint64_t divisor;
     const struct kedge_rule *rule;
     uint32_t groups;
-    bool is_cut;
+    bool is_cut, is_personal;
     double drift;
 };
 

@@ -1,7 +1,10 @@
 /* Groups that begin as many, and become one where their sites say that they are no worse off: no threshold of
  * directions decides it, but the loss of a trial model on the sites' own test samples. Where nothing tells
  * sites apart this ends with one model; where something does, with a group for each kind. A pair that does
- * not join now may do so later, so that there is a way back to one model for as long as the job lasts. */
+ * not join now may do so later, so that there is a way back to one model for as long as the job lasts.
+ *
+ * By the same samples sites that have trained say whether what they made of the model serves them better than
+ * the model: where labels are unevenly spread, a site's own training is worth more than any group. */
 #include <string.h>
 
 #include "common/base/mem.h"
@@ -80,6 +83,8 @@ static int close_evidence(struct kedge_close *c)
         was_tried = was_tried || c->result->tried_before[g] > 0;
     }
     int err = was_tried ? kedgei_judge_trials(c, into, &any) : KEDGE_OK;
+    const bool asked = was_tried || (r->round > 0 && kedge_job_spec_asks_own(c->spec, r->round - 1));
+    err = err || !asked ? err : kedgei_judge_personal(c);
     err = err || !any ? err : kedgei_join(c, into);
     if (err) {
         return err;

@@ -54,6 +54,9 @@ KEDGE_NODISCARD int kedgei_measure_drift(struct kedge_close *c, double *ret);
 KEDGE_NODISCARD int kedgei_find_merges(struct kedge_close *c, uint32_t *ret_into, bool *ret_any);
 /* The same by what sites have found of the trials of the step before. */
 KEDGE_NODISCARD int kedgei_judge_trials(struct kedge_close *c, uint32_t *ret_into, bool *ret_any);
+/* Whether sites are better served by what their own training makes of their group's model, by what they have
+ * found of it: result->is_personal, which stays where too little says so. */
+KEDGE_NODISCARD int kedgei_judge_personal(struct kedge_close *c);
 /* Which group each is to be tried with: itself where with none. */
 KEDGE_NODISCARD int kedgei_find_pairs(struct kedge_close *c, uint32_t *ret_with);
 /* Whether a group is cut by the angles of these updates of its sites, and how. */

@@ -313,6 +313,37 @@ int kedgei_judge_trials(struct kedge_close *c, uint32_t *ret_into, bool *ret_any
     return err;
 }
 
+static int find_personal(const struct kedge_close *c, bool *ret_is_personal)
+{
+    struct kedge_trial_input *inputs = kedge_mem_new(c->evaluation_count + 1, sizeof *inputs);
+    size_t n = 0;
+    if (!inputs) {
+        return KEDGE_E_NOMEM;
+    }
+    for (size_t i = 0; i < c->evaluation_count; i++) {
+        const struct kedge_close_evaluation *e = &c->evaluations[i];
+        if (e->personal_loss > 0) {
+            inputs[n++] = (struct kedge_trial_input){
+                .tenant = e->place, .samples = e->samples, .loss = e->loss, .trial_loss = e->personal_loss};
+        }
+    }
+    *ret_is_personal = c->result->is_personal;
+    int err = kedge_compute_personal(c->spec, inputs, n, ret_is_personal);
+    kedge_mem_free(inputs);
+    return err;
+}
+
+int kedgei_judge_personal(struct kedge_close *c)
+{
+    struct kedge_decision d = {.kind = KEDGE_DECISION_PERSONAL};
+    int err = c->lacks_evaluations ? KEDGE_E_NOT_FOUND : find_personal(c, &d.is_personal);
+    err = kedgei_decided(c, &d, err);
+    if (!err) {
+        c->result->is_personal = d.is_personal;
+    }
+    return err;
+}
+
 static int find_pairs(struct kedge_close *c, uint32_t *ret_with)
 {
     const struct kedge_round_result *r = c->result;

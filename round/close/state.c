@@ -7,6 +7,7 @@ void kedge_close_begin(const struct kedge_round_state *state, struct kedge_round
 {
     const bool makes_groups = ret->kind == KEDGE_TASK_PRETRAIN && !ret->kept;
     ret->groups = state->groups;
+    ret->is_personal = state->is_personal;
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
         const struct kedge_round_group *group = &state->group[g];
         ret->before[g] = group->model;
@@ -49,6 +50,7 @@ void kedge_close_end(const struct kedge_round_result *r, struct kedge_round_stat
     io->kind = r->kind;
     io->groups = r->groups;
     io->regroup = r->regroup;
+    io->is_personal = r->is_personal;
 }
 
 int kedge_close_follow(const struct kedge_close_host *host, const struct kedge_layout *layout,

@@ -219,6 +219,10 @@ struct kedgei_learn {
     uint32_t lanes_count;
     struct kedgei_learn_together *together; /* together.c; NULL: each item by itself, on the processor */
     void *owner;                            /* of whoever made it by kedgei_learn_new */
+    /* Where groups are tried: what a site makes of its group's model by its own training, into the lane's
+     * net; NULL: nobody decides whether sites are served by that. is_personal: they are. */
+    int (*tune)(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t site, const float *model);
+    bool is_personal;
 };
 
 /* run.c: everything that is needed before the first round; and without it. reterr is kept. */

@@ -8,7 +8,7 @@
 #include "sim/learn/engine.h"
 #include "strategy/blend.h"
 
-enum { CHUNK_SITES = 32 };
+enum { CHUNK_SITES = 32, LAST_ROUNDS = 10 };
 
 /* Which of a row of logits is largest, ties to the lowest. */
 static uint32_t best_of(const float *z, uint32_t classes)
@@ -71,7 +71,7 @@ static int evaluate_chunk(struct kedgei_learn *l, struct kedgei_learn_lane *lane
         int err = KEDGE_OK;
         for (uint32_t i = 0; i < c->count; i++) {
             uint32_t site = l->plan[c->first + i].site;
-            err = kedgei_learn_finetune(l, lane, site, c->model);
+            err = l->tune ? l->tune(l, lane, site, c->model) : kedgei_learn_finetune(l, lane, site, c->model);
             if (!err) { /* a site whose model diverges gets nothing right */
                 push_site(&p, site, &correct[i]);
                 flush(&p);
@@ -247,6 +247,29 @@ static int meet(struct kedgei_learn *l, float *ret)
     return kedge_blend_tile(models, weight, l->groups, 0, l->d, ret);
 }
 
+/* How good the models are that sites use for themselves, where they have any. Who trains for it does so in
+ * the last rounds only, which are those that are told of. */
+static int evaluate_own(struct kedgei_learn *l, uint32_t round)
+{
+    const struct kedge_local *local = l->spec->job.strategy->local;
+    struct kedge_learn_round *line = &l->line;
+    const uint32_t rounds = l->spec->job.rounds;
+    const bool chosen = l->tune && l->is_personal && round + LAST_ROUNDS >= rounds;
+    const bool tuned = chosen || (local->is_judged_tuned && round + 1 == rounds);
+    double mean;
+    if (l->tune && !l->is_personal) {
+        line->accuracy_personal = line->accuracy;
+        line->accuracy_personal_worst = line->accuracy_worst;
+    }
+    if (!tuned && !local->sends_nothing && !local->has_own_model) {
+        return KEDGE_OK;
+    }
+    const uint32_t count = tuned ? plan_groups(l) : plan_one(l, l->w0, true);
+    int err = run_plan(l, count, tuned);
+    sum_up(l, count, &line->accuracy_personal, &mean, &line->accuracy_personal_worst);
+    return err;
+}
+
 int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
 {
     const struct kedge_strategy *strategy = l->spec->job.strategy;
@@ -262,7 +285,7 @@ int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
         return KEDGE_OK; /* partial: sites without a group */
     }
     const uint32_t every = l->spec->job.evaluate_every;
-    if (every == 0 || (round % every != 0 && round + 10 < l->spec->job.rounds)) {
+    if (every == 0 || (round % every != 0 && round + LAST_ROUNDS < l->spec->job.rounds)) {
         return KEDGE_OK;
     }
     if (l->spec->planted) {
@@ -283,11 +306,6 @@ int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
         err = run_plan(l, count, false);
         sum_up(l, count, &line->accuracy_auxiliary, &mean, &worst);
     }
-    bool tuned = strategy->local->is_judged_tuned && round == last;
-    if (!err && (tuned || alone || strategy->local->has_own_model)) {
-        count = tuned ? plan_groups(l) : plan_one(l, l->w0, true);
-        err = run_plan(l, count, tuned);
-        sum_up(l, count, &line->accuracy_personal, &mean, &line->accuracy_personal_worst);
-    }
+    err = err ? err : evaluate_own(l, round);
     return err ? err : kedgei_learn_backdoor(l, &line->backdoor);
 }

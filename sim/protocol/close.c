@@ -139,7 +139,8 @@ static void put_evaluations(const struct kedgei_protocol *p, const struct sim_cl
                                                 .group = f->group,
                                                 .samples = f->samples,
                                                 .loss = f->loss,
-                                                .trial_loss = f->trial_loss};
+                                                .trial_loss = f->trial_loss,
+                                                .personal_loss = f->personal_loss};
         }
     }
 }

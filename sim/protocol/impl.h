@@ -70,6 +70,7 @@ struct kedgei_work {
     uint32_t choice_count, choice;    /* choice: that the site took */
     uint32_t group;                   /* of a training without choices */
     uint64_t len;                     /* of its compact update, 0: it comes whole */
+    double tested_loss; /* where groups are tried: of what it has trained on its test samples; else 0 */
     struct kedge_digest choices[KEDGE_GROUPS_MAX];
     int err;
 };
@@ -106,7 +107,7 @@ struct kedgei_found {
     bool has;
     uint32_t round, group;
     uint64_t samples;
-    double loss, trial_loss;
+    double loss, trial_loss, personal_loss; /* of what it has trained of its model: 0 where it has not */
 };
 /* What a site trained last, of what is in a closed round; zero: nothing. */
 struct kedgei_trained {
@@ -181,6 +182,21 @@ int kedgei_protocol_end(void *arg, uint32_t site, const struct kedge_site_task *
 bool kedgei_protocol_trial(void *arg, uint32_t group, uint32_t round, struct kedge_digest *ret);
 bool kedgei_protocol_has_shifted(void *arg, uint32_t site, const struct kedge_site_task *task);
 void kedgei_protocol_train(struct kedgei_protocol *p); /* all that is begun */
+enum { KEDGEI_EVALUATE_BATCH = 128 }; /* of kedge-train: how many samples a loss is measured on at once */
+struct kedge_train_params kedgei_protocol_params(const struct kedgei_protocol *p,
+                                                 const struct kedgei_work *work);
+
+/* ---- what sites make of models for themselves (tune.c) ---- */
+
+/* What the site makes of a model by its own training, as it would train in the next round; into the lane's
+ * net. For evaluations. */
+KEDGE_NODISCARD int kedgei_protocol_tune(struct kedgei_learn *l, struct kedgei_learn_lane *lane,
+                                         uint32_t site, const float *model);
+/* The loss of what it has just trained on the samples by which it judges trials; stays where nothing is to be
+ * told. */
+KEDGE_NODISCARD int kedgei_protocol_test_trained(const struct kedgei_protocol *p,
+                                                 const struct kedgei_work *work, struct kedge_net *net,
+                                                 double *ret_loss);
 struct kedgei_update *kedgei_protocol_update(const struct kedgei_protocol *p,
                                              const struct kedge_digest *digest);
 

@@ -278,6 +278,7 @@ static int tell(struct kedgei_protocol *p, uint64_t now_ns)
     put_sites(p);
     put_training(p);
     int err = put_models(p);
+    l->is_personal = p->last.r.is_personal;
     err = err ? err : kedgei_learn_evaluate(l, l->line.round);
     err = err ? err : put_record(p);
     if (err) {

@@ -221,6 +221,7 @@ static int make_tables(struct kedgei_protocol *p)
     p->trained = goes_near ? kedge_mem_new(n, sizeof *p->trained) : NULL;
     const bool tries = kedge_job_spec_tries(&p->job);
     p->found = tries ? kedge_mem_new(n, sizeof *p->found) : NULL;
+    p->l->tune = tries && p->spec->planted == 0 ? kedgei_protocol_tune : NULL;
     bool moves = p->job.groups > 1 && p->job.shift != KEDGE_SHIFT_TEST_NONE;
     p->grouped = moves ? kedge_mem_new(n, sizeof *p->grouped) : NULL;
     bool ok = p->works && p->queue && p->last.assigned && p->next.assigned && p->last.inputs && p->next.inputs

@@ -14,14 +14,12 @@
 #include "job/task_seed.h"
 #include "sim/protocol/impl.h"
 
-enum { EVALUATE_BATCH = 128 }; /* of kedge-train: how many samples a loss is measured on at once */
-
 /* What comes back of a thread, followed by the update's values. */
 struct trained {
     int32_t err;
     uint32_t choice;
     uint64_t samples, steps;
-    double base_loss, loss, moved;
+    double base_loss, loss, moved, tested_loss;
 };
 
 static int32_t *values_of(struct trained *t)
@@ -45,25 +43,12 @@ struct kedgei_update *kedgei_protocol_update(const struct kedgei_protocol *p,
 
 /* ---- on a thread ---- */
 
-static struct kedge_train_params params_of(const struct kedgei_protocol *p, const struct kedgei_work *work)
-{
-    const struct kedge_job_spec *job = &p->job;
-    return (struct kedge_train_params){.steps = work->pretrain ? job->pretrain_steps : 0,
-                                       .epochs = job->local_epochs,
-                                       .batch = job->batch,
-                                       .lr = job->learning_rate,
-                                       .l2 = job->l2,
-                                       .momentum = job->local_momentum,
-                                       .clip = job->clip,
-                                       .seed = work->seed};
-}
-
 /* As kedge-train: the loss of the base, then the steps, bent as the strategy says. */
 static int train(const struct kedgei_protocol *p, const struct kedgei_work *work, struct kedge_net *net,
                  const struct kedge_dataset *data, const float *base, const float *drift, struct trained *ret)
 {
     const struct kedge_job_spec *job = &p->job;
-    struct kedge_train_params params = params_of(p, work);
+    struct kedge_train_params params = kedgei_protocol_params(p, work);
     double mu = work->pretrain ? 0 : kedge_local_plan(job->strategy->local, &job->options).pull;
     uint64_t n = p->layout.values_count;
     struct kedge_train_result result;
@@ -226,13 +211,16 @@ static int work_on(const struct kedgei_protocol *p, const struct kedgei_work *wo
         return err;
     }
     struct control control = {.has = false};
-    uint32_t batch = p->job.batch > EVALUATE_BATCH ? p->job.batch : EVALUATE_BATCH;
+    uint32_t batch = p->job.batch > KEDGEI_EVALUATE_BATCH ? p->job.batch : KEDGEI_EVALUATE_BATCH;
     err = kedge_net_new(&p->job.model, batch, &net, NULL);
     err = err ? err : choose(p, work, net, &data, base, ret);
     err = err ? err : control_init(p, work, &control);
     err = err ? err : train(p, work, net, &data, base, control.drift, ret);
     if (!err) {
         ret->moved = distance(kedge_net_weights(net), base, n);
+        err = kedgei_protocol_test_trained(p, work, net, &ret->tested_loss);
+    }
+    if (!err) {
         err = kedge_quantise(base, kedge_net_weights(net), (size_t)n, p->job.scale, p->job.bound,
                              values_of(ret), NULL);
     }
@@ -245,7 +233,7 @@ static int work_on(const struct kedgei_protocol *p, const struct kedgei_work *wo
     if (!err && !work->pretrain && kedge_job_spec_has_head(&p->job)) {
         err = kedgei_protocol_own_next(p, work->site, kedge_net_weights(net));
     } else if (!err && !work->pretrain && p->owns) {
-        err = kedgei_protocol_train_own(p, work->site, net, &data, base, params_of(p, work));
+        err = kedgei_protocol_train_own(p, work->site, net, &data, base, kedgei_protocol_params(p, work));
     }
     kedge_net_free(net);
     kedge_dataset_deinit(&data);
@@ -372,6 +360,7 @@ void kedgei_protocol_train(struct kedgei_protocol *p)
         struct trained *t = (struct trained *)(void *)(results + i * size);
         work->done = true;
         work->choice = t->choice;
+        work->tested_loss = t->tested_loss;
         work->err = t->err;
         err = work->err ? KEDGE_OK : keep_update(p, work, t);
     }
@@ -495,7 +484,7 @@ static int test_models(const struct kedgei_protocol *p, uint32_t site, uint32_t 
     if (err) {
         return err;
     }
-    err = kedge_net_new(&p->job.model, EVALUATE_BATCH, &net, NULL);
+    err = kedge_net_new(&p->job.model, KEDGEI_EVALUATE_BATCH, &net, NULL);
     err = err ? err : test_model(p, site, net, &data, &g->model, &own);
     err = err || g->tried_with == 0 ? err : test_model(p, site, net, &data, &g->trial, &trial);
     if (!err) {
@@ -524,6 +513,11 @@ static bool has_lost(struct kedgei_protocol *p, uint32_t site, const struct kedg
     if (err) { /* it diverges: there is nothing to tell */
         p->err = err == KEDGE_E_NOMEM ? err : p->err;
         return false;
+    }
+    const struct kedgei_work *work = &p->works[place_of(site, false)];
+    if (task->kind == KEDGE_SITE_TRAIN && work->done && !work->err && work->round == task->round) {
+        found.personal_loss = work->tested_loss;
+        found.has = found.has || (found.personal_loss > 0 && kedge_job_spec_asks_own(&p->job, found.round));
     }
     p->found[site] = found;
     return p->job.shift == KEDGE_SHIFT_TEST_LOSS

@@ -27,7 +27,13 @@ static bool is_of_trial(const struct kedgei_job *job, const struct kedgei_round 
         return false;
     }
     const struct kedge_hash *trial = trial_of(job, round, e->group);
-    return trial && kedge_hash_eq(trial, &e->trial);
+    if (trial) {
+        return kedge_hash_eq(trial, &e->trial);
+    }
+    /* of a group that is tried with none: what its training has made of the model */
+    const struct kedgei_fact *before = round > job->rounds ? round[-1].step : NULL;
+    return before && kedgei_step_group(before, e->group) && kedge_hash_is_zero(&e->trial)
+           && e->personal_loss > 0 && kedge_job_spec_asks_own(&job->spec, e->round);
 }
 
 /* The row repeats what the signed evaluation says; a row that differs would let the list decide the

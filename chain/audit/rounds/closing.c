@@ -212,7 +212,8 @@ static int put_evaluations(struct kedgei_closing *c)
                                                 .leaf = row->leaf,
                                                 .samples = e->samples,
                                                 .loss = e->loss,
-                                                .trial_loss = e->trial_loss};
+                                                .trial_loss = e->trial_loss,
+                                                .personal_loss = e->personal_loss};
         }
     }
     kedgei_inputs_deinit(&in);
@@ -259,6 +260,7 @@ static void put_before(struct kedgei_closing *c)
     const struct kedge_st_step *earlier =
         c->round > c->job->rounds && c->round[-1].step ? c->round[-1].step->body : NULL;
     r->groups = earlier ? earlier->group_count : kedge_job_spec_models(&c->job->spec);
+    r->is_personal = earlier && earlier->personal > 0;
     for (uint32_t g = r->groups; g < KEDGE_GROUPS_MAX && !c->round->pretrain && !earlier; g++) {
         r->groups = c->round->aggregates[g] ? g + 1 : r->groups; /* where the step before cannot be read */
     }

@@ -49,6 +49,7 @@ static struct kedgei_decision *item_of(const struct kedgei_closing *c, const str
     case KEDGE_DECISION_VERDICTS:
     case KEDGE_DECISION_PAIRS:
     case KEDGE_DECISION_TRIAL:
+    case KEDGE_DECISION_PERSONAL:
         return find_item(c, KEDGEI_TRIALS, KEDGE_GROUP_NONE);
     case KEDGE_DECISION_MERGES:
     case KEDGE_DECISION_CUT:
@@ -97,6 +98,7 @@ static void answer(struct kedgei_closing *c, struct kedgei_decision *item, struc
         [KEDGE_DECISION_VERDICTS] = kedgei_judge_merges,
         [KEDGE_DECISION_PAIRS] = kedgei_judge_pairs,
         [KEDGE_DECISION_TRIAL] = kedgei_judge_trial,
+        [KEDGE_DECISION_PERSONAL] = kedgei_judge_personal_models,
         [KEDGE_DECISION_CUT] = kedgei_judge_cut,
         [KEDGE_DECISION_SPLIT] = kedgei_judge_split,
         [KEDGE_DECISION_NEAREST] = NULL, /* where a site goes is for its statement to say right */

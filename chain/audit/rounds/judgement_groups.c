@@ -187,6 +187,23 @@ void kedgei_judge_trial(struct kedgei_closing *c, struct kedgei_decision *item, 
     io->vector = row ? row->trial : io->vector;
 }
 
+/* Without evaluations the record's word counts; a close that asks nobody goes on with what was. */
+void kedgei_judge_personal_models(struct kedgei_closing *c, struct kedgei_decision *item,
+                                  struct kedge_decision *io)
+{
+    const bool recorded = c->step && c->step->personal > 0;
+    if (kedgei_is_judged(item)) {
+        kedgei_replay_add_number(item, io->is_personal);
+        if (io->is_personal != recorded) {
+            kedgei_error(c->f, KEDGE_AUDIT_REPLAY_GROUPING, &c->r->a->main, c->round->step->index,
+                         "job \"%s\", round %u: it is recorded that %s serve sites best, their evaluations "
+                         "give the other",
+                         c->job->id.s, c->round->number, recorded ? "their own models" : "groups' models");
+        }
+    }
+    io->is_personal = recorded;
+}
+
 /* ---- cuts ---- */
 
 /* Groups before this one that there was no number for, or no update of. The digest has a number for each

@@ -87,6 +87,11 @@ static void compare(struct kedgei_audit *a, const struct kedgei_round *round, co
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, at,
                      "round %u states a drift of %g, but estimates no directions", is->round, is->drift);
     }
+    if (is->personal != expected->personal) {
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, at,
+                     "round %u changes whether sites' own models serve them best, but judges no trials",
+                     is->round);
+    }
     for (uint32_t g = 0; g < is->group_count && g < expected->group_count; g++) {
         check_group(a, round, &is->groups[g], &expected->groups[g]);
     }

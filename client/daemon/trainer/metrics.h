@@ -15,7 +15,7 @@ struct kedge_metrics {                 /* what the trainer tells of a task */
     char id[KEDGE_METRICS_ID_MAX + 1]; /* what it answers; "": it does not say, or at length */
     uint64_t samples, steps, test_samples, test_correct;
     double seconds, test_loss;
-    bool has_personal; /* of the site's own model on the test set */
+    bool has_personal; /* of the site's own model, or of what it has just trained, on the test set */
     uint64_t personal_correct;
     double personal_loss;
     bool has_trial; /* of the trial of two groups on the test set, which is asked for by itself */

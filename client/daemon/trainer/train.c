@@ -379,6 +379,29 @@ static void measure_trial(struct kedge_client_work *w, const struct kedge_train_
     }
 }
 
+/* Where groups are tried a site that trains says, too, what its training has made of the model that it has
+ * just evaluated: whether sites' own models serve them better is decided by that (round/trial.h). It costs a
+ * pass over the test samples, no training and no traffic. */
+static void measure_trained(struct kedge_client_work *w, const struct kedge_train_item *item,
+                            const char *trained, struct kedge_metrics *m)
+{
+    const struct kedge_site_task *t = &item->fx.task;
+    struct kedge_metrics own = {.samples = 0};
+    struct kedge_diag d = {.text = ""};
+    const bool asked = m->has_trial || kedge_job_spec_asks_own(w->spec, t->round - 1);
+    if (!asked || t->kind != KEDGE_SITE_TRAIN) {
+        return;
+    }
+    int err = kedge_client_measure(w, item->fx.serial, t, item->classes, trained, &own, &d);
+    m->has_personal = !err && own.test_samples == m->test_samples;
+    m->personal_correct = own.test_correct;
+    m->personal_loss = own.test_loss;
+    if (!m->has_personal) {
+        kedge_log(KEDGE_LOG_WARN, "the site's own model", "job=%s round=%u: %s", t->job.s, t->round,
+                  d.text[0] ? d.text : "the trainer evaluates it on other samples");
+    }
+}
+
 /* A choice of models comes first because it sets the base that all that follows is about. Energy begins
  * before the trainer and ends after it whatever the trainer did: joules were used even where nothing came of
  * them. An evaluation is added where the task asks for it and there are samples to test with; one that says 0
@@ -433,6 +456,7 @@ static int run_task(struct kedge_client_work *w, struct kedge_train_item *item)
     bool evaluated = t->kind == KEDGE_SITE_EVALUATE || (t->evaluate_base && t->round > 0);
     if (!err && evaluated && m.test_samples > 0) {
         measure_trial(w, item, &m);
+        measure_trained(w, item, out, &m);
         uint32_t i = item->result_count++;
         item->results[i] = blank;
         item->results[i].kind = KEDGE_SITE_EVALUATE;

@@ -33,12 +33,16 @@ void kedge_job_evaluated(struct kedge_job *job, uint32_t site, const struct kedg
                          uint64_t leaf)
 {
     const struct kedge_hash *trial = kedge_host_trial(job, e->group, e->round);
-    if (trial && kedge_hash_eq(trial, &e->trial)) {
+    const bool is_last = e->round == job->at.round && e->group < job->at.groups;
+    const bool is_of_own = is_last && !trial && kedge_hash_is_zero(&e->trial) && e->personal_loss > 0
+                           && kedge_job_spec_asks_own(&job->spec, e->round);
+    if (is_of_own || (trial && kedge_hash_eq(trial, &e->trial))) {
         job->evaluations[site] = (struct kedge_close_evaluation){.site = site,
                                                                  .group = e->group,
                                                                  .leaf = leaf,
                                                                  .samples = e->samples,
                                                                  .loss = e->loss,
-                                                                 .trial_loss = e->trial_loss};
+                                                                 .trial_loss = e->trial_loss,
+                                                                 .personal_loss = e->personal_loss};
     }
 }

@@ -134,6 +134,9 @@ static const struct {
     {"an evaluation in another site's name", fx_trying, FX_TRY_OTHER, false, KEDGE_AUDIT_ROW},
     {"a trial that is one of the two models", fx_trying, FX_TRY_MODEL, true, KEDGE_AUDIT_REPLAY_GROUPING},
     {"groups that are not tried when it is time", fx_trying, FX_TRY_NOT, true, KEDGE_AUDIT_REPLAY_GROUPING},
+    {"models of all where sites' own are found to be better", fx_trying, FX_TRY_SHARED, true,
+     KEDGE_AUDIT_REPLAY_GROUPING},
+    {"sites' own models before anybody was asked", fx_trying, FX_TRY_OWN, false, KEDGE_AUDIT_STEP},
     {"groups made anew when it is not time", fx_regrouping, FX_REGROUP_NOT_DUE, false, KEDGE_AUDIT_ROUND},
 };
 

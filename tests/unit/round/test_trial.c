@@ -83,6 +83,64 @@ static const struct row {
     {"nobody has said anything", 0, {1, 1}, 1, 0, {{0}}, false},
 };
 
+/* Whether sites' own models serve them best: in the place of the trial's, the loss of these. */
+static const struct own_row {
+    const char *what;
+    uint32_t tenants, count;
+    struct kedge_trial_input inputs[MOST];
+    bool was, is;
+} own_rows[] = {
+    {"better at both", 2, 2, {{0, 0, 10, 0.5, 0.25}, {1, 0, 10, 0.5, 0.25}}, false, true},
+    {"worse at both: the way back", 2, 2, {{0, 0, 10, 0.5, 0.75}, {1, 0, 10, 0.5, 0.75}}, true, false},
+    {"the same at both: as it was", 2, 2, {{0, 0, 10, 0.5, 0.5}, {1, 0, 10, 0.5, 0.5}}, true, true},
+    {"better by little, as it was: no", 2, 2, {{0, 0, 10, 0.5, 0.25}, {1, 0, 10, 0.5, 0.625}}, false, false},
+    {"… yes", 2, 2, {{0, 0, 10, 0.5, 0.25}, {1, 0, 10, 0.5, 0.625}}, true, true},
+    {"worse by little: the way back", 2, 2, {{0, 0, 10, 0.5, 0.25}, {1, 0, 10, 0.5, 0.875}}, true, false},
+    {"-0.25, -0.25, -0.25, 0: m = -0.1875, v = 0.01171875, n = 4: m^2 (n - 1) = 9 v",
+     2,
+     4,
+     {{0, 0, 10, 0.5, 0.25}, {1, 0, 10, 0.5, 0.25}, {0, 0, 10, 0.5, 0.25}, {1, 0, 10, 0.5, 0.5}},
+     false,
+     true},
+    {"-0.25, 0, -0.25, 0: m = -0.125, v = 0.015625, n = 4: m^2 (n - 1) = 3 v",
+     2,
+     4,
+     {{0, 0, 10, 0.5, 0.25}, {1, 0, 10, 0.5, 0.5}, {0, 0, 10, 0.5, 0.25}, {1, 0, 10, 0.5, 0.5}},
+     false,
+     false},
+    {"one number counts no more than the usual loss",
+     2,
+     4,
+     {{0, 0, 10, 1e9, 0}, {1, 0, 10, 0.5, 1}, {0, 0, 10, 0.5, 1}, {1, 0, 10, 0.5, 1}},
+     true,
+     false},
+    {"one site", 1, 1, {{0, 0, 10, 0.5, 0.25}}, false, false},
+    {"one tenant of two", 2, 2, {{0, 0, 10, 0.5, 0.25}, {0, 0, 10, 0.5, 0.25}}, false, false},
+    {"one tenant where there is but one", 1, 2, {{0, 0, 10, 0.5, 0.25}, {0, 0, 10, 0.5, 0.25}}, false, true},
+    {"not finite: as if it had not come",
+     2,
+     3,
+     {{0, 0, 10, 0.5, 0.25}, {1, 0, 10, 0.5, 0.25}, {1, 0, 10, 0.5, (double)INFINITY}},
+     false,
+     true},
+    {"nobody", 2, 0, {{0}}, true, true},
+};
+
+START_TEST(test_decides_own)
+{
+    const struct own_row *r = &own_rows[_i];
+    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
+    bool is_personal = r->was;
+    ck_assert_ptr_nonnull(spec);
+    spec->weight_max = 100;
+    spec->tenant_share_max = 1000000;
+    spec->tenant_count = r->tenants;
+    ck_assert_int_eq(kedge_compute_personal(spec, r->inputs, r->count, &is_personal), KEDGE_OK);
+    ck_assert_msg(is_personal == r->is, "%s", r->what);
+    kedge_mem_free(spec);
+}
+END_TEST
+
 START_TEST(test_decides)
 {
     const struct row *r = &rows[_i];
@@ -117,6 +175,7 @@ int main(void)
     Suite *suite = suite_create("trial");
     TCase *tc = tcase_create("decision");
     tcase_add_loop_test(tc, test_decides, 0, (int)(sizeof rows / sizeof rows[0]));
+    tcase_add_loop_test(tc, test_decides_own, 0, (int)(sizeof own_rows / sizeof own_rows[0]));
     tcase_add_test(tc, test_out_of_range);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
