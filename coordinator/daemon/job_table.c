@@ -152,14 +152,11 @@ static int put_record(struct kedge_kv_tx *tx, const struct kedge_job *job)
                                  .state = job->state,
                                  .reason = job->reason,
                                  .created_ms = job->created_ms};
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     memcpy(r.token, job->token_hash, sizeof r.token);
     kedge_buf_init(&text, KEDGE_RECORD_MAX);
-    int err = kedge_job_record_encode(&r, &text);
-    err = err ? err
-              : kedge_kv_put(tx, KEDGE_KV_JOB, kedge_view_str(r.job.s), kedge_buf_view(&text), KEDGE_KV_PUT);
-    kedge_buf_deinit(&text);
-    return err;
+    KEDGE_TRY(kedge_job_record_encode(&r, &text));
+    return kedge_kv_put(tx, KEDGE_KV_JOB, kedge_view_str(r.job.s), kedge_buf_view(&text), KEDGE_KV_PUT);
 }
 
 /* By which a submission that is repeated finds its job, however long ago that ended. */

@@ -161,11 +161,9 @@ static int check_entry(const struct kedge_host *h, const struct kedge_tenant *t,
     if (err == KEDGE_E_VERIFY) {
         err = kedge_diag_wrap(d, KEDGE_E_DENIED, "the statement is not signed as its tenant's keys demand");
     }
-    if (err) {
-        return err;
-    }
-    err = kedge_keybook_check(&t->keys, st, d);
-    return err ? err : check_position(h, t, st, d);
+    KEDGE_TRY(err);
+    KEDGE_TRY(kedge_keybook_check(&t->keys, st, d));
+    return check_position(h, t, st, d);
 }
 
 static int open_envelope(const struct kedge_host *h, const struct kedge_tenant *t, struct kedge_view envelope,

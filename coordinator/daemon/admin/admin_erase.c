@@ -218,8 +218,8 @@ static int check_order(struct kedge_host *h, const struct kedge_admin_append *a,
 static int remove_file(const struct kedge_host *h, const struct kedge_admin_append *a, struct kedge_diag *d)
 {
     const struct kedge_hash *update = &a->st->u.erased.update;
-    int err = kedge_blobs_remove(h->tenants[a->tenant].log.blobs, update, d);
-    return err ? err : kedge_host_refused_erase(h, a->tenant, update, d);
+    KEDGE_TRY(kedge_blobs_remove(h->tenants[a->tenant].log.blobs, update, d));
+    return kedge_host_refused_erase(h, a->tenant, update, d);
 }
 
 /* The statement is durable: now the file. When it cannot be removed the answer says so; the next start, or

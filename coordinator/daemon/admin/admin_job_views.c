@@ -4,6 +4,7 @@
  * Lists come in pages, in the order of names: "next" is the name to go on from. A list is of one moment: jobs
  * that run are those that ran when it was asked for, and each of them stands in its place among the ended
  * ones. */
+#include "common/base/try.h"
 #include "coordinator/daemon/admin/admin.h"
 
 #include <jansson.h>
@@ -209,7 +210,8 @@ static int put_release(struct kedge_host *h, const struct kedge_id *job, uint32_
     if (err == KEDGE_E_NOT_FOUND) {
         return KEDGE_OK;
     }
-    return err ? err : kedge_host_main_tell(h, index, row, "release", "proof", d);
+    KEDGE_TRY(err);
+    return kedge_host_main_tell(h, index, row, "release", "proof", d);
 }
 
 /* Steals `o`, which gets those of the models that are here, with their releases. If the evidence of

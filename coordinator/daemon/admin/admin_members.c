@@ -45,11 +45,23 @@ static int start_ledger(struct kedge_host *h, const struct kedge_admin_signed *a
  * with the same envelope finishes what was begun. */
 static int make_tenant(struct kedge_host *h, const struct kedge_admin_signed *a, struct kedge_diag *d)
 {
-    kedge_heap_map_begin();
     int err = kedge_state_tenant_create(h->state, &a->tenant, d);
-    err = err == KEDGE_E_EXISTS ? KEDGE_OK : err; /* a creation that a crash interrupted goes on */
-    err = err ? err : start_ledger(h, a, d);
-    err = err ? err : kedge_host_tenant_load(h, &a->tenant, d);
+    if (err != KEDGE_E_EXISTS) { /* a creation that a crash interrupted goes on */
+        KEDGE_TRY(err);
+    }
+    KEDGE_TRY(start_ledger(h, a, d));
+    return kedge_host_tenant_load(h, &a->tenant, d);
+}
+
+static int add_tenant(struct kedge_host *h, const struct kedge_admin_signed *a, struct kedge_diag *d)
+{
+    KEDGE_TRY(kedge_admin_check_key(a, &h->main.key.public, d));
+    if (kedge_host_tenant_find(h, &a->tenant) != KEDGE_COORD_NONE) {
+        return kedge_diag_set(d, KEDGE_E_EXISTS, "tenant %s exists already", a->tenant.s);
+    }
+    KEDGE_TRY(kedge_host_tenant_room(h, d));
+    kedge_heap_map_begin();
+    int err = make_tenant(h, a, d);
     kedge_heap_map_end();
     return err;
 }
@@ -59,12 +71,9 @@ static void tenant_add(struct kedge_host *h, struct kedge_net_request *req, cons
     struct kedge_diag d = {.text = ""};
     struct kedge_admin_signed a;
     int err = kedge_admin_signed_args(args, &a, &d);
-    err = err ? err : kedge_admin_check_key(&a, &h->main.key.public, &d);
-    if (!err && kedge_host_tenant_find(h, &a.tenant) != KEDGE_COORD_NONE) {
-        err = kedge_diag_set(&d, KEDGE_E_EXISTS, "tenant %s exists already", a.tenant.s);
+    if (!err) {
+        err = add_tenant(h, &a, &d);
     }
-    err = err ? err : kedge_host_tenant_room(h, &d);
-    err = err ? err : make_tenant(h, &a, &d);
     if (err) {
         kedge_admin_error(req, err, &d);
         return;

@@ -158,8 +158,8 @@ int kedge_ended_job_find(struct kedge_host *h, const struct kedge_id *name, stru
                          struct kedge_diag *d)
 {
     struct kedge_job_record record;
-    int err = kedge_job_record_get(h, name, &record, d);
-    return err ? err : kedge_ended_job_read(h, &record, ret, d);
+    KEDGE_TRY(kedge_job_record_get(h, name, &record, d));
+    return kedge_ended_job_read(h, &record, ret, d);
 }
 
 void kedge_ended_job_deinit(struct kedge_ended_job *job)

@@ -151,9 +151,9 @@ static int read_of_round(struct reader *r, enum kedge_statement_kind kind, uint3
     char key[KEDGE_IDEM_KEY_MAX + 1];
     snprintf(key, sizeof key, "%s/%s/%08" PRIu32, kedge_statement_kind_name(kind), r->source->spec->name.s,
              round);
-    int err = kedge_ledger_find(r->source->main, kedge_view_str(key), ret_index);
-    r->statements += !err;
-    return err ? err : kedge_walk_read(&r->walk, r->source->main, *ret_index, kind);
+    KEDGE_TRY(kedge_ledger_find(r->source->main, kedge_view_str(key), ret_index));
+    r->statements++;
+    return kedge_walk_read(&r->walk, r->source->main, *ret_index, kind);
 }
 
 static int take_aggregate(struct kedge_walk *w, uint64_t index)
@@ -202,16 +202,16 @@ static int read_round(struct reader *r, uint32_t round, uint64_t step_index)
                               "the main chain has a step of job %s, round %" PRIu32 ", but no round-opened",
                               s->spec->name.s, round);
     }
-    err = err ? err : kedge_history_take_opened(s, &r->walk.st->u.round_opened, r->row, r->walk.d);
-    err = err ? err
-              : kedge_walk_all(&r->walk, s->main, KEDGE_ST_ROUND_OPENED, s->spec->name.s, round, take_drawn);
-    err = err ? err
-              : kedge_walk_all(&r->walk, s->main, KEDGE_ST_AGGREGATE, s->spec->name.s, round, take_aggregate);
-    for (uint32_t i = 0; i < s->tenant_count && !err && !r->page->without_evaluations; i++) {
-        err = kedge_walk_all(&r->walk, s->tenants[i].ledger, KEDGE_ST_EVALUATION, s->spec->name.s, round,
-                             take_evaluation);
+    KEDGE_TRY(err);
+    const char *job = s->spec->name.s;
+    KEDGE_TRY(kedge_history_take_opened(s, &r->walk.st->u.round_opened, r->row, r->walk.d));
+    KEDGE_TRY(kedge_walk_all(&r->walk, s->main, KEDGE_ST_ROUND_OPENED, job, round, take_drawn));
+    KEDGE_TRY(kedge_walk_all(&r->walk, s->main, KEDGE_ST_AGGREGATE, job, round, take_aggregate));
+    for (uint32_t i = 0; i < s->tenant_count && !r->page->without_evaluations; i++) {
+        KEDGE_TRY(
+            kedge_walk_all(&r->walk, s->tenants[i].ledger, KEDGE_ST_EVALUATION, job, round, take_evaluation));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* ---- sizes of the tenants' ledgers ----

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -191,14 +192,12 @@ static int load_accepted(struct kedge_walk *w, uint64_t index)
                                    .weight = u->samples,
                                    .kind = u->update_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN
                                                                                   : KEDGE_TASK_TRAIN};
-    int err = kedge_restore_envelope(w, index, &ev.envelope);
-    err = err ? err : kedge_round_fold(&r->fold, w->st, site);
-    if (!err) {
-        memcpy(ev.update.b, w->st->subject.b, sizeof ev.update.b);
-        memcpy(ev.base.b, u->base.b, sizeof ev.base.b);
-        kedge_host_step(w->h, &ev);
-    }
-    return err;
+    KEDGE_TRY(kedge_restore_envelope(w, index, &ev.envelope));
+    KEDGE_TRY(kedge_round_fold(&r->fold, w->st, site));
+    memcpy(ev.update.b, w->st->subject.b, sizeof ev.update.b);
+    memcpy(ev.base.b, u->base.b, sizeof ev.base.b);
+    kedge_host_step(w->h, &ev);
+    return KEDGE_OK;
 }
 
 /* What `job show` tells of the open round. */
@@ -235,13 +234,13 @@ static int load_open_round(struct rounds *r)
                                    .kind = at->kind};
     kedge_host_step(w->h, &ev);
     tell_rows(r);
-    int err = load_opened(w, at->draw);
-    err = err ? err : kedge_host_refusals_load(w->h, w->job, w->d);
+    KEDGE_TRY(load_opened(w, at->draw));
+    KEDGE_TRY(kedge_host_refusals_load(w->h, w->job, w->d));
     uint32_t stale = w->job->params.buffer > 0 ? w->job->params.staleness_max : 0;
-    for (uint32_t i = at->round > stale ? at->round - stale : stale > 0; i <= at->round && !err; i++) {
-        err = kedge_walk_tenants(w, KEDGE_ST_UPDATE, i, load_accepted);
+    for (uint32_t i = at->round > stale ? at->round - stale : stale > 0; i <= at->round; i++) {
+        KEDGE_TRY(kedge_walk_tenants(w, KEDGE_ST_UPDATE, i, load_accepted));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 static int tell(struct rounds *r)

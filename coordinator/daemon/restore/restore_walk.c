@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "chain/log/dsse.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 
 /* Everything that is wrong here is CORRUPT, with log and entry: the coordinator wrote this itself. */
@@ -37,8 +38,8 @@ static int visit_statement(void *arg, struct kedge_view key, uint64_t index)
 {
     struct kedge_walk *w = arg;
     (void)key;
-    int err = kedge_walk_read(w, w->ledger, index, w->kind);
-    return err ? err : w->each(w, index);
+    KEDGE_TRY(kedge_walk_read(w, w->ledger, index, w->kind));
+    return w->each(w, index);
 }
 
 int kedge_walk_all(struct kedge_walk *w, struct kedge_ledger *l, enum kedge_statement_kind kind,

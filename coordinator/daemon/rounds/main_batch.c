@@ -15,6 +15,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
 
@@ -196,8 +197,10 @@ static int sign_all(struct kedge_host *h, struct kedge_main_batch *b)
 int kedge_main_batch_hand_over(struct kedge_host *h, struct kedge_main_batch *b, kedge_commit_done *done,
                                void *arg)
 {
-    int err = b->is_signed ? KEDGE_OK : sign_all(h, b);
-    return err ? err : kedge_committer_submit(h->main_committer, b->appends, b->append_count, done, arg);
+    if (!b->is_signed) {
+        KEDGE_TRY(sign_all(h, b));
+    }
+    return kedge_committer_submit(h->main_committer, b->appends, b->append_count, done, arg);
 }
 
 void kedge_main_batch_settle(struct kedge_host *h, const struct kedge_main_batch *b)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "chain/log/proof.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/rounds/classes.h"
 
@@ -89,14 +90,14 @@ int kedge_host_opened_tell(struct kedge_host *h, const struct kedge_id *job, jso
     char key[KEDGE_IDEM_KEY_MAX + 1];
     uint64_t index;
     snprintf(key, sizeof key, "job-opened/%s", job->s);
-    int err = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index);
-    err = err ? err : kedge_host_main_tell(h, index, o, "opened", "opened_proof", d);
+    KEDGE_TRY(kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index));
+    KEDGE_TRY(kedge_host_main_tell(h, index, o, "opened", "opened_proof", d));
     char names[KEDGE_CLASS_NAMES_ROOM] = "";
-    err = err ? err : kedge_learnt_classes(h, job, names, d);
-    if (err || names[0] == '\0') {
-        return err;
+    KEDGE_TRY(kedge_learnt_classes(h, job, names, d));
+    if (names[0] == '\0') {
+        return KEDGE_OK;
     }
     snprintf(key, sizeof key, "step/%s/%08d", job->s, KEDGE_CLASSES_ROUND);
-    err = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index);
-    return err ? err : kedge_host_main_tell(h, index, o, "named", "named_proof", d);
+    KEDGE_TRY(kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index));
+    return kedge_host_main_tell(h, index, o, "named", "named_proof", d);
 }

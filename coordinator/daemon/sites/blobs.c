@@ -13,6 +13,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "common/wire/packed.h"
 #include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
@@ -84,12 +85,10 @@ static int send_plain(const struct get_work *w, const struct kedge_blob_file *bl
     struct kedge_msg msg = {.type = KEDGE_MSG_CHUNK};
     uint8_t *payload;
     msg.u.chunk = (struct kedge_msg_chunk){.total = blob->size, .offset = w->offset, .data = {NULL, len}};
-    int err = begin_reply(w, &msg, len, &payload);
-    err = err ? err : kedge_blob_file_read(blob, w->offset, payload, len);
-    if (!err) {
-        kedge_net_reply_send(w->req);
-    }
-    return err;
+    KEDGE_TRY(begin_reply(w, &msg, len, &payload));
+    KEDGE_TRY(kedge_blob_file_read(blob, w->offset, payload, len));
+    kedge_net_reply_send(w->req);
+    return KEDGE_OK;
 }
 
 /* What the piece has that the base's has not, slice by slice. */
@@ -97,16 +96,13 @@ static int read_since(const struct get_work *w, const struct kedge_blob_file *bl
                       const struct kedge_blob_file *base, uint8_t *out, size_t len)
 {
     uint8_t now[SLICE], before[SLICE];
-    int err = KEDGE_OK;
-    for (size_t at = 0; at < len && !err; at += SLICE) {
+    for (size_t at = 0; at < len; at += SLICE) {
         size_t n = len - at < SLICE ? len - at : SLICE;
-        err = kedge_blob_file_read(blob, w->offset + at, now, n);
-        err = err ? err : kedge_blob_file_read(base, w->offset + at, before, n);
-        if (!err) {
-            kedge_words_since(now, before, n, out + at);
-        }
+        KEDGE_TRY(kedge_blob_file_read(blob, w->offset + at, now, n));
+        KEDGE_TRY(kedge_blob_file_read(base, w->offset + at, before, n));
+        kedge_words_since(now, before, n, out + at);
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* The difference of two models that are one round apart has many equal bytes and packs well. If it

@@ -90,17 +90,14 @@ static int put_new(struct kedge_kv_tx *tx, const struct kedge_host *h, const str
                                      .envelope = t->envelope_hash,
                                      .update = t->st->subject,
                                      .weight = t->st->u.update.samples};
-    struct kedge_buf key, value;
+    struct kedge_buf key KEDGE_CLEANUP(kedge_buf_deinit), value KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&key, KEDGE_RECORD_KEY_MAX);
     kedge_buf_init(&value, KEDGE_RECORD_MAX);
     kedge_refusal_record_encode(&r, &key, &value);
-    int err = key.err ? key.err : value.err;
-    err = err ? err
-              : kedge_kv_put(tx, KEDGE_KV_ROUND, kedge_buf_view(&key), kedge_buf_view(&value),
-                             KEDGE_KV_PUT_IF_ABSENT);
-    kedge_buf_deinit(&key);
-    kedge_buf_deinit(&value);
-    return err;
+    KEDGE_TRY(key.err);
+    KEDGE_TRY(value.err);
+    return kedge_kv_put(tx, KEDGE_KV_ROUND, kedge_buf_view(&key), kedge_buf_view(&value),
+                        KEDGE_KV_PUT_IF_ABSENT);
 }
 
 /* The first refusal of a round removes those of earlier rounds in the same transaction, so the

@@ -267,8 +267,8 @@ static int write_address(struct kedge_host *h, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX], text[KEDGE_HTTP_URL_MAX + 1];
     snprintf(text, sizeof text, "%s\n", kedge_host_https_url(h));
-    int err = kedge_state_path(path, d, h->state, "https-address");
-    return err ? err : kedge_file_write(path, kedge_view_str(text), 0600, d);
+    KEDGE_TRY(kedge_state_path(path, d, h->state, "https-address"));
+    return kedge_file_write(path, kedge_view_str(text), 0600, d);
 }
 
 int kedge_host_https_open(struct kedge_host *h, struct kedge_diag *d)

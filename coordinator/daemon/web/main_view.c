@@ -70,13 +70,11 @@ void kedge_main_view_free(struct kedge_main_view *v)
 static int open_statement(struct kedge_view envelope, struct kedge_statement *ret)
 {
     struct kedge_dsse_entry signatures[KEDGE_DSSE_SIGNATURES_MAX];
-    struct kedge_buf payload;
+    struct kedge_buf payload KEDGE_CLEANUP(kedge_buf_deinit);
     uint32_t count;
     kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
-    int err = kedge_dsse_decode_all(envelope, &payload, signatures, &count);
-    err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), ret, NULL);
-    kedge_buf_deinit(&payload);
-    return err;
+    KEDGE_TRY(kedge_dsse_decode_all(envelope, &payload, signatures, &count));
+    return kedge_statement_decode(kedge_buf_view(&payload), ret, NULL);
 }
 
 /* The job-opened of a job; KEDGE_E_NOT_FOUND. */
@@ -84,17 +82,14 @@ static int read_job_opened(struct kedge_main_view *v, const struct kedge_id *job
 {
     char key[KEY_MAX];
     uint64_t index;
-    struct kedge_buf entry;
+    struct kedge_buf entry KEDGE_CLEANUP(kedge_buf_deinit);
     snprintf(key, sizeof key, "job-opened/%s", job->s);
     kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
-    int err = kedge_ledger_find(v->main, kedge_view_str(key), &index);
-    err = err ? err : kedge_ledger_get(v->main, index, &entry);
-    err = err ? err : open_statement(kedge_buf_view(&entry), ret);
-    kedge_buf_deinit(&entry);
-    if (!err && (ret->kind != KEDGE_ST_JOB_OPENED || !kedge_id_eq(&ret->u.job_opened.job, job))) {
-        err = KEDGE_E_CORRUPT;
-    }
-    return err;
+    KEDGE_TRY(kedge_ledger_find(v->main, kedge_view_str(key), &index));
+    KEDGE_TRY(kedge_ledger_get(v->main, index, &entry));
+    KEDGE_TRY(open_statement(kedge_buf_view(&entry), ret));
+    const bool is_it = ret->kind == KEDGE_ST_JOB_OPENED && kedge_id_eq(&ret->u.job_opened.job, job);
+    return is_it ? KEDGE_OK : KEDGE_E_CORRUPT;
 }
 
 static bool names_viewer(const struct kedge_st_job_opened *st, const struct kedge_hash *viewer)

@@ -122,7 +122,8 @@ static int find_model(struct kedge_host *h, const struct kedge_id *job, uint32_t
         return kedge_diag_set(d, err, "job \"%s\" is released, and its witnesses are still to cosign that",
                               job->s);
     }
-    return err ? err : read_subject(h, *ret_index, ret);
+    KEDGE_TRY(err);
+    return read_subject(h, *ret_index, ret);
 }
 
 /* ---- job.model ---- */
@@ -158,10 +159,8 @@ static int put_models(struct kedge_host *h, const struct kedge_id *job, json_t *
         if (err == KEDGE_E_NOT_FOUND) {
             break; /* the releases of a job are of its groups 0, 1, … without a gap */
         }
-        err = err ? err : put_model(h, index, g, &digest, models, d);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(err);
+        KEDGE_TRY(put_model(h, index, g, &digest, models, d));
     }
     if (json_array_size(models) > 0) {
         return KEDGE_OK;
