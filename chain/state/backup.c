@@ -100,23 +100,32 @@ struct blob_copy {
     struct kedge_diag *d;
 };
 
-static bool is_erased(struct kedge_ledger *l, const struct kedge_hash *digest)
+static int find_erased(struct kedge_ledger *l, const struct kedge_hash *digest)
 {
     char key[KEDGE_IDEM_KEY_MAX + 1] = "erased/";
     kedge_hash_hex(digest, key + strlen(key));
-    return kedge_ledger_find(l, kedge_view_str(key), NULL) == KEDGE_OK;
+    return kedge_ledger_find(l, kedge_view_str(key), NULL);
 }
 
 /* The same rule by which a coordinator sweeps: what no entry names is not kept, but for the specs of jobs
- * that the main chain does not know yet. */
-static bool is_kept(const struct blob_copy *c, const struct kedge_hash *digest)
+ * that the main chain does not know yet. Only KEDGE_E_NOT_FOUND says that nothing names a blob: a ledger that
+ * cannot be read ends the backup, which would else lack files that it needs. */
+static int is_kept(const struct blob_copy *c, const struct kedge_hash *digest, bool *ret)
 {
-    if (c->own && is_erased(c->own, digest)) {
-        return false;
+    int err = c->own ? find_erased(c->own, digest) : KEDGE_E_NOT_FOUND;
+    if (err != KEDGE_E_NOT_FOUND) {
+        *ret = false;
+        return err;
     }
-    return kedge_ledger_find_ref(c->main, digest, NULL) == KEDGE_OK
-           || (c->own ? kedge_ledger_find_ref(c->own, digest, NULL) == KEDGE_OK
-                      : kedge_snapshot_job_names(c->s, digest));
+    err = kedge_ledger_find_ref(c->main, digest, NULL);
+    if (err == KEDGE_E_NOT_FOUND && !c->own) {
+        return kedge_snapshot_job_names(c->s, digest, ret);
+    }
+    if (err == KEDGE_E_NOT_FOUND) {
+        err = kedge_ledger_find_ref(c->own, digest, NULL);
+    }
+    *ret = err == KEDGE_OK;
+    return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
 }
 
 static enum kedge_blob_verdict copy_blob(void *arg, const struct kedge_hash *digest, uint64_t size,
@@ -124,8 +133,15 @@ static enum kedge_blob_verdict copy_blob(void *arg, const struct kedge_hash *dig
 {
     struct blob_copy *c = arg;
     char hex[KEDGE_HASH_HEX_LEN + 1], name[KEDGE_HASH_HEX_LEN + 16], to[KEDGE_PATH_MAX];
+    bool kept = false;
     (void)size;
-    if (!digest || !is_kept(c, digest)) {
+    c->err = digest ? is_kept(c, digest, &kept) : KEDGE_OK;
+    if (c->err) {
+        kedge_diag_set(c->d, c->err, "%s: the ledger that may name this file cannot be read: %s", path,
+                       kedge_strerror(c->err));
+        return KEDGE_BLOB_STOP;
+    }
+    if (!kept) {
         return KEDGE_BLOB_KEEP;
     }
     c->err = kedge_blobs_take(c->packs, digest, path, c->d);

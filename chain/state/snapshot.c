@@ -463,13 +463,15 @@ static int look_for_name(void *arg, struct kedge_view key, struct kedge_view val
     return n->found ? 1 : 0;
 }
 
-bool kedge_snapshot_job_names(const struct kedge_snapshot *s, const struct kedge_hash *digest)
+int kedge_snapshot_job_names(const struct kedge_snapshot *s, const struct kedge_hash *digest, bool *ret)
 {
     struct naming n = {.found = false};
     struct kedge_view all = kedge_view_of(NULL, 0);
     kedge_hash_hex(digest, n.hex);
-    if (s->own.tx) {
-        (void)!kedge_kv_scan(s->own.tx, KEDGE_KV_JOB, all, all, look_for_name, &n);
+    int err = s->own.tx ? kedge_kv_scan(s->own.tx, KEDGE_KV_JOB, all, all, look_for_name, &n) : KEDGE_OK;
+    if (err && !n.found) {
+        return err;
     }
-    return n.found;
+    *ret = n.found;
+    return KEDGE_OK;
 }

@@ -34,6 +34,7 @@ KEDGE_NODISCARD int kedge_snapshot_put_stores(const struct kedge_snapshot *s, co
                                               bool marks, struct kedge_diag *reterr);
 /* Whether a record of a job in the coordinator's own store names this digest: the spec of a job that the main
  * chain does not know yet. */
-bool kedge_snapshot_job_names(const struct kedge_snapshot *s, const struct kedge_hash *digest);
+KEDGE_NODISCARD int kedge_snapshot_job_names(const struct kedge_snapshot *s, const struct kedge_hash *digest,
+                                             bool *ret);
 
 #endif

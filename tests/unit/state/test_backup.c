@@ -53,6 +53,28 @@ int __wrap_kedge_kv_begin(struct kedge_kv *kv, bool write, struct kedge_kv_tx **
     }
     return __real_kedge_kv_begin(kv, write, ret_tx, reterr);
 }
+
+/* A disk that cannot be read where it says who names a blob: in a ledger, or in the coordinator's own store.
+ */
+static bool bad_refs, bad_scan;
+int __real_kedge_ledger_find_ref(struct kedge_ledger *l, const struct kedge_hash *digest,
+                                 uint64_t *ret_index);
+int __wrap_kedge_ledger_find_ref(struct kedge_ledger *l, const struct kedge_hash *digest,
+                                 uint64_t *ret_index);
+int __wrap_kedge_ledger_find_ref(struct kedge_ledger *l, const struct kedge_hash *digest, uint64_t *ret_index)
+{
+    return bad_refs ? KEDGE_E_IO : __real_kedge_ledger_find_ref(l, digest, ret_index);
+}
+int __real_kedge_kv_scan(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view prefix,
+                         struct kedge_view from, kedge_kv_visit *visit, void *arg);
+int __wrap_kedge_kv_scan(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view prefix,
+                         struct kedge_view from, kedge_kv_visit *visit, void *arg);
+int __wrap_kedge_kv_scan(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view prefix,
+                         struct kedge_view from, kedge_kv_visit *visit, void *arg)
+{
+    return bad_scan && table == KEDGE_KV_JOB ? KEDGE_E_IO
+                                             : __real_kedge_kv_scan(tx, table, prefix, from, visit, arg);
+}
 /* NOLINTEND(cert-dcl51-cpp) */
 
 /* ---- the writer ---- */
@@ -243,6 +265,44 @@ START_TEST(test_marks)
 }
 END_TEST
 
+/* Whether a blob belongs into the copy is asked of a disk; where it does not answer, there is no copy. */
+START_TEST(test_unreadable_names)
+{
+    static const struct kedge_blobs_options options = {.read_only = false};
+    static const struct kedge_kv_lmdb_options own_options = {.create = true};
+    const struct kedge_view part = kedge_view_str("a spec of a job that is not opened yet");
+    char out[128], folder[128];
+    struct kedge_blobs *blobs;
+    struct kedge_snapshot *s;
+    struct kedge_kv *own;
+    struct kedge_hash digest;
+    struct kedge_diag d = {.text = ""};
+    snprintf(folder, sizeof folder, "%s/main", state);
+    ck_assert_int_eq(kedge_blobs_open(folder, &options, &blobs, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_blobs_put(blobs, &part, 1, &digest, NULL), KEDGE_OK);
+    kedge_blobs_close(blobs);
+    snprintf(folder, sizeof folder, "%s/coordinator.lmdb", state);
+    ck_assert_int_eq(kedge_kv_lmdb_open(folder, &own_options, &own, NULL), KEDGE_OK);
+    put_own(own, 0);
+    kedge_kv_close(own);
+    snprintf(out, sizeof out, "%s/backup", root);
+    ck_assert_int_eq(mkdir(out, 0700), 0);
+    bad_refs = true;
+    int err = kedge_backup_copy(state, out, &d);
+    bad_refs = false;
+    ck_assert_int_eq(err, KEDGE_E_IO);
+    ck_assert_msg(strstr(d.text, "the ledger that may name this file cannot be read"), "%s", d.text);
+    ck_assert_int_eq(kedge_snapshot_take(state, &s, NULL), KEDGE_OK);
+    bool named = true;
+    ck_assert_int_eq(kedge_snapshot_job_names(s, &digest, &named), KEDGE_OK);
+    ck_assert(!named);
+    bad_scan = true;
+    ck_assert_int_eq(kedge_snapshot_job_names(s, &digest, &named), KEDGE_E_IO);
+    bad_scan = false;
+    kedge_snapshot_free(s);
+}
+END_TEST
+
 static void write_file(const char *path, const char *text)
 {
     ck_assert_int_eq(kedge_file_write(path, kedge_view_str(text), 0600, NULL), KEDGE_OK);
@@ -301,6 +361,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_test(t, test_moments);
     tcase_add_test(t, test_marks);
+    tcase_add_test(t, test_unreadable_names);
     tcase_add_test(t, test_bad_sums);
     tcase_add_test(t, test_in_use);
     suite_add_tcase(suite, t);
