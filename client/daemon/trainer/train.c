@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "client/daemon/energy/energy.h"
+#include "client/daemon/trainer/measured.h"
 #include "client/daemon/trainer/train.h"
 #include "client/daemon/trainer/trainer.h"
 #include "client/daemon/update/base.h"
@@ -357,51 +358,6 @@ static int make_result(struct kedge_client_work *w, struct kedge_train_item *ite
     return err ? err : kedge_client_sign_update(w, t, &item->plan, m, r, &item->envelopes[i], d);
 }
 
-/* The trial of two groups on the same samples. An evaluation is worth having without it. */
-static void measure_trial(struct kedge_client_work *w, const struct kedge_train_item *item,
-                          struct kedge_metrics *m)
-{
-    const struct kedge_site_task *t = &item->fx.task;
-    struct kedge_metrics trial = {.samples = 0};
-    struct kedge_diag d = {.text = ""};
-    char path[KEDGE_PATH_MAX];
-    if (!t->has_trial) {
-        return;
-    }
-    int err = kedge_client_work_path(w, "trial", &t->trial, path);
-    err = err ? err : kedge_client_measure(w, item->fx.serial, t, item->classes, path, &trial, &d);
-    m->has_trial = !err && trial.test_samples == m->test_samples;
-    m->trial_correct = trial.test_correct;
-    m->trial_loss = trial.test_loss;
-    if (!m->has_trial) {
-        kedge_log(KEDGE_LOG_WARN, "trial of two groups", "job=%s round=%u: %s", t->job.s, t->round,
-                  d.text[0] ? d.text : "the trainer evaluates it on other samples");
-    }
-}
-
-/* Where groups are tried a site that trains says, too, what its training has made of the model that it has
- * just evaluated: whether sites' own models serve them better is decided by that (round/trial.h). It costs a
- * pass over the test samples, no training and no traffic. */
-static void measure_trained(struct kedge_client_work *w, const struct kedge_train_item *item,
-                            const char *trained, struct kedge_metrics *m)
-{
-    const struct kedge_site_task *t = &item->fx.task;
-    struct kedge_metrics own = {.samples = 0};
-    struct kedge_diag d = {.text = ""};
-    const bool asked = m->has_trial || kedge_job_spec_asks_own(w->spec, t->round - 1);
-    if (!asked || t->kind != KEDGE_SITE_TRAIN) {
-        return;
-    }
-    int err = kedge_client_measure(w, item->fx.serial, t, item->classes, trained, &own, &d);
-    m->has_personal = !err && own.test_samples == m->test_samples;
-    m->personal_correct = own.test_correct;
-    m->personal_loss = own.test_loss;
-    if (!m->has_personal) {
-        kedge_log(KEDGE_LOG_WARN, "the site's own model", "job=%s round=%u: %s", t->job.s, t->round,
-                  d.text[0] ? d.text : "the trainer evaluates it on other samples");
-    }
-}
-
 /* A choice of models comes first because it sets the base that all that follows is about. Energy begins
  * before the trainer and ends after it whatever the trainer did: joules were used even where nothing came of
  * them. An evaluation is added where the task asks for it and there are samples to test with; one that says 0
@@ -455,8 +411,7 @@ static int run_task(struct kedge_client_work *w, struct kedge_train_item *item)
     }
     bool evaluated = t->kind == KEDGE_SITE_EVALUATE || (t->evaluate_base && t->round > 0);
     if (!err && evaluated && m.test_samples > 0) {
-        measure_trial(w, item, &m);
-        measure_trained(w, item, out, &m);
+        kedge_client_measure_others(w, item, out, &m);
         uint32_t i = item->result_count++;
         item->results[i] = blank;
         item->results[i].kind = KEDGE_SITE_EVALUATE;
@@ -488,6 +443,22 @@ static void train_run(struct kedge_client_work *w, struct kedge_site_item *item)
     }
 }
 
+/* A site whose shifts nobody can see goes on with a group that may no longer be its own: its operator hears
+ * once what is missing. */
+static void tell_blind(struct kedge_site_host *h, const struct kedge_train_item *t)
+{
+    const struct kedge_site_task *task = &t->fx.task;
+    if (!kedge_grouped_is_blind(&h->groupeds, &task->job, t->test_samples, t->test_deviation)) {
+        return;
+    }
+    kedge_log(KEDGE_LOG_WARN, "shifts of data stay unseen", "job=%s: %s", task->job.s,
+              t->test_samples < 2
+                  ? "the job compares losses on test samples, and this site has fewer than two: give its "
+                    "data a test part"
+                  : "the job compares losses on test samples, and the trainer does not tell their "
+                    "\"test_deviation\": let it tell (modules/train.md), or give the job another \"shift\"");
+}
+
 /* After a pre-training its data are those that the site is grouped by; after anything else they are compared
  * with those. */
 static void look_for_shift(struct kedge_site_host *h, const struct kedge_train_item *t)
@@ -496,6 +467,9 @@ static void look_for_shift(struct kedge_site_host *h, const struct kedge_train_i
     struct kedge_site_event ev = {.type = KEDGE_SITE_EV_SHIFTED, .job = task->job};
     if (t->shift == KEDGE_SHIFT_TEST_NONE || task->kind == KEDGE_SITE_PRETRAIN) {
         return;
+    }
+    if (t->shift == KEDGE_SHIFT_TEST_LOSS) {
+        tell_blind(h, t);
     }
     const bool has_shifted =
         t->shift == KEDGE_SHIFT_TEST_LOSS

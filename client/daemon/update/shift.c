@@ -35,6 +35,7 @@ void kedge_grouped_note(struct kedge_groupeds *g, const struct kedge_id *job, ui
 {
     uint32_t at = find(g, job);
     uint64_t samples = at < g->count ? g->items[at].samples : samples_of(labels);
+    bool told_blind = at < g->count && g->items[at].told_blind;
     if (at == KEDGE_GROUPED_MAX) {
         at = 0;
     }
@@ -42,8 +43,8 @@ void kedge_grouped_note(struct kedge_groupeds *g, const struct kedge_id *job, ui
         g->count--;
         memmove(g->items + at, g->items + at + 1, (g->count - at) * sizeof g->items[0]);
     }
-    g->items[g->count++] =
-        (struct kedge_grouped){.job = *job, .round = round, .samples = samples, .labels = *labels};
+    g->items[g->count++] = (struct kedge_grouped){
+        .job = *job, .round = round, .samples = samples, .labels = *labels, .told_blind = told_blind};
 }
 
 bool kedge_grouped_shifted(const struct kedge_groupeds *g, const struct kedge_id *job,
@@ -76,6 +77,22 @@ bool kedge_grouped_shifted(const struct kedge_groupeds *g, const struct kedge_id
     return round >= then->round && round - then->round >= pause;
 }
 
+static bool has_error(uint64_t samples, double deviation)
+{
+    return samples >= 2 && deviation >= 0; /* a NaN has none */
+}
+
+bool kedge_grouped_is_blind(struct kedge_groupeds *g, const struct kedge_id *job, uint64_t samples,
+                            double deviation)
+{
+    uint32_t at = find(g, job);
+    if (at == g->count || has_error(samples, deviation) || g->items[at].told_blind) {
+        return false;
+    }
+    g->items[at].told_blind = true;
+    return true;
+}
+
 /* The loss of the base is told once a round and rises and falls with the model, so it is compared with the
  * last one and not with that of the pre-training; that last one is replaced unless it shows a shift, for a
  * loss that has risen must not become the new normal before the site has looked for another group. At least
@@ -84,7 +101,7 @@ bool kedge_grouped_lost(struct kedge_groupeds *g, const struct kedge_id *job, ui
                         uint64_t samples, double loss, double deviation)
 {
     uint32_t at = find(g, job);
-    if (at == g->count || samples < 2 || !(deviation >= 0)) {
+    if (at == g->count || !has_error(samples, deviation)) {
         return false;
     }
     struct kedge_grouped *then = &g->items[at];

@@ -21,6 +21,7 @@ struct kedge_grouped {
     struct kedge_labels labels;
     bool has_loss; /* of its group's model on the site's test samples, when that was evaluated last … */
     double loss, loss_square; /* … and the square of its standard error */
+    bool told_blind;          /* kedge_grouped_is_blind has answered yes */
 };
 /* Of the jobs that the site pre-trained for last; oldest first. */
 struct kedge_groupeds {
@@ -41,5 +42,9 @@ bool kedge_grouped_shifted(const struct kedge_groupeds *g, const struct kedge_id
  * was when this was asked last; deviation: of the losses on single samples, below 0: not known. */
 bool kedge_grouped_lost(struct kedge_groupeds *g, const struct kedge_id *job, uint32_t pause, uint32_t round,
                         uint64_t samples, double loss, double deviation);
+/* Whether kedge_grouped_lost cannot answer with such numbers, so that a shift of this job's data would stay
+ * unseen; yes once for a job, since its operator is told once. */
+bool kedge_grouped_is_blind(struct kedge_groupeds *g, const struct kedge_id *job, uint64_t samples,
+                            double deviation);
 
 #endif

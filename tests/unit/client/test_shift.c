@@ -101,6 +101,23 @@ START_TEST(test_losses)
 }
 END_TEST
 
+/* What cannot be compared is told once for a job, also after it has pre-trained again. */
+START_TEST(test_blind)
+{
+    struct kedge_groupeds g = {.count = 0};
+    struct kedge_labels labels = labels_of(50, 50, 0);
+    ck_assert(!kedge_grouped_is_blind(&g, &job, 100, -1)); /* a job that is not remembered */
+    kedge_grouped_note(&g, &job, 3, &labels);
+    kedge_grouped_note(&g, &other, 3, &labels);
+    ck_assert(!kedge_grouped_is_blind(&g, &job, 2, 0));
+    ck_assert(kedge_grouped_is_blind(&g, &job, 100, -1));
+    ck_assert(!kedge_grouped_is_blind(&g, &job, 100, -1));
+    kedge_grouped_note(&g, &job, 5, &labels);
+    ck_assert(!kedge_grouped_is_blind(&g, &job, 1, 1));
+    ck_assert(kedge_grouped_is_blind(&g, &other, 1, 1));
+}
+END_TEST
+
 /* The oldest makes room; the first number of samples stays. */
 START_TEST(test_room)
 {
@@ -222,6 +239,7 @@ int main(void)
     tcase_add_test(t, test_unknown);
     tcase_add_loop_test(t, test_losses, 0, sizeof losses / sizeof losses[0]);
     tcase_add_test(t, test_room);
+    tcase_add_test(t, test_blind);
     tcase_add_test(t, test_answer);
     tcase_add_test(t, test_memory);
     tcase_add_loop_test(t, test_damaged, 0, sizeof damaged / sizeof damaged[0]);
