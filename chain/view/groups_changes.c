@@ -1,4 +1,5 @@
-/* What closes said of groups as a whole: they drifted, one was cut, some were joined, they were kept. */
+/* What closes said of groups as a whole: they drifted, one was cut, some were joined, they were kept; and
+ * whether sites are served best by their group's model. */
 #include "chain/view/groups_view.h"
 
 #include <string.h>
@@ -27,8 +28,14 @@ int kedgei_groups_change(struct kedge_groups_view *v, const struct kedge_st_step
         err = add(v, (struct kedge_groups_change){
                          .round = step->round, .event = KEDGE_GROUPS_DRIFTED, .drift = step->drift});
     }
-    if (strcmp(step->rule, KEDGE_RULE_KEPT) == 0) {
+    if (!err && strcmp(step->rule, KEDGE_RULE_KEPT) == 0) {
         err = add(v, (struct kedge_groups_change){.round = step->round, .event = KEDGE_GROUPS_KEPT});
+    }
+    if (!err && (step->personal > 0) != v->is_personal) {
+        v->is_personal = step->personal > 0;
+        err = add(v, (struct kedge_groups_change){.round = step->round,
+                                                  .event = v->is_personal ? KEDGE_GROUPS_OWN
+                                                                          : KEDGE_GROUPS_SHARED});
     }
     for (uint32_t g = 0; g < step->group_count && !err; g++) {
         const struct kedge_st_step_group *row = &step->groups[g];

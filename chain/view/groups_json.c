@@ -130,7 +130,7 @@ static void put_moves(const struct kedge_groups_view *v, size_t most, struct ked
 
 static void put_changes(const struct kedge_groups_view *v, size_t most, struct kedge_buf *out)
 {
-    static const char *const names[] = {"drift", "split", "merge", "kept"};
+    static const char *const names[] = {"drift", "split", "merge", "kept", "own", "shared"};
     size_t first = most && v->change_count > most ? v->change_count - most : 0;
     kedge_buf_put_str(out, ",\"changes\":[");
     for (size_t i = first; i < v->change_count; i++) {
@@ -140,7 +140,7 @@ static void put_changes(const struct kedge_groups_view *v, size_t most, struct k
         if (c->event == KEDGE_GROUPS_DRIFTED) {
             kedge_buf_put_str(out, ",");
             put_real(out, "drift", c->drift);
-        } else if (c->event != KEDGE_GROUPS_KEPT) {
+        } else if (c->event == KEDGE_GROUPS_CUT || c->event == KEDGE_GROUPS_JOINED) {
             kedge_buf_printf(out, ",\"group\":%u,\"%s\":%u", c->group,
                              c->event == KEDGE_GROUPS_CUT ? "part" : "into", c->other);
         }

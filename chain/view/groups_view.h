@@ -57,6 +57,8 @@ enum kedge_groups_event {
     KEDGE_GROUPS_CUT,     /* `other` was cut off `group` */
     KEDGE_GROUPS_JOINED,  /* `group` has become part of `other` */
     KEDGE_GROUPS_KEPT,    /* too few came to make new ones */
+    KEDGE_GROUPS_OWN,     /* from now on what sites make of their group's model serves them better … */
+    KEDGE_GROUPS_SHARED,  /* … and from now on no longer */
 };
 struct kedge_groups_change {
     uint32_t round, group, other;
@@ -77,6 +79,7 @@ struct kedge_groups_view {
     struct kedge_groups_move *moves; /* by (round, tenant, entry) */
     size_t move_count;
     uint32_t merged_into[KEDGE_GROUPS_MAX]; /* as the last step says: 1 + a group of which this one is part */
+    bool is_personal;                       /* as the last step says: sites' own models serve them best */
     struct kedge_groups_change *changes;    /* by round */
     size_t change_count, change_cap;
     bool has_picture;
@@ -98,7 +101,7 @@ void kedge_groups_view_deinit(struct kedge_groups_view *v);
 void kedge_groups_view_json(const struct kedge_groups_view *v, size_t sites_max, size_t moves_max,
                             struct kedge_buf *out);
 
-/* groups_changes.c: what this step says of that, behind those before it. KEDGE_E_NOMEM. */
+/* groups_changes.c: what this step says of that, after those before it. KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedgei_groups_change(struct kedge_groups_view *v, const struct kedge_st_step *step);
 
 /* groups_picture.c: cosines between count I32 files of the layout, count × count (rows of zero vectors are

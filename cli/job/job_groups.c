@@ -192,6 +192,15 @@ static void say_changes(const struct kedge_cli *c, const json_t *o)
             kedge_cli_say(
                 c, "round %lld: too few sites pre-trained to make new groups: they stayed as they were\n",
                 round);
+        } else if (strcmp(how, "own") == 0) {
+            kedge_cli_say(
+                c,
+                "round %lld: sites found that what their own training makes of the model serves them "
+                "better than the model\n",
+                round);
+        } else if (strcmp(how, "shared") == 0) {
+            kedge_cli_say(c, "round %lld: sites found that their group's model serves them better again\n",
+                          round);
         } else {
             kedge_cli_say(c,
                           "round %lld: the groups had drifted (%.2f of their distance): the next round makes "
