@@ -127,11 +127,12 @@ static int write_tensors(const struct kedge_client_work *w, bool all, struct sou
         const struct kedge_tensor *t = &w->whole.tensors[i];
         const bool travels = kedge_part_has(&w->spec->share, &w->whole, i);
         const size_t len = (size_t)t->count * sizeof(float);
-        const uint8_t *at = travels && from.shared ? from.shared : from.whole + t->offset;
-        if (travels || all) {
-            err = kedge_fd_write(fd, kedge_view_of(at, len));
+        if (travels && from.shared) {
+            err = kedge_fd_write(fd, kedge_view_of(from.shared, len));
+            from.shared += len;
+        } else if (travels || all) {
+            err = kedge_fd_write(fd, kedge_view_of(from.whole + t->offset, len));
         }
-        from.shared += travels && from.shared ? len : 0;
     }
     return err;
 }
