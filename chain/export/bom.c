@@ -119,7 +119,14 @@ static json_t *reference(const char *type, json_t *url)
     return json_pack("{s:s,s:o}", "type", type, "url", url);
 }
 
-/* The model before the last round is its ancestor; w->a holds the release. */
+static json_t *ancestor(json_t *name, const struct kedge_hash *digest)
+{
+    return json_pack("{s:s,s:o,s:o}", "type", "machine-learning-model", "name", name, "hashes",
+                     hashes(digest));
+}
+
+/* The model before the last round is its ancestor, and so is the base that the job trained a part of; w->a
+ * holds the release. */
 static json_t *pedigree(struct kedgei_ex_work *w, const struct kedgei_ex_job *job, uint32_t group, int *err)
 {
     struct kedge_hash before = job->initial_model;
@@ -140,8 +147,11 @@ static json_t *pedigree(struct kedgei_ex_work *w, const struct kedgei_ex_job *jo
         }
         break;
     }
-    return json_pack("{s:[{s:s,s:o,s:o}]}", "ancestors", "type", "machine-learning-model", "name", name,
-                     "hashes", hashes(&before));
+    json_t *ancestors = json_pack("[o]", ancestor(name, &before));
+    if (!kedge_hash_is_zero(&job->base_model)) {
+        json_array_append_new(ancestors, ancestor(json_sprintf("%s base", job->id.s), &job->base_model));
+    }
+    return json_pack("{s:o}", "ancestors", ancestors);
 }
 
 static json_t *model_component(struct kedgei_ex_work *w, const struct kedgei_ex_job *job, uint32_t group,

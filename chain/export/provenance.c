@@ -140,6 +140,14 @@ static void take_models(const struct kedgei_ex_work *w, const struct kedgei_ex_j
     }
 }
 
+/* The whole model that all sites trained a part of; nothing else in the record says that it was an input. */
+static void add_base(const struct kedgei_ex_job *job, json_t *inputs)
+{
+    if (!kedge_hash_is_zero(&job->base_model)) {
+        json_array_append_new(inputs, resource(json_sprintf("%s/base", job->id.s), NULL, &job->base_model));
+    }
+}
+
 static json_t *round_predicate(struct kedgei_ex_work *w, const struct kedgei_ex_job *job,
                                const struct kedge_st_round_opened *opened,
                                const struct kedgei_ex_round *round, struct parts *p)
@@ -166,6 +174,7 @@ static int round_provenance(struct kedgei_ex_work *w, struct kedgei_ex_job *job,
 {
     struct parts p = {json_array(), json_array(), json_array(), "none", 0};
     json_array_append_new(p.inputs, resource(json_sprintf("%s/spec", job->id.s), NULL, &job->spec_digest));
+    add_base(job, p.inputs);
     int err = kedgei_ex_read(&w->r.main, round->step, w->b, w->reterr);
     if (!err) {
         take_models(w, job, &p);
@@ -212,6 +221,7 @@ static int release_provenance(struct kedgei_ex_work *w, const struct kedgei_ex_j
     json_array_append_new(inputs,
                           resource(json_sprintf("%s/first-model", job->id.s), NULL, &job->initial_model));
     json_array_append_new(inputs, resource(json_sprintf("%s/spec", job->id.s), NULL, &job->spec_digest));
+    add_base(job, inputs);
     json_t *definition =
         json_pack("{s:s,s:{s:o,s:i,s:o},s:o}", "buildType", release_build, "externalParameters", "releaseId",
                   json_sprintf("%s/%u", job->id.s, r->group), "round", (int)r->round, "configDigest",

@@ -176,6 +176,7 @@ static int open_job(struct scan *s, uint64_t index)
     job->id = s->st->u.job_opened.job;
     job->spec_digest = s->st->subject;
     job->initial_model = s->st->u.job_opened.initial_model;
+    job->base_model = s->st->u.job_opened.base_model;
     job->opened = index;
     job->closed = KEDGEI_EX_NONE;
     for (size_t g = 0; g < KEDGE_GROUPS_MAX; g++) {

@@ -59,7 +59,7 @@ enum { KEDGEI_EX_POINTS_MAX = 240 };
 
 struct kedgei_ex_job {
     struct kedge_id id;
-    struct kedge_hash spec_digest, initial_model;
+    struct kedge_hash spec_digest, initial_model, base_model; /* base_model: zero without one */
     struct kedge_job_spec spec;
     uint64_t opened, closed;
     uint64_t opened_ms, closed_ms;

@@ -402,6 +402,15 @@ int kedge_poc_check_choices(const struct kedge_poc *p, struct kedge_diag *d)
 {
     static struct kedge_job_spec spec;
     struct kedge_buf text;
+    const struct kedge_strategy *row = kedge_strategy_find(p->strategy);
+    if (row && row->local->has_base) { /* which model, and what of it moves, only a spec can say */
+        return kedge_diag_set(d, KEDGE_E_USAGE,
+                              "--strategy %s: it trains over a model of yours, which this demonstration does "
+                              "not have; write a spec with \"share\" and \"initial_model\" and submit it: "
+                              "kedge job submit SPEC.json --initial-model FILE (docs/job-spec.md, \"Adapters "
+                              "over a frozen base\")",
+                              row->name);
+    }
     kedge_buf_init(&text, KEDGE_SPEC_MAX);
     kedge_buf_put_str(&text, "{\"name\":\"poc\",\"tenants\":[\"org-a\"],\"data\":\"d\","
                              "\"model\":{\"preset\":\"mlp\",\"inputs\":1,\"hidden\":2,\"classes\":2}");

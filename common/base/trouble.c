@@ -12,7 +12,8 @@ static const struct {
     [KEDGE_TROUBLE_DATA_BAD] = {"data-bad", "the data cannot be read"},
     [KEDGE_TROUBLE_DATA_SHAPE] = {"data-shape", "the data do not fit the job's model"},
     [KEDGE_TROUBLE_DIVERGED] = {"diverged", "training gave NaN, infinity or a value beyond the bound"},
-    [KEDGE_TROUBLE_TRAINER_FAILED] = {"trainer-failed", "the trainer ended or did not answer"},
+    [KEDGE_TROUBLE_TRAINER_FAILED] =
+        {"trainer-failed", "the trainer ended, did not answer, or did what the job does not allow"},
     [KEDGE_TROUBLE_TRAINER_REFUSED] = {"trainer-refused", "the trainer answered with an error"},
     [KEDGE_TROUBLE_DISK] = {"disk", "the disk is full or read-only"},
     [KEDGE_TROUBLE_MEMORY] = {"memory", "not enough memory"},

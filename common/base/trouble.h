@@ -10,7 +10,7 @@ enum kedge_trouble {
     KEDGE_TROUBLE_DATA_BAD = 2,        /* they cannot be read, a bad cell perhaps */
     KEDGE_TROUBLE_DATA_SHAPE = 3,      /* other columns, shapes or classes than the job's model */
     KEDGE_TROUBLE_DIVERGED = 4,        /* NaN, infinity, or a value beyond the job's bound */
-    KEDGE_TROUBLE_TRAINER_FAILED = 5,  /* it ended, or did not answer in time */
+    KEDGE_TROUBLE_TRAINER_FAILED = 5,  /* it ended, was silent or broke the rules */
     KEDGE_TROUBLE_TRAINER_REFUSED = 6, /* it answered that it will not */
     KEDGE_TROUBLE_DISK = 7,
     KEDGE_TROUBLE_MEMORY = 8,

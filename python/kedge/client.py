@@ -38,6 +38,10 @@ class NumPyClient:
       "clip"      the loss's gradient is shortened to config["clip"] before the others are added
     A job that needs what is not there is answered by an error, for a client that ignored it would train another job than
     was agreed.
+
+    A job of strategy "adapters" (LoRA) freezes tensors: config["trainable"] names those that fit() may change, in the order of
+    `names`, and in all other jobs it names all. fit() returns the frozen ones as it got them, or leaves them out: then the list
+    has the trainable ones alone. If a frozen one has moved, by a single bit, the answer is an error with its name.
     """
 
     names = None
@@ -148,6 +152,19 @@ def base_of(request, client):
     return tensors
 
 
+def trainable_of(request, tensors):
+    """The names of the tensors that may change: the request's words are names, or what stands before the first dot of several."""
+    words = request.get("trainable")
+    if words is None:
+        return list(tensors)
+    if not isinstance(words, list) or not words:
+        raise Refused("request", f"\"trainable\" is {words!r}, expected a list of tensors")
+    for word in words:
+        if not any(word in (name, name.partition(".")[0]) for name in tensors):
+            raise Refused("request", f"\"trainable\": the model has no tensor {word!r}; it has {', '.join(tensors)}")
+    return [name for name in tensors if name in words or name.partition(".")[0] in words]
+
+
 def evaluate(client, parameters, config):
     loss, samples, metrics = client.evaluate(parameters, config)
     samples = count(samples, "the number of test samples")
@@ -198,9 +215,23 @@ def personal(client, request, tensors, config):
     return {"personal_correct": found["test_correct"], "personal_loss": found["test_loss"]}
 
 
-def train(client, request, tensors, config):
-    parameters, samples, metrics = client.fit(as_arrays(tensors), config)
+def without_frozen(tensors, parameters, trainable):
+    """What fit() has trained, {name: array} of the trainable tensors. A frozen one that moved would be lost on the way, and the
+    others were trained for it: that is an error. The site compares, too; here the client's author is told sooner."""
+    if len(parameters) == len(trainable) < len(tensors):
+        return checked({name: tensors[name] for name in trainable}, parameters, "fit()")
     trained = checked(tensors, parameters, "fit()")
+    for name in [name for name in tensors if name not in trainable]:
+        if trained[name].tobytes() != tensors[name].values.tobytes():
+            raise Refused("model", f"fit() changed \"{name}\", which is frozen in this job; config[\"trainable\"] names those that it "
+                                   f"may change: {', '.join(trainable[:8])}")
+    return {name: trained[name] for name in trainable}
+
+
+def train(client, request, tensors, config):
+    trainable = trainable_of(request, tensors)
+    parameters, samples, metrics = client.fit(as_arrays(tensors), {**config, "trainable": list(trainable)})
+    trained = without_frozen(tensors, parameters, trainable)
     samples = count(samples, "the number of samples")
     batch = max(config.get("batch", 1), 1)
     steps = metrics.get("steps", config.get("steps") or config.get("epochs", 1) * math.ceil(samples / batch))

@@ -174,6 +174,19 @@ START_TEST(test_poc_foreign_folder)
 }
 END_TEST
 
+/* A model of the user's own is what a demonstration lacks; the answer says where it goes instead. */
+START_TEST(test_poc_base)
+{
+    make_scratch();
+    ck_assert_int_eq(kedge("poc %s --strategy adapters", at("poc")), 2);
+    ck_assert_msg(strstr(err_out, "--strategy adapters: it trains over a model of yours") != NULL, "%s",
+                  err_out);
+    ck_assert_msg(strstr(err_out, "kedge job submit SPEC.json --initial-model FILE") != NULL, "%s", err_out);
+    ck_assert(!kedge_file_exists(at("poc/poc.json")));
+    remove_scratch();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cli poc");
@@ -182,6 +195,7 @@ int main(void)
     tcase_add_test(t, test_poc_clients);
     tcase_add_loop_test(t, test_poc_forms, 0, 3);
     tcase_add_test(t, test_poc_foreign_folder);
+    tcase_add_test(t, test_poc_base);
     suite_add_tcase(s, t);
     return run_suite(s);
 }
