@@ -96,9 +96,14 @@ static const struct {
 /* Sites are drawn by what they say of their batteries. */
 #define CHARGED "\"selection\":\"charged\""
 
+/* A part of the model is trained over a frozen base. */
+#define ADAPTERS \
+    "\"strategy\":\"adapters\",\"share\":[\"0.weight\"],\"initial_model\":\"" FX_DIGEST_OF_BASE "\""
+
 static const char *const alone[] = {ROOT,     ROOT ",\"tenant_share_max\":\"0.5\"",
                                     SCAFFOLD, SCAFFOLD ",\"options\":{\"server_lr\":\"0.5\"}",
-                                    CHARGED,  NAMING};
+                                    CHARGED,  NAMING,
+                                    ADAPTERS, ADAPTERS ",\"server\":\"momentum\""};
 
 START_TEST(test_alone)
 {
@@ -144,6 +149,10 @@ static const struct {
     {SCAFFOLD, FX_STATE_BEFORE, false, KEDGE_AUDIT_STEP, "does not go on from the step before"},
     {SCAFFOLD, FX_WEIGHED, false, KEDGE_AUDIT_ROW, "its weight is not what its statement gives"},
     {SCAFFOLD, FX_TOO_LARGE, false, KEDGE_AUDIT_BLOB_CONTENT, ""},
+    {ADAPTERS, FX_BASE, false, KEDGE_AUDIT_JOB, "the base is not the spec's"},
+    {CHARGED, FX_BASE, false, KEDGE_AUDIT_JOB, "states a base, and its spec has none"},
+    {ADAPTERS, FX_INITIAL, true, KEDGE_AUDIT_REPLAY_INITIAL, ""},
+    {ADAPTERS, FX_AGGREGATE, true, KEDGE_AUDIT_REPLAY_AGGREGATE, ""},
 };
 
 START_TEST(test_alone_twist)
