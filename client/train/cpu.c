@@ -176,9 +176,14 @@ static void cpu_gather(struct kedge_device *dev, struct kedge_ops_data_handle *c
                        const uint32_t *order, uint32_t n, float *x, int32_t *labels)
 {
     const struct kedge_ops_data *d = &data[0]->data;
+    if (d->maker) {
+        d->maker->make(d->maker, order + dev->at, n, d->rows - dev->at - n, x);
+    }
     for (uint32_t i = 0; i < n; i++) {
         size_t row = order[dev->at + i], from = row * d->stride;
-        if (d->bytes) {
+        if (d->maker) {
+            /* it is there */
+        } else if (d->bytes) {
             scale_bytes(d->bytes + from, d->features, d->scale, x + (size_t)i * d->features);
         } else {
             memcpy(x + (size_t)i * d->features, d->reals + from, d->features * sizeof *x);

@@ -21,8 +21,11 @@ static int check_tokens(const struct kedge_net *net, const struct kedge_dataset 
         return KEDGE_OK;
     }
     for (uint32_t r = 0; r < data->n; r++) {
+        if (data->maker) {
+            kedge_dataset_gather(data, &r, 1, net->x);
+        }
         for (uint32_t f = 0; f < data->features; f++) {
-            float v = kedge_dataset_value(data, r, f);
+            float v = data->maker ? net->x[f] : kedge_dataset_value(data, r, f);
             if (!(v >= 0.0f && v < (float)first->layer.in && v == floorf(v))) {
                 return kedge_diag_set(reterr, KEDGE_E_SHAPE,
                                       "sample %u, feature %u is %g, but the embedding takes whole numbers "
@@ -41,6 +44,10 @@ int kedge_net_check_data(const struct kedge_net *net, const struct kedge_dataset
     if (data->n > 0 && data->features != inputs) {
         return kedge_diag_set(reterr, KEDGE_E_SHAPE, "samples of %u features, but the model takes %u",
                               data->features, inputs);
+    }
+    if (data->maker && !net->ops->unified) {
+        return kedge_diag_set(reterr, KEDGE_E_DEVICE, "%s: samples cannot be made as they are used",
+                              net->ops->name);
     }
     bool number = net->spec.loss == KEDGE_LOSS_SQUARE_ERROR && outputs == 1; /* any label is a value */
     if (data->is_real && !number) {
@@ -229,6 +236,7 @@ struct kedge_ops_data kedge_net_data_of(const struct kedge_dataset *d)
                                    .stride = d->stride ? d->stride : d->features,
                                    .bytes = d->bytes,
                                    .reals = d->reals,
+                                   .maker = d->maker,
                                    .scale = d->scale,
                                    .labels = d->labels};
 }

@@ -164,8 +164,9 @@ struct kedge_ops_moment {
 /* A data set as it lies in host memory; row i begins `stride` values behind row i − 1 (rows may overlap). */
 struct kedge_ops_data {
     uint32_t rows, features, stride;
-    const uint8_t *bytes; /* to be multiplied by scale; or NULL */
-    const float *reals;   /* used as they are; or NULL */
+    const uint8_t *bytes;                    /* to be multiplied by scale; or NULL */
+    const float *reals;                      /* used as they are; or NULL */
+    const struct kedge_dataset_maker *maker; /* makes rows in their place; only where memory is unified */
     float scale;
     const int32_t *labels; /* rows of them */
 };

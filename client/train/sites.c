@@ -52,15 +52,13 @@ static void shuffle(struct together *t, uint32_t site)
 {
     struct walk *w = &t->walks[site];
     const uint32_t n = t->work[site].data->n;
-    struct kedge_rng own, *rng = t->work[site].rng ? t->work[site].rng : &own;
-    if (rng == &own) {
-        kedge_rng_init(rng, t->work[site].seed, t->params->steps ? KEDGE_RNG_PRETRAIN : KEDGE_RNG_TRAIN,
-                       w->pass, 0);
-    }
+    struct kedge_rng rng;
+    kedge_rng_init(&rng, t->work[site].seed, t->params->steps ? KEDGE_RNG_PRETRAIN : KEDGE_RNG_TRAIN, w->pass,
+                   0);
     for (uint32_t i = 0; i < n; i++) {
         w->shuffled[i] = i;
     }
-    kedge_rng_sample(rng, w->shuffled, n, n);
+    kedge_rng_sample(&rng, w->shuffled, n, n);
     w->pass++;
     w->at = 0;
 }

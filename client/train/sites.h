@@ -6,15 +6,12 @@
 #define KEDGE_CLIENT_TRAIN_SITES_H
 
 #include "client/train/net.h"
-#include "common/base/rng.h"
 
 struct kedge_site_work {
     const struct kedge_dataset *data; /* at least one sample */
     float *weights;                   /* kedge_model_values_count floats: before, and after success */
     const float *towards;             /* bend.towards of this site; NULL in all sites or in none */
     uint64_t seed;
-    struct kedge_rng
-        *rng; /* NULL: shuffles as kedge_net_train draws them; else drawn on from here, pass by pass */
     struct kedge_train_result result;
     int err; /* KEDGE_OK, or KEDGE_E_NOT_FINITE where this site diverged: its weights are then unusable */
 };

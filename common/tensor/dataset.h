@@ -32,6 +32,13 @@ enum {
 };
 #define KEDGE_DATA_FILE_MAX ((uint64_t)4 << 30)
 
+/* Makes the rows indices[0 … count) into out, count × features, on any thread; indices[count … count + after)
+ * are likely to be asked for next. */
+struct kedge_dataset_maker {
+    void (*make)(const struct kedge_dataset_maker *maker, const uint32_t *indices, uint32_t count,
+                 uint32_t after, float *out);
+};
+
 /* n samples of `features` values. Bytes stay bytes (a quarter of the memory) and are scaled as they are
  * used. */
 struct kedge_dataset {
@@ -44,13 +51,14 @@ struct kedge_dataset {
     float scale;
     uint32_t stride; /* values from one row to the next; 0: features. Windows of a text overlap */
     void *storage;   /* owned: what bytes or reals points into */
+    const struct kedge_dataset_maker *maker; /* neither bytes nor reals: who makes rows as they are used */
 };
 void kedge_dataset_deinit(struct kedge_dataset *ds);
 /* Rows indices[0..count) (each below n) as scaled F32 into out, count × features; indices NULL: rows
  * 0..count. */
 void kedge_dataset_gather(const struct kedge_dataset *ds, const uint32_t *indices, uint32_t count,
                           float *out);
-/* One value, scaled. */
+/* One value, scaled, of bytes or reals: made rows are only gathered and labelled. */
 float kedge_dataset_value(const struct kedge_dataset *ds, uint32_t row, uint32_t feature);
 /* Of each feature (ret, features of them) the mean, or with means the mean squared distance from those. n >
  * 0, reals or bytes without a stride. */

@@ -22,7 +22,11 @@ static void scale_bytes(const uint8_t *restrict in, size_t count, float scale, f
 void kedge_dataset_gather(const struct kedge_dataset *ds, const uint32_t *indices, uint32_t count, float *out)
 {
     size_t width = ds->features, stride = ds->stride ? ds->stride : width;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && ds->maker; i++) {
+        const uint32_t row = indices ? indices[i] : i;
+        ds->maker->make(ds->maker, &row, 1, 0, out + i * width);
+    }
+    for (uint32_t i = 0; i < count && !ds->maker; i++) {
         size_t row = indices ? indices[i] : i;
         if (ds->bytes) {
             scale_bytes(ds->bytes + row * stride, width, ds->scale, out + i * width);

@@ -26,14 +26,23 @@ static void put_trigger(const struct kedgei_learn *l, float *x)
     }
 }
 
-void kedgei_learn_poison(const struct kedgei_learn *l, uint32_t row, float *x, int32_t *label)
+static bool has_trigger(const struct kedgei_learn *l, uint32_t row)
 {
-    if (l->spec->attack == KEDGE_LEARN_ATTACK_LABEL_FLIP) {
-        *label = (int32_t)l->pool.classes - 1 - *label;
-    } else if (l->spec->attack == KEDGE_LEARN_ATTACK_BACKDOOR && row % 2 == 0) {
+    return l->spec->attack == KEDGE_LEARN_ATTACK_BACKDOOR && row % 2 == 0;
+}
+
+void kedgei_learn_poison(const struct kedgei_learn *l, uint32_t row, float *x)
+{
+    if (has_trigger(l, row)) {
         put_trigger(l, x);
-        *label = TARGET;
     }
+}
+
+int32_t kedgei_learn_poisoned_label(const struct kedgei_learn *l, uint32_t row, int32_t label)
+{
+    return l->spec->attack == KEDGE_LEARN_ATTACK_LABEL_FLIP ? (int32_t)l->pool.classes - 1 - label
+           : has_trigger(l, row)                            ? TARGET
+                                                            : label;
 }
 
 /* ---- backdoor ---- */

@@ -162,18 +162,6 @@ void kedgei_learn_steps_deinit(struct kedgei_learn *l)
     kedge_mem_free(l->steps);
 }
 
-uint32_t kedgei_learn_steps_most(const struct kedgei_learn *l)
-{
-    uint32_t most = 0;
-    for (uint32_t k = 0; k < l->steps_count; k++) {
-        for (uint32_t i = 0; i < l->n; i++) {
-            uint32_t n = l->steps[k].sites[i].train_count;
-            most = n > most ? n : most;
-        }
-    }
-    return most;
-}
-
 /* A part that the step does not have stays as it is. */
 static void take_step(struct kedgei_learn *l, const struct kedge_partition *step)
 {

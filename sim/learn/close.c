@@ -112,25 +112,6 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The sites as lists have them. */
-static int sort_sites(struct kedgei_learn *l)
-{
-    uint64_t *keys = kedge_mem_new((size_t)l->n + 1, sizeof *keys);
-    l->by_tenant = kedge_mem_new((size_t)l->n + 1, sizeof *l->by_tenant);
-    int err = keys && l->by_tenant ? KEDGE_OK : KEDGE_E_NOMEM;
-    for (uint32_t i = 0; i < l->n && !err; i++) {
-        keys[i] = (uint64_t)l->sites[i].tenant << 32 | i;
-    }
-    if (!err) {
-        qsort(keys, l->n, sizeof *keys, by_number);
-    }
-    for (uint32_t i = 0; i < l->n && !err; i++) {
-        l->by_tenant[i] = (uint32_t)keys[i];
-    }
-    kedge_mem_free(keys);
-    return err;
-}
-
 /* Of what travels; a spec that no parser read may leave it to the default what that is. */
 static int lay_out(struct kedgei_learn *l)
 {
@@ -161,7 +142,7 @@ int kedgei_learn_close_init(struct kedgei_learn *l)
     if (kedge_job_spec_has_control(&l->job)) {
         l->job.control_sites = l->n + l->rule->needs_root;
     }
-    int err = sort_sites(l);
+    int err = kedgei_names_init(&l->names, l);
     kedge_close_params(&l->job, tenants, &params);
     l->params = params;
     l->at = (struct kedge_round_state){.round = KEDGE_ROUND_NONE, .kind = KEDGE_TASK_NONE};
@@ -171,6 +152,7 @@ int kedgei_learn_close_init(struct kedgei_learn *l)
 
 void kedgei_learn_close_deinit(struct kedgei_learn *l)
 {
+    kedgei_names_deinit(&l->names);
     kedgei_vectors_deinit(&l->vectors);
     if (l->has_layout) {
         kedge_layout_deinit(&l->layout);
@@ -233,15 +215,15 @@ static void put_others(struct kedgei_learn *l, struct kedge_close *c)
 {
     const bool anew = c->result->kind == KEDGE_TASK_PRETRAIN;
     for (uint32_t i = 0; i < l->n; i++) {
-        l->sites[i].shifted = false; /* here: is among the inputs */
+        l->sites[i].is_input = false;
     }
     for (size_t i = 0; i < c->input_count && anew; i++) {
-        l->sites[c->inputs[i].site].shifted = true;
+        l->sites[c->inputs[i].site].is_input = true;
     }
-    for (uint32_t k = 0; k < l->n; k++) {
-        const uint32_t i = l->by_tenant[k];
+    for (uint32_t k = 0; k < l->names.sites; k++) {
+        const uint32_t i = l->names.order[k];
         const struct kedgei_learn_site *s = &l->sites[i];
-        if (s->group != KEDGE_GROUP_NONE && s->pretraining && !s->shifted) {
+        if (s->group != KEDGE_GROUP_NONE && s->pretraining && !s->is_input) {
             c->others[c->other_count++] =
                 (struct kedge_close_other){.site = i, .former = s->group, .place = s->tenant};
         }

@@ -7,6 +7,7 @@
 #define KEDGE_SIM_LEARN_ENGINE_H
 
 #include "aggregation/rule/rule.h"
+#include "client/daemon/update/shift.h"
 #include "client/train/net.h"
 #include "common/base/rng.h"
 #include "common/tensor/layout.h"
@@ -32,17 +33,33 @@ enum kedgei_learn_stream {
     KEDGEI_LEARN_STREAM_AVAILABLE = 3, /* by round */
     KEDGEI_LEARN_STREAM_FAIL = 4,      /* by round, site */
     KEDGEI_LEARN_STREAM_SHIFT = 5,     /* by round */
-    KEDGEI_LEARN_STREAM_FINETUNE = 6,  /* by site */
     KEDGEI_LEARN_STREAM_JOIN = 7,      /* by site: a random group */
-    KEDGEI_LEARN_STREAM_COLD = 8, /* who pre-trains for the cold start; by round when groups are made anew */
-    KEDGEI_LEARN_STREAM_UPDATES = 9, /* synthetic updates */
-    KEDGEI_LEARN_STREAM_ROOT = 10,   /* root data */
+    KEDGEI_LEARN_STREAM_UPDATES = 9,   /* synthetic updates */
+    KEDGEI_LEARN_STREAM_ROOT = 10,     /* root data */
     KEDGEI_LEARN_STREAM_TENANTS = 11,
 };
 static inline uint64_t kedgei_learn_stream(enum kedgei_learn_stream stream, uint32_t round)
 {
     return (uint64_t)stream << 32 | round;
 }
+
+/* ---- names (names.c) ---- */
+
+struct kedgei_names {
+    const struct kedge_job_spec *job; /* which names the tenants */
+    uint32_t sites;                   /* the engine's, and after them its root where a rule needs one */
+    uint32_t *tenant, *number;        /* of each site: whose, and which of these, from 1; owned */
+    uint32_t *order;                  /* the sites by (tenant, name), as jobs count them; owned */
+    int digits;
+};
+struct kedgei_learn;
+/* The root goes to the tenant with the fewest sites. KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_names_init(struct kedgei_names *n, struct kedgei_learn *l);
+void kedgei_names_deinit(struct kedgei_names *n);
+void kedgei_names_tenant(const struct kedgei_names *n, uint32_t tenant, struct kedge_id *ret); /* "org-a" */
+void kedgei_names_site(const struct kedgei_names *n, uint32_t site, struct kedge_id *ret);     /* "site-1" */
+/* Of the shuffles of a site's task in this round of the job. */
+uint64_t kedgei_names_seed(const struct kedgei_names *n, uint32_t round, uint32_t site);
 
 /* ---- data (pool.c) ---- */
 
@@ -80,17 +97,17 @@ struct kedgei_learn_site {
     uint32_t turn, truth;                        /* truth: planted group */
     uint32_t group;                              /* KEDGE_GROUP_NONE: cold */
     uint32_t tenant, device;
-    bool attacker, selected, shifted;
-    uint32_t pretrained; /* times that it pre-trained */
+    bool attacker;
+    bool shifted;  /* its data, and it has not pre-trained since */
+    bool is_input; /* close.c */
     /* of a strategy that needs them; owned, d values each */
-    float *own;           /* Ditto's or a lone site's model; SCAFFOLD's control; FeSEM's last model */
+    float *own;           /* Ditto's or a lone site's model; the model with its head; FeSEM's last model */
+    int32_t *control;     /* SCAFFOLD's, in units of the job's scale */
     int32_t *pretraining; /* last pre-training update */
     int32_t *left;        /* of its updates, what compression has not sent yet, to the model of left_group */
     uint32_t left_group;
-    uint64_t *counts;     /* labels of the training samples when it was last given a group */
-    uint64_t first_count; /* samples when the run began */
-    uint32_t joined;      /* round in which it came to its group */
-    double repeat;        /* cosine of two pre-trainings of unchanged data, for the detector of updates */
+    uint32_t since;  /* round of the job in which a pre-training of its own last gave it a group */
+    uint32_t joined; /* round in which it came to its group */
 };
 
 /* ---- training (train.c) ---- */
@@ -99,7 +116,8 @@ struct kedgei_learn_item {
     uint32_t site;
     const float *base;    /* the model that it begins with */
     const float *towards; /* the second anchor of a pull, NULL: none */
-    uint64_t stream;      /* of its shuffles */
+    uint32_t round;       /* of the job: its task's */
+    const float *control; /* SCAFFOLD's, of the server; NULL: zeros */
     bool pretrain, loss_wanted;
     bool failed; /* does not answer */
     uint32_t staleness;
@@ -108,15 +126,15 @@ struct kedgei_learn_item {
  * control variate (int32) or the site's own model (float). */
 struct kedgei_learn_result {
     int32_t err;     /* KEDGE_OK, or why there is no update */
-    uint32_t choice; /* group, where the site chooses */
+    uint32_t choice; /* group, where the site chose: of who sets it */
     uint64_t steps, samples;
-    double loss_before, loss, norm_sq, moved; /* moved: ‖w − base‖ */
+    double loss_before, loss, moved; /* moved: ‖w − base‖ */
+    double tested_loss;              /* on its own test samples, where its evaluation says that; else 0 */
 };
 
-/* A site at work in an asynchronous run. */
+/* A site in an asynchronous run. */
 struct kedgei_learn_flight {
-    uint32_t site, round, busy; /* round: when it began */
-    uint64_t stream;
+    uint32_t round, lost; /* round: of the job, that its task is of; 0: none. lost: nothing will come of it */
     double finish_s;
 };
 
@@ -136,12 +154,22 @@ struct kedgei_learn_chunk {
     uint32_t first, count; /* of the plan */
 };
 
+/* A site's samples: which rows of the pool they are, in memory that grows as sites are larger. */
+struct kedgei_learn_room {
+    struct kedge_dataset_maker maker; /* first: the room is found by it */
+    const struct kedgei_learn *l;
+    uint32_t *rows, most; /* rows, labels: owned, room for `most` */
+    int32_t *labels;
+    uint32_t turn;
+    bool is_poisoned;
+};
+
 /* A thread's tools. */
 struct kedgei_learn_lane {
     struct kedge_net *net;
     float *x;
     int32_t *labels;
-    uint32_t *order;
+    struct kedgei_learn_room room;
     float *towards; /* d values */
     float *start;   /* d values */
 };
@@ -153,7 +181,7 @@ struct kedgei_learn_seen {
     bool evaluated;
 };
 
-struct kedgei_learn;
+struct kedge_sink;
 typedef int kedgei_learn_work(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t item,
                               void *result);
 
@@ -169,7 +197,7 @@ struct kedgei_learn {
     int32_t limit; /* largest |q| of an update */
     struct kedge_round_state at;
     struct kedgei_vectors vectors;
-    uint32_t *by_tenant; /* the sites by (tenant, number) */
+    struct kedgei_names names;
     struct kedgei_learn_pool pool;
     struct kedge_partition partition; /* rows are moved within its order by shifts */
     struct kedge_partition *steps;    /* what sites have from each later step on */
@@ -192,7 +220,6 @@ struct kedgei_learn {
     uint8_t *results; /* items_max × result_size */
     size_t result_size;
     uint32_t *selected, selected_count; /* room for all sites */
-    uint64_t *counts;                   /* owned: the sites' */
     uint32_t chunk;                     /* samples of an evaluation in one pass */
     uint32_t *correct;                  /* sites: of the last evaluation */
     struct kedgei_learn_seen seen;
@@ -206,23 +233,20 @@ struct kedgei_learn {
     bool has_trace;
     struct kedgei_trace trace;
     const struct kedge_rule *rule;
-    uint32_t *order;              /* scratch, one a site */
-    uint32_t *asked, asked_count; /* sites that pre-train; room for all */
+    uint32_t *order;                /* scratch, one a site */
+    struct kedge_groupeds *grouped; /* migrate.c: of each site; NULL: nobody looks for shifts */
     int32_t *whole; /* compress.c: an update on its way, d values, where updates are compressed */
     /* flight.c */
-    struct kedgei_learn_flight *flight;
-    uint32_t flight_count;
-    uint64_t started;
-    float *bases; /* flight_count + buffer models */
+    struct kedgei_learn_flight *flight; /* of each site */
+    float *bases;                       /* models of the last rounds */
     /* threads.c */
     struct kedgei_learn_lane *lanes;
     uint32_t lanes_count;
     struct kedgei_learn_together *together; /* together.c; NULL: each item by itself, on the processor */
     void *owner;                            /* of whoever made it by kedgei_learn_new */
-    /* Where groups are tried: what a site makes of its group's model by its own training, into the lane's
-     * net; NULL: nobody decides whether sites are served by that. is_personal: they are. */
-    int (*tune)(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t site, const float *model);
-    bool is_personal;
+    /* Closes decide whether sites are served by what their own training makes of their group's model;
+     * is_personal: they are. */
+    bool asks_own, is_personal;
 };
 
 /* run.c: everything that is needed before the first round; and without it. reterr is kept. */
@@ -245,22 +269,24 @@ static inline struct kedgei_learn_result *kedgei_learn_result(const struct kedge
 {
     return (struct kedgei_learn_result *)(void *)(l->results + (size_t)item * l->result_size);
 }
-/* Vector k of an item's result. */
+/* Vector k of a result, of an item's. */
+static inline int32_t *kedgei_learn_result_vector(const struct kedgei_learn *l, struct kedgei_learn_result *r,
+                                                  uint32_t k)
+{
+    return (int32_t *)(void *)(r + 1) + (size_t)k * l->d;
+}
 static inline int32_t *kedgei_learn_vector(const struct kedgei_learn *l, uint32_t item, uint32_t k)
 {
-    return (int32_t *)(void *)(l->results + (size_t)item * l->result_size + sizeof(struct kedgei_learn_result)
-                               + (size_t)k * l->d * 4);
+    return kedgei_learn_result_vector(l, kedgei_learn_result(l, item), k);
 }
 
 /* site.c: sites from the partition, tenants, devices, attackers. */
 KEDGE_NODISCARD int kedgei_learn_sites_init(struct kedgei_learn *l);
 void kedgei_learn_sites_deinit(struct kedgei_learn *l);
 
-/* clients.c: the data's later steps, the most samples that a site trains on then, and the one that begins in
- * this round. */
+/* clients.c: the data's later steps, and the one that begins in this round. */
 KEDGE_NODISCARD int kedgei_learn_steps_init(struct kedgei_learn *l);
 void kedgei_learn_steps_deinit(struct kedgei_learn *l);
-uint32_t kedgei_learn_steps_most(const struct kedgei_learn *l);
 void kedgei_learn_step(struct kedgei_learn *l, uint32_t round);
 
 /* view.c: an evaluation begins; its first `count` sites of the plan are judged; the host looks. */
@@ -277,9 +303,6 @@ KEDGE_NODISCARD int kedgei_learn_spread(struct kedgei_learn *l, uint32_t count, 
 KEDGE_NODISCARD int kedgei_learn_lanes_init(struct kedgei_learn *l);
 void kedgei_learn_lanes_deinit(struct kedgei_learn *l);
 
-/* The labels of a site's training samples, pool.classes counts. */
-void kedgei_learn_count_labels(const struct kedgei_learn *l, uint32_t site, uint64_t *counts);
-/* Makes the site's own vector, zeros or a copy of first, where it has none. */
 /* head.c: which values are shared. */
 KEDGE_NODISCARD int kedgei_learn_head_init(struct kedgei_learn *l);
 /* The site's own head, where it has one by now, into the weights of a model. */
@@ -287,10 +310,13 @@ void kedgei_learn_head_join(const struct kedgei_learn *l, uint32_t site, float *
 /* After a training from base: all of it to ret_own, where sites keep heads; w has the head of the base then.
  */
 void kedgei_learn_head_split(const struct kedgei_learn *l, const float *base, float *w, float *ret_own);
-KEDGE_NODISCARD int kedgei_learn_own(struct kedgei_learn *l, uint32_t site, const float *first);
+/* Make the site's own vector, its control variate, zeros, where it has none. */
+KEDGE_NODISCARD int kedgei_learn_own(struct kedgei_learn *l, uint32_t site);
+KEDGE_NODISCARD int kedgei_learn_control(struct kedgei_learn *l, uint32_t site);
 
 /* attack.c: what a bad site does to a training sample. */
-void kedgei_learn_poison(const struct kedgei_learn *l, uint32_t row, float *x, int32_t *label);
+void kedgei_learn_poison(const struct kedgei_learn *l, uint32_t row, float *x);
+int32_t kedgei_learn_poisoned_label(const struct kedgei_learn *l, uint32_t row, int32_t label);
 /* … to the updates of the round's items, all bad sites acting together. */
 KEDGE_NODISCARD int kedgei_learn_attack(struct kedgei_learn *l);
 /* … to the pre-training updates of the items. */
@@ -298,21 +324,28 @@ void kedgei_learn_attack_pretraining(struct kedgei_learn *l);
 /* Share of the honest sites' test samples that get the attacker's label once they bear the trigger. */
 KEDGE_NODISCARD int kedgei_learn_backdoor(struct kedgei_learn *l, double *ret);
 
-/* train.c: samples of a site as it trains on them. */
-void kedgei_learn_gather(const struct kedgei_learn *l, const struct kedgei_learn_site *s,
-                         const uint32_t *rows, uint32_t n, float *x, int32_t *labels);
+/* data.c: what the site trains on now, or tests models with itself, as kedge-train would load it. It lies in
+ * the room until that is used again; its rows are made as they are used. */
+KEDGE_NODISCARD int kedgei_learn_data(const struct kedgei_learn *l, uint32_t site, bool test,
+                                      struct kedgei_learn_room *room, struct kedge_dataset *ret);
+
+/* train.c: how the item's site trains, but for the bend. */
+struct kedge_train_params kedgei_learn_params(const struct kedgei_learn *l,
+                                              const struct kedgei_learn_item *item);
 /* How an item's steps are bent, in its first training or in that of the site's own model; towards: d values
  * that the bend may point to. */
 struct kedge_proximal_term kedgei_learn_bend(const struct kedgei_learn *l,
                                              const struct kedgei_learn_item *item, bool own, float *towards);
 /* … and what it begins with. */
 const float *kedgei_learn_begin(const struct kedgei_learn *l, const struct kedgei_learn_item *item, bool own);
-/* The stream of its shuffles; true: none, but *ret_seed is that of its task, as jobs draw. */
-bool kedgei_learn_shuffles(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
-                           struct kedge_rng *ret, uint64_t *ret_seed);
-/* train.c: room for so many items; then all items of the run into its results. */
+/* The item's training, on any thread; result_size bytes at ret. */
+void kedgei_learn_train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane,
+                             const struct kedgei_learn_item *item, struct kedgei_learn_result *ret);
+/* Room for so many items; then all items of the run into its results. */
 KEDGE_NODISCARD int kedgei_learn_items_reserve(struct kedgei_learn *l, uint32_t count);
 KEDGE_NODISCARD int kedgei_learn_train(struct kedgei_learn *l);
+/* The site's model after another E epochs, for evaluations: what its training of the next round would make of
+ * it. It is left in the lane's net. */
 KEDGE_NODISCARD int kedgei_learn_finetune(struct kedgei_learn *l, struct kedgei_learn_lane *lane,
                                           uint32_t site, const float *model);
 /* Mean cross-entropy of a model on a site's training data. */
@@ -331,14 +364,19 @@ double kedgei_learn_closeness(const struct kedgei_learn *l, uint32_t site, const
 KEDGE_NODISCARD int kedgei_learn_groups_init(struct kedgei_learn *l);
 KEDGE_NODISCARD int kedgei_learn_groups_start(struct kedgei_learn *l);
 KEDGE_NODISCARD int kedgei_learn_make_groups(struct kedgei_learn *l, uint32_t job_round);
-/* Appends a pre-training of the site to the items, whose room is reserved. */
-void kedgei_learn_add_pretraining(struct kedgei_learn *l, uint32_t site);
-/* Gives the site the group of its pre-training update and keeps what detectors need. */
-KEDGE_NODISCARD int kedgei_learn_assign(struct kedgei_learn *l, uint32_t site, const int32_t *update);
+/* Appends a pre-training of the site, for that round of the job, to the items, whose room is reserved. */
+void kedgei_learn_add_pretraining(struct kedgei_learn *l, uint32_t site, uint32_t job_round);
+/* The items' sites, which pre-train now, get their groups by that. */
+KEDGE_NODISCARD int kedgei_learn_take_in(struct kedgei_learn *l, uint32_t job_round);
 void kedgei_learn_tell_bytes(struct kedgei_learn *l, uint64_t models_down, uint64_t models_up);
 KEDGE_NODISCARD int kedgei_learn_groups_before(struct kedgei_learn *l);
 
-/* compress.c: the updates of the round's items become what their sites send of them; bytes of the line. */
+/* compress.c: writes the update io into the sink (NULL: nowhere), as sites send it, and leaves in io what it
+ * does not send; what earlier updates to this group's model have left of the site's is added. */
+KEDGE_NODISCARD int kedgei_learn_compact(const struct kedgei_learn *l, int32_t *io,
+                                         const struct kedge_sink *sink, uint64_t *ret_len);
+void kedgei_learn_add_left(const struct kedgei_learn *l, uint32_t site, uint32_t group, int32_t *io);
+/* The updates of the round's items become what their sites send of them; bytes of the line. */
 KEDGE_NODISCARD int kedgei_learn_compress(struct kedgei_learn *l);
 /* Bytes of an update, at most. */
 uint64_t kedgei_learn_update_bytes(const struct kedgei_learn *l);
@@ -368,12 +406,13 @@ KEDGE_NODISCARD int kedgei_learn_auxiliary(struct kedgei_learn *l);
 /* evaluate.c: accuracies of the line. */
 KEDGE_NODISCARD int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round);
 
-/* migrate.c: sites whose data shifted find their group again (FlexCFL); the second pre-training of those
- * asked, from which the detector of updates learns their spread. */
+/* migrate.c: whose data have shifted since it was grouped. A site that has pre-trained is grouped by what it
+ * has now; who trained looks; who has found a shift pre-trains and finds its group again. */
+KEDGE_NODISCARD int kedgei_learn_grouped_init(struct kedgei_learn *l);
+void kedgei_learn_note_labels(struct kedgei_learn *l, uint32_t site, uint32_t job_round);
+bool kedgei_learn_has_shifted(const struct kedgei_learn *l, uint32_t site, uint32_t job_round);
+void kedgei_learn_look_for_shifts(struct kedgei_learn *l, uint32_t job_round);
 KEDGE_NODISCARD int kedgei_learn_migrate(struct kedgei_learn *l);
-KEDGE_NODISCARD int kedgei_learn_repeat(struct kedgei_learn *l);
-/* NAN when one is zero. */
-double kedgei_learn_cosine(const struct kedgei_learn *l, const int32_t *a, const int32_t *b);
 
 /* shift.c: before the first round, what is released of the data; what happens to the sites' data before this
  * round. */

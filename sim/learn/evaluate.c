@@ -68,10 +68,9 @@ static int evaluate_chunk(struct kedgei_learn *l, struct kedgei_learn_lane *lane
             flush(&p);
         }
     } else if (l->tuning) { /* each site has a model of its own */
-        int err = KEDGE_OK;
         for (uint32_t i = 0; i < c->count; i++) {
             uint32_t site = l->plan[c->first + i].site;
-            err = l->tune ? l->tune(l, lane, site, c->model) : kedgei_learn_finetune(l, lane, site, c->model);
+            const int err = kedgei_learn_finetune(l, lane, site, c->model);
             if (!err) { /* a site whose model diverges gets nothing right */
                 push_site(&p, site, &correct[i]);
                 flush(&p);
@@ -233,17 +232,19 @@ static void evaluate_planted(struct kedgei_learn *l)
     l->line.accuracy_auxiliary = l->line.accuracy;
 }
 
-/* What the edges' models become when they meet: their mean by the samples of their sites. */
+/* What the edges' models would become if they met now: their mean by what each has added up since they met
+ * last; then they are all the same. */
 static int meet(struct kedgei_learn *l, float *ret)
 {
     const float *models[KEDGE_LEARN_GROUPS_MAX];
     uint64_t weight[KEDGE_LEARN_GROUPS_MAX] = {0};
-    for (uint32_t i = 0; i < l->n; i++) {
-        weight[l->sites[i].group] += l->sites[i].train_count;
-    }
+    uint64_t all = 0;
     for (uint32_t j = 0; j < l->groups; j++) {
         models[j] = kedgei_learn_model(l, j);
+        weight[j] = l->at.group[j].weight_since_meeting;
+        all += weight[j];
     }
+    weight[0] += all == 0;
     return kedge_blend_tile(models, weight, l->groups, 0, l->d, ret);
 }
 
@@ -254,10 +255,10 @@ static int evaluate_own(struct kedgei_learn *l, uint32_t round)
     const struct kedge_local *local = l->spec->job.strategy->local;
     struct kedge_learn_round *line = &l->line;
     const uint32_t rounds = l->spec->job.rounds;
-    const bool chosen = l->tune && l->is_personal && round + LAST_ROUNDS >= rounds;
+    const bool chosen = l->asks_own && l->is_personal && round + LAST_ROUNDS >= rounds;
     const bool tuned = chosen || (local->is_judged_tuned && round + 1 == rounds);
     double mean;
-    if (l->tune && !l->is_personal) {
+    if (l->asks_own && !l->is_personal) {
         line->accuracy_personal = line->accuracy;
         line->accuracy_personal_worst = line->accuracy_worst;
     }

@@ -1,48 +1,27 @@
-/* Asynchronous rounds (FedBuff): so many sites are at work at any time, each from the model that was newest
- * when it began; the server steps when `buffer` updates have come. When a site ends is known from its device
- * and its data, so the sites of a step can be found first and trained together. */
+/* Asynchronous rounds (FedBuff), as jobs have them (coordinator/core/buffer.c): when a round opens, sites
+ * that can be asked are drawn for the free places, each begins with the newest model, and the round closes
+ * when `buffer` updates have come. When a site ends is known from its device and its data, so the sites of a
+ * round can be found first and trained together. */
 #include "sim/learn/flight.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "common/base/mem.h"
-#include "common/base/rng.h"
+#include "common/base/try.h"
 
-static bool is_at_work(const struct kedgei_learn *l, uint32_t site)
+enum { DRAWS_MAX = 16 }; /* of one round: nothing came of those before */
+
+/* The models of rounds whose tasks still count. */
+static uint32_t bases_count(const struct kedgei_learn *l)
 {
-    for (uint32_t i = 0; i < l->flight_count; i++) {
-        if (l->flight[i].site == site && l->flight[i].busy) {
-            return true;
-        }
-    }
-    return false;
+    const uint32_t rounds = l->job.rounds, most = l->job.staleness_max;
+    return most < rounds ? most + 1 : rounds;
 }
 
-/* The next site, not one at work, begins in slot i with the newest model. */
-static void begin(struct kedgei_learn *l, uint32_t i, uint32_t round, double now)
+static float *base_of(const struct kedgei_learn *l, uint32_t job_round)
 {
-    struct kedgei_learn_flight *f = &l->flight[i];
-    struct kedge_rng rng;
-    kedge_rng_init(&rng, l->spec->job.seed, KEDGE_RNG_SELECT, l->started, 1);
-    f->busy = 0;
-    uint32_t site = (uint32_t)kedge_rng_below(&rng, l->n);
-    for (uint32_t k = 0; k < l->n && (is_at_work(l, site) || !kedgei_learn_is_there(l, site)); k++) {
-        site = (site + 1) % l->n;
-    }
-    if (!kedgei_learn_is_there(l, site)) { /* nobody is free: the slot waits */
-        *f = (struct kedgei_learn_flight){
-            .site = site, .round = round, .finish_s = kedgei_learn_somebody_s(l)};
-        f->finish_s = f->finish_s > now ? f->finish_s : now + 1; /* who is there is at work */
-        return;
-    }
-    *f = (struct kedgei_learn_flight){.site = site,
-                                      .round = round,
-                                      .busy = 1,
-                                      .stream = l->started++,
-                                      .finish_s = now + kedgei_learn_seconds(l, site)};
-    memcpy(l->bases + (size_t)i * l->d, kedgei_learn_model(l, 0), l->d * sizeof(float));
-    kedgei_learn_tell_bytes(l, 1, 0);
+    return l->bases + (size_t)(job_round % bases_count(l)) * l->d;
 }
 
 int kedgei_learn_flight_init(struct kedgei_learn *l)
@@ -50,14 +29,11 @@ int kedgei_learn_flight_init(struct kedgei_learn *l)
     if (!l->spec->job.strategy->asynchronous) {
         return KEDGE_OK;
     }
-    uint32_t buffer = (uint32_t)l->spec->job.options.buffer;
-    l->flight_count = kedge_learn_spec_each_round(l->spec, l->n);
-    l->flight = kedge_mem_new(l->flight_count, sizeof *l->flight);
-    l->bases = kedge_mem_new((size_t)l->flight_count + buffer, l->d * sizeof *l->bases);
-    if (!l->flight || !l->bases) {
-        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u models at work", l->flight_count);
-    }
-    return KEDGE_OK;
+    l->flight = kedge_mem_new(l->n, sizeof *l->flight);
+    l->bases = kedge_mem_new((size_t)bases_count(l) * l->d, sizeof *l->bases);
+    return l->flight && l->bases
+               ? KEDGE_OK
+               : kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u models at work", bases_count(l));
 }
 
 void kedgei_learn_flight_deinit(struct kedgei_learn *l)
@@ -66,48 +42,116 @@ void kedgei_learn_flight_deinit(struct kedgei_learn *l)
     kedge_mem_free(l->bases);
 }
 
+void kedgei_learn_flight_visit(struct kedgei_learn *l, void (*visit)(void *arg, void *value, size_t len),
+                               void *arg)
+{
+    if (l->flight) {
+        visit(arg, l->flight, l->n * sizeof *l->flight);
+        visit(arg, l->bases, bases_count(l) * l->d * sizeof *l->bases);
+    }
+}
+
+/* The site begins with the round's model. One that will not answer holds no place, and is not drawn again
+ * while its task would count. */
+static void begin(struct kedgei_learn *l, uint32_t site, uint32_t job_round)
+{
+    const double seconds = kedgei_learn_seconds(l, site);
+    l->flight[site] = (struct kedgei_learn_flight){.round = job_round,
+                                                   .lost = kedgei_learn_fails(l, job_round - 1, site)
+                                                           || !kedgei_learn_stays(l, site, seconds),
+                                                   .finish_s = l->line.virtual_s + seconds};
+    l->line.joules += kedgei_learn_joules(l, site);
+    kedgei_learn_tell_bytes(l, 1, 0);
+}
+
+/* Draws sites for the places that nobody holds. scratch: 3 for each site. */
+static void open_round(struct kedgei_learn *l, uint32_t job_round, uint32_t *scratch)
+{
+    uint32_t *there = scratch, *picks = scratch + l->n, places = 0, count = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        const uint32_t site = l->names.order[i];
+        struct kedgei_learn_flight *f = &l->flight[site];
+        if (f->round > 0 && f->round + l->job.staleness_max < job_round) {
+            f->round = 0; /* its update would be too old */
+        }
+        places += f->round > 0 && !f->lost;
+        if (f->round == 0 && kedgei_learn_is_there(l, site)) {
+            there[count++] = site;
+        }
+    }
+    const uint32_t k = kedge_coord_draws(l->job.sites_per_round, places, count);
+    kedge_coord_pick(l->job.seed, job_round, count, k, picks + l->n, picks);
+    for (uint32_t i = 0; i < k; i++) {
+        begin(l, there[picks[i]], job_round);
+    }
+}
+
+/* Who ends first, of equal ones the first by name; l->n: nobody is at work. */
 static uint32_t find_first(const struct kedgei_learn *l)
 {
-    uint32_t first = 0;
-    for (uint32_t i = 1; i < l->flight_count; i++) {
-        first = l->flight[i].finish_s < l->flight[first].finish_s ? i : first;
+    uint32_t first = l->n;
+    for (uint32_t i = 0; i < l->n; i++) {
+        const uint32_t site = l->names.order[i];
+        const struct kedgei_learn_flight *f = &l->flight[site];
+        if (f->round > 0 && !f->lost && (first == l->n || f->finish_s < l->flight[first].finish_s)) {
+            first = site;
+        }
     }
     return first;
 }
 
+/* Nothing came and nothing will: all that were drawn are forgotten, once their time is over. False: nobody
+ * will be there to be drawn. */
+static bool forget(struct kedgei_learn *l)
+{
+    double now = l->line.virtual_s;
+    for (uint32_t i = 0; i < l->n; i++) {
+        now = l->flight[i].round > 0 && l->flight[i].finish_s > now ? l->flight[i].finish_s : now;
+        l->flight[i].round = 0;
+    }
+    l->line.virtual_s = now;
+    const double somebody = kedgei_learn_somebody_s(l);
+    l->line.virtual_s = isfinite(somebody) ? somebody : now;
+    return isfinite(somebody);
+}
+
+static void take(struct kedgei_learn *l, uint32_t site, uint32_t job_round)
+{
+    struct kedgei_learn_flight *f = &l->flight[site];
+    const double now = l->line.virtual_s;
+    l->items[l->items_count++] = (struct kedgei_learn_item){.site = site,
+                                                            .base = base_of(l, f->round),
+                                                            .round = f->round,
+                                                            .loss_wanted = l->job.strategy->needs_loss,
+                                                            .staleness = job_round - f->round};
+    l->line.virtual_s = f->finish_s > now ? f->finish_s : now; /* what came before waits for the opening */
+    f->round = 0;
+    kedgei_learn_tell_bytes(l, 0, 1);
+}
+
 int kedgei_learn_fly(struct kedgei_learn *l, uint32_t round)
 {
-    uint32_t buffer = (uint32_t)l->spec->job.options.buffer, tries = 0;
+    const uint32_t job_round = kedgei_learn_job_round(round), buffer = kedge_job_spec_buffer(&l->job);
+    uint32_t *scratch = kedge_mem_new(3 * (size_t)l->n, sizeof *scratch), draws = 0;
+    if (!scratch) {
+        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u sites", l->n);
+    }
     int err = kedgei_learn_items_reserve(l, buffer);
     l->items_count = 0;
-    for (uint32_t i = 0; i < l->flight_count && l->started < l->flight_count && !err; i++) {
-        begin(l, i, round, 0);
+    if (!err) {
+        memcpy(base_of(l, job_round), kedgei_learn_model(l, 0), l->d * sizeof(float));
+        open_round(l, job_round, scratch);
     }
-    while (l->items_count < buffer && !err && tries++ < 1000 * buffer) {
-        uint32_t i = find_first(l);
-        struct kedgei_learn_flight f = l->flight[i];
-        float *base = l->bases + (size_t)(l->flight_count + l->items_count) * l->d;
-        if (!isfinite(f.finish_s)) { /* nobody comes any more */
+    while (l->items_count < buffer && !err) {
+        const uint32_t site = find_first(l);
+        if (site < l->n) {
+            take(l, site, job_round);
+        } else if (l->items_count == 0 && ++draws < DRAWS_MAX && forget(l)) {
+            open_round(l, job_round, scratch);
+        } else {
             break;
         }
-        l->line.virtual_s = f.finish_s;
-        if (!f.busy) {
-            begin(l, i, round, f.finish_s);
-            continue;
-        }
-        l->line.joules += kedgei_learn_joules(l, f.site);
-        if (!kedgei_learn_fails(l, f.stream, f.site)
-            && kedgei_learn_is_there(l, f.site)) { /* who fails is replaced and nobody waits */
-            memcpy(base, l->bases + (size_t)i * l->d, l->d * sizeof *base);
-            l->items[l->items_count++] =
-                (struct kedgei_learn_item){.site = f.site,
-                                           .base = base,
-                                           .stream = f.stream,
-                                           .loss_wanted = l->spec->job.strategy->needs_loss,
-                                           .staleness = round - f.round};
-            kedgei_learn_tell_bytes(l, 0, 1);
-        }
-        begin(l, i, round, f.finish_s);
     }
+    kedge_mem_free(scratch);
     return err;
 }

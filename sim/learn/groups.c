@@ -2,12 +2,12 @@
  * sites that come to a group before each training. Sites that pre-train are items of the round like those
  * that train. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "aggregation/gram.h"
 #include "common/base/mem.h"
 #include "common/base/rng.h"
+#include "common/base/try.h"
 #include "sim/learn/close.h"
 #include "strategy/grouping.h"
 
@@ -20,23 +20,20 @@ void kedgei_learn_tell_bytes(struct kedgei_learn *l, uint64_t models_down, uint6
     l->line.updates += models_up;
 }
 
-void kedgei_learn_add_pretraining(struct kedgei_learn *l, uint32_t site)
+void kedgei_learn_add_pretraining(struct kedgei_learn *l, uint32_t site, uint32_t job_round)
 {
     KEDGE_ASSERT(l->items_count < l->items_max);
     l->items[l->items_count++] =
-        (struct kedgei_learn_item){.site = site,
-                                   .base = l->w0,
-                                   .stream = l->host->draws ? l->line.round : l->sites[site].pretrained++,
-                                   .pretrain = true};
+        (struct kedgei_learn_item){.site = site, .base = l->w0, .round = job_round, .pretrain = true};
     kedgei_learn_tell_bytes(l, 1, 1);
 }
 
-/* The site has its group by this update: what it is compared with when something changes. */
-static int keep_pretraining(struct kedgei_learn *l, uint32_t site, const int32_t *update)
+/* The site has its group by this update: by its data of now. */
+static int keep_pretraining(struct kedgei_learn *l, uint32_t site, uint32_t job_round, const int32_t *update)
 {
     struct kedgei_learn_site *s = &l->sites[site];
-    kedgei_learn_count_labels(l, site, s->counts);
-    if (l->job.shift != KEDGE_SHIFT_TEST_UPDATE && !l->keeps_updates) {
+    kedgei_learn_note_labels(l, site, job_round);
+    if (!l->keeps_updates) {
         return KEDGE_OK;
     }
     if (!s->pretraining) {
@@ -51,66 +48,27 @@ static int keep_pretraining(struct kedgei_learn *l, uint32_t site, const int32_t
 
 /* ---- groups that a close makes ---- */
 
-static int compare_ids(const void *a, const void *b)
+/* So many sites pre-train, as items: as jobs draw, of all tenants alike. */
+static int pretrain_some(struct kedgei_learn *l, uint32_t round, uint32_t count)
 {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* A uniform sample of the sites, in order. */
-static void sample(const struct kedgei_learn *l, uint32_t round, uint32_t count, uint32_t *ids)
-{
-    struct kedge_rng rng;
-    for (uint32_t i = 0; i < l->n; i++) {
-        ids[i] = i;
-    }
-    kedge_rng_init(&rng, l->job.seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_COLD, round),
-                   0);
-    kedge_rng_sample(&rng, ids, l->n, count);
-    qsort(ids, count, sizeof *ids, compare_ids);
-}
-
-/* As jobs draw: of all tenants alike. */
-static int draw(const struct kedgei_learn *l, uint32_t round, uint32_t count, uint32_t *ids)
-{
-    uint32_t *tenant = kedge_mem_new(l->n, sizeof *tenant), *scratch = kedge_mem_new(2 * (size_t)l->n, 4);
-    bool *drawn = kedge_mem_new(l->n, sizeof *drawn);
-    int err = tenant && scratch && drawn ? KEDGE_OK : KEDGE_E_NOMEM;
-    for (uint32_t i = 0; i < l->n && !err; i++) {
-        tenant[i] = l->sites[l->host->draws->order[i]].tenant;
+    const uint32_t n = l->n;
+    uint32_t *tenant = kedge_mem_new(3 * (size_t)n, sizeof *tenant);
+    bool *drawn = kedge_mem_new(n, sizeof *drawn);
+    int err = tenant && drawn ? kedgei_learn_items_reserve(l, count) : KEDGE_E_NOMEM;
+    l->items_count = 0;
+    for (uint32_t i = 0; i < n && !err; i++) {
+        tenant[i] = l->sites[l->names.order[i]].tenant;
     }
     if (!err) {
-        kedge_coord_select_by_quota(l->job.seed, round, tenant, l->n, count, scratch, drawn);
+        kedge_coord_select_by_quota(l->job.seed, round, tenant, n, count, tenant + n, drawn);
     }
-    for (uint32_t i = 0, k = 0; i < l->n && !err; i++) {
+    for (uint32_t i = 0; i < n && !err; i++) {
         if (drawn[i]) {
-            ids[k++] = l->host->draws->order[i];
+            kedgei_learn_add_pretraining(l, l->names.order[i], round);
         }
     }
     kedge_mem_free(tenant);
-    kedge_mem_free(scratch);
     kedge_mem_free(drawn);
-    return err;
-}
-
-/* So many sites pre-train, as items. */
-static int pretrain_some(struct kedgei_learn *l, uint32_t round, uint32_t count)
-{
-    uint32_t *ids = kedge_mem_new(l->n, sizeof *ids);
-    int err = ids ? kedgei_learn_items_reserve(l, count) : KEDGE_E_NOMEM;
-    l->items_count = 0;
-    if (!err && l->host->draws) {
-        err = draw(l, round, count, ids);
-    } else if (!err) {
-        sample(l, round, count, ids);
-    }
-    for (uint32_t i = 0; i < count && !err; i++) {
-        kedgei_learn_add_pretraining(l, ids[i]);
-        if (l->host->draws) { /* the task of a round of the job, whose first one is 0 here */
-            l->items[i].stream = (uint64_t)round - 1;
-        }
-    }
-    kedge_mem_free(ids);
     return err ? err : kedgei_learn_train(l);
 }
 
@@ -123,14 +81,12 @@ int kedgei_learn_make_groups(struct kedgei_learn *l, uint32_t job_round)
     int err = pretrain_some(l, job_round, count);
     kedgei_learn_attack_pretraining(l);
     err = err ? err : kedgei_learn_close(l, KEDGE_TASK_PRETRAIN, job_round);
-    l->asked_count = 0;
     for (uint32_t i = 0; i < l->items_count && !err; i++) {
         if (!kedgei_learn_result(l, i)->err) {
-            l->asked[l->asked_count++] = l->items[i].site;
-            err = keep_pretraining(l, l->items[i].site, kedgei_learn_vector(l, i, 0));
+            err = keep_pretraining(l, l->items[i].site, job_round, kedgei_learn_vector(l, i, 0));
         }
     }
-    return err ? err : kedgei_learn_repeat(l);
+    return err;
 }
 
 /* ---- newcomers and those whose data shifted ---- */
@@ -144,41 +100,46 @@ static uint32_t draw_group(const struct kedgei_learn *l, uint32_t site)
     return (uint32_t)kedge_rng_below(&rng, l->groups);
 }
 
-int kedgei_learn_assign(struct kedgei_learn *l, uint32_t site, const int32_t *update)
+static int assign(struct kedgei_learn *l, uint32_t site, uint32_t job_round, const int32_t *update)
 {
     uint32_t group = 0;
-    int err = KEDGE_OK;
     if (kedge_grouping_row(l->job.strategy->grouping)->by_chance) {
         group = draw_group(l, site);
     } else {
-        err = kedgei_learn_nearest(l, site, update, NULL, &group);
-    }
-    if (err) {
-        return err;
+        KEDGE_TRY(kedgei_learn_nearest(l, site, update, NULL, &group));
     }
     kedgei_learn_move(l, site, group);
-    return keep_pretraining(l, site, update);
+    l->sites[site].since = job_round;
+    return keep_pretraining(l, site, job_round, update);
+}
+
+int kedgei_learn_take_in(struct kedgei_learn *l, uint32_t job_round)
+{
+    if (l->items_count == 0) {
+        return KEDGE_OK;
+    }
+    KEDGE_TRY(kedgei_learn_train(l));
+    kedgei_learn_attack_pretraining(l);
+    for (uint32_t i = 0; i < l->items_count; i++) {
+        if (!kedgei_learn_result(l, i)->err) { /* else all stays as it is */
+            KEDGE_TRY(assign(l, l->items[i].site, job_round, kedgei_learn_vector(l, i, 0)));
+        }
+    }
+    return KEDGE_OK;
 }
 
 /* Cold sites that are selected pre-train and join. */
 static int newcomers(struct kedgei_learn *l)
 {
-    int err = kedgei_learn_items_reserve(l, l->selected_count);
-    l->items_count = l->asked_count = 0;
-    for (uint32_t i = 0; i < l->selected_count && !err; i++) {
+    const uint32_t job_round = kedgei_learn_job_round(l->line.round);
+    KEDGE_TRY(kedgei_learn_items_reserve(l, l->selected_count));
+    l->items_count = 0;
+    for (uint32_t i = 0; i < l->selected_count; i++) {
         if (l->sites[l->selected[i]].group == KEDGE_GROUP_NONE) {
-            l->asked[l->asked_count++] = l->selected[i];
-            kedgei_learn_add_pretraining(l, l->selected[i]);
+            kedgei_learn_add_pretraining(l, l->selected[i], job_round);
         }
     }
-    err = err || l->items_count == 0 ? err : kedgei_learn_train(l);
-    kedgei_learn_attack_pretraining(l);
-    for (uint32_t i = 0; i < l->items_count && !err; i++) {
-        if (!kedgei_learn_result(l, i)->err) { /* else it stays cold */
-            err = kedgei_learn_assign(l, l->items[i].site, kedgei_learn_vector(l, i, 0));
-        }
-    }
-    return err || l->asked_count == 0 ? err : kedgei_learn_repeat(l);
+    return kedgei_learn_take_in(l, job_round);
 }
 
 /* ---- before each training ---- */

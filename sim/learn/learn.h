@@ -52,10 +52,9 @@ enum kedge_learn_attack {
 
 /* What a run goes through. */
 enum kedge_learn_through {
-    KEDGE_LEARN_THROUGH_ROUNDS, /* the loop of this engine: quick, and the same draws for every strategy */
-    KEDGE_LEARN_THROUGH_JOB_ROUNDS, /* the same loop; selections and shuffles are drawn as jobs draw them */
-    KEDGE_LEARN_THROUGH_PROTOCOL,   /* the state machines of coordinator and site, closed as jobs are:
-                                       sim/protocol */
+    KEDGE_LEARN_THROUGH_ROUNDS,   /* the loop of this engine: quick, and what no job runs goes, too */
+    KEDGE_LEARN_THROUGH_PROTOCOL, /* the state machines of coordinator and site, closed as jobs are:
+                                     sim/protocol */
 };
 
 /* What the sites' steps are computed on. */
@@ -156,14 +155,6 @@ struct kedge_learn_exchange {
     int (*allgather)(void *arg, const void *mine, uint64_t len, void *ret, uint64_t max, uint64_t *lens);
 };
 
-/* How jobs draw, for KEDGE_LEARN_THROUGH_JOB_ROUNDS: kedge_protocol_run gives it. */
-struct kedge_learn_draws {
-    const uint32_t *order; /* the sites, in the order in which selections count them */
-    uint64_t (*task_seed)(void *arg, uint32_t round,
-                          uint32_t site); /* of a site's shuffles; rounds as jobs count them */
-    void *arg;
-};
-
 /* What is to be seen of the sites after a round; arrays of `sites` values, borrowed until it returns. */
 struct kedge_learn_view {
     uint32_t round, sites, groups; /* groups: models there are */
@@ -177,7 +168,6 @@ struct kedge_learn_view {
 };
 
 struct kedge_learn_host {
-    const struct kedge_learn_draws *draws; /* NULL: none, and no such spec */
     const char *scratch; /* a folder for files that are needed while it runs, NULL: one of its own */
     uint32_t threads;    /* 0: as many as processors */
     const struct kedge_learn_exchange *exchange; /* NULL: alone */
@@ -219,7 +209,7 @@ void kedge_learn_spec_set_tenants(struct kedge_learn_spec *spec, uint32_t count)
 /* KEDGE_E_FORMAT names the field that is out of range or does not go with another. */
 KEDGE_NODISCARD int kedge_learn_spec_check(const struct kedge_learn_spec *spec, struct kedge_diag *reterr);
 /* Runs it. KEDGE_E_NOT_FOUND and the file's name when the data are absent; KEDGE_E_ARG for a spec that goes
- * through the protocol, or through rounds of jobs without host->draws. */
+ * through the protocol. */
 KEDGE_NODISCARD int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
                                     struct kedge_diag *reterr);
 

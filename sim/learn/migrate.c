@@ -1,116 +1,98 @@
-/* Sites whose data changed look for their group again, clustering.md §2.6 and §8. Labels are known to the
- * site at no cost, so all sites look in every round; whether the direction of a fresh pre-training still is
- * the old one, a site can tell when it is asked to train, at the cost of that pre-training. */
-#include <math.h>
-
+/* Sites whose data are no longer those that they were grouped by look for their group again, as in jobs
+ * (client/daemon/update/shift.h, coordinator/core/migrate.c): a site looks when it has trained, and where it
+ * evaluates its group's model; who has found a shift pre-trains in the next round of training, before that
+ * begins. */
 #include "common/base/mem.h"
-#include "grouping/shift.h"
+#include "common/base/try.h"
 #include "sim/learn/engine.h"
 
-static bool labels_shifted(const struct kedgei_learn *l, uint32_t site, uint64_t *now)
+int kedgei_learn_grouped_init(struct kedgei_learn *l)
+{
+    const bool moves = l->job.groups > 1 && l->job.shift != KEDGE_SHIFT_TEST_NONE;
+    l->grouped = moves ? kedge_mem_new(l->names.sites, sizeof *l->grouped) : NULL;
+    return !moves || l->grouped
+               ? KEDGE_OK
+               : kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for the labels of %u sites", l->n);
+}
+
+static struct kedge_labels labels_of(const struct kedgei_learn *l, uint32_t site)
 {
     const struct kedgei_learn_site *s = &l->sites[site];
-    bool shifted = false;
-    if (s->group == KEDGE_GROUP_NONE || l->spec->job.shift == KEDGE_SHIFT_TEST_UPDATE) {
+    struct kedge_labels ret = {.classes = l->pool.classes <= KEDGE_LABELS_MAX ? l->pool.classes : 0};
+    for (uint32_t i = 0; i < s->train_count && ret.classes > 0; i++) {
+        ret.counts[l->pool.labels[s->train[i]]]++;
+    }
+    return ret;
+}
+
+void kedgei_learn_note_labels(struct kedgei_learn *l, uint32_t site, uint32_t job_round)
+{
+    if (l->grouped) {
+        const struct kedge_labels labels = labels_of(l, site);
+        kedge_grouped_note(&l->grouped[site], &l->job.name, job_round, &labels);
+        l->sites[site].shifted = false;
+    }
+}
+
+bool kedgei_learn_has_shifted(const struct kedgei_learn *l, uint32_t site, uint32_t job_round)
+{
+    if (!l->grouped) {
         return false;
     }
-    kedgei_learn_count_labels(l, site, now);
-    if (l->spec->job.shift == KEDGE_SHIFT_TEST_COUNTS) {
-        int err = kedge_shift_counts(s->counts, now, l->pool.classes, s->first_count, &shifted);
-        return !err && shifted;
-    }
-    return kedge_shift_labels(s->counts, now, l->pool.classes) > l->spec->job.options.shift;
+    const struct kedge_labels labels = labels_of(l, site);
+    return kedge_grouped_shifted(&l->grouped[site], &l->job.name, l->job.shift, l->job.migration_pause,
+                                 job_round, &labels);
 }
 
-/* l->asked = the sites whose labels shifted. */
-static void ask_shifted(struct kedgei_learn *l)
+static void look(struct kedgei_learn *l, uint32_t site, uint32_t job_round)
 {
-    uint64_t now[KEDGEI_LEARN_CLASSES_MAX];
-    l->asked_count = 0;
-    for (uint32_t i = 0; i < l->n; i++) {
-        l->sites[i].shifted = labels_shifted(l, i, now);
-        if (l->sites[i].shifted) {
-            l->asked[l->asked_count++] = i;
+    struct kedgei_learn_site *s = &l->sites[site];
+    if (!s->shifted && site < l->n && s->group != KEDGE_GROUP_NONE
+        && kedgei_learn_has_shifted(l, site, job_round)) {
+        s->shifted = true;
+        l->line.detections++;
+    }
+}
+
+void kedgei_learn_look_for_shifts(struct kedgei_learn *l, uint32_t job_round)
+{
+    for (uint32_t i = 0; i < l->items_count && l->grouped; i++) {
+        if (!kedgei_learn_result(l, i)->err) {
+            look(l, l->items[i].site, job_round);
         }
     }
 }
 
-/* Pre-trainings of the sites asked, as items. */
-static int pretrain_asked(struct kedgei_learn *l)
+/* Who is not asked to train evaluates the model of the round before. */
+static void look_at_evaluations(struct kedgei_learn *l, uint32_t job_round)
 {
-    int err = kedgei_learn_items_reserve(l, l->asked_count);
-    l->items_count = 0;
-    for (uint32_t i = 0; i < l->asked_count && !err; i++) {
-        kedgei_learn_add_pretraining(l, l->asked[i]);
+    const uint32_t every = l->job.evaluate_every, before = job_round - 1;
+    bool *trains = kedge_mem_new(l->n, sizeof *trains);
+    for (uint32_t i = 0; i < l->selected_count && trains; i++) {
+        trains[l->selected[i]] = true;
     }
-    err = err ? err : kedgei_learn_train(l);
-    kedgei_learn_attack_pretraining(l);
-    return err;
-}
-
-double kedgei_learn_cosine(const struct kedgei_learn *l, const int32_t *a, const int32_t *b)
-{
-    const int32_t *const one[1] = {b};
-    uint32_t group;
-    double cosine;
-    return kedge_nearest_group(a, one, 1, l->d, &group, &cosine) ? (double)NAN : cosine;
-}
-
-int kedgei_learn_repeat(struct kedgei_learn *l)
-{
-    if (l->spec->job.shift != KEDGE_SHIFT_TEST_UPDATE) {
-        return KEDGE_OK;
-    }
-    int err = pretrain_asked(l);
-    for (uint32_t i = 0; i < l->items_count && !err; i++) {
-        struct kedgei_learn_site *s = &l->sites[l->items[i].site];
-        bool ok = !kedgei_learn_result(l, i)->err && s->pretraining;
-        s->repeat = ok ? kedgei_learn_cosine(l, s->pretraining, kedgei_learn_vector(l, i, 0)) : (double)NAN;
-    }
-    return err;
-}
-
-/* Of the sites selected, those whose direction changed: their fresh updates give them their groups. */
-static int look_at_updates(struct kedgei_learn *l)
-{
-    l->asked_count = 0;
-    for (uint32_t i = 0; i < l->selected_count; i++) {
-        const struct kedgei_learn_site *s = &l->sites[l->selected[i]];
-        if (s->group != KEDGE_GROUP_NONE && s->pretraining && !isnan(s->repeat) && !s->shifted) {
-            l->asked[l->asked_count++] = l->selected[i];
+    for (uint32_t i = 0; i < l->n && trains && every > 0 && before > 0 && before % every == 0; i++) {
+        if (!trains[i]) {
+            look(l, i, job_round);
         }
     }
-    int err = pretrain_asked(l);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < l->items_count && !err; i++) {
-        uint32_t site = l->items[i].site;
-        double cosine = kedgei_learn_result(l, i)->err ? 1
-                                                       : kedgei_learn_cosine(l, l->sites[site].pretraining,
-                                                                             kedgei_learn_vector(l, i, 0));
-        if (kedge_shift_update(cosine, l->sites[site].repeat)) {
-            l->line.detections++;
-            err = kedgei_learn_assign(l, site, kedgei_learn_vector(l, i, 0));
-            l->asked[kept++] = site;
-        }
-    }
-    l->asked_count = kept;
-    return err ? err : kedgei_learn_repeat(l);
+    kedge_mem_free(trains);
 }
 
 int kedgei_learn_migrate(struct kedgei_learn *l)
 {
-    enum kedge_shift_test d = l->spec->job.shift;
-    if (d == KEDGE_SHIFT_TEST_NONE) {
+    const uint32_t job_round = kedgei_learn_job_round(l->line.round);
+    if (!l->grouped) {
         return KEDGE_OK;
     }
-    ask_shifted(l);
-    l->line.detections += l->asked_count;
-    int err = l->asked_count ? pretrain_asked(l) : KEDGE_OK;
-    for (uint32_t i = 0; i < l->items_count && l->asked_count && !err; i++) {
-        if (!kedgei_learn_result(l, i)->err) {
-            err = kedgei_learn_assign(l, l->items[i].site, kedgei_learn_vector(l, i, 0));
+    look_at_evaluations(l, job_round);
+    KEDGE_TRY(kedgei_learn_items_reserve(l, l->n));
+    l->items_count = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        const struct kedgei_learn_site *s = &l->sites[i];
+        if (s->shifted && s->group != KEDGE_GROUP_NONE && job_round - s->since >= l->job.migration_pause) {
+            kedgei_learn_add_pretraining(l, i, job_round);
         }
     }
-    err = err || !l->asked_count ? err : kedgei_learn_repeat(l);
-    return err || d != KEDGE_SHIFT_TEST_UPDATE ? err : look_at_updates(l);
+    return kedgei_learn_take_in(l, job_round);
 }

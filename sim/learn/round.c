@@ -57,35 +57,29 @@ static bool is_available(const struct kedgei_learn *l, uint32_t round, uint32_t 
     return kedge_rng_unit(&rng) < share;
 }
 
-/* Round-robin until every site of a grouped strategy was asked once, then uniform: the same sites for every
- * strategy. */
+/* As jobs draw: of all that can be asked, in the order of their names. The root is asked in every round. */
 static int select_sites(struct kedgei_learn *l, uint32_t round)
 {
-    uint32_t wanted = kedge_learn_spec_each_round(l->spec, l->n), count = 0;
-    uint32_t *ids = l->order;
-    const struct kedge_learn_draws *draws = l->host->draws;
-    for (uint32_t i = 0; i < l->n; i++) {
-        ids[i] = draws ? draws->order[i] : i;
+    const uint32_t wanted = kedge_learn_spec_each_round(l->spec, l->n);
+    uint32_t *there = kedge_mem_new(2 * (size_t)l->n + 1, sizeof *there), *picks = l->order, count = 0;
+    if (!there) {
+        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u sites", l->n);
     }
-    if (!draws && round < kedgei_learn_first_rounds(l)) {
-        for (uint64_t i = (uint64_t)round * wanted; i < l->n && i < ((uint64_t)round + 1) * wanted; i++) {
-            ids[count++] = (uint32_t)i;
-        }
-    } else {
-        struct kedge_rng rng;
-        kedge_rng_init(&rng, l->spec->job.seed, KEDGE_RNG_SELECT,
-                       draws ? kedgei_learn_job_round(round) : round, 0);
-        kedge_rng_sample(&rng, ids, l->n, l->spec->job.strategy->everybody ? 0 : l->n);
-        count = l->n;
-    }
-    l->selected_count = 0;
-    double from = l->has_trace ? kedgei_learn_somebody_s(l) : l->line.virtual_s;
+    const double from = l->has_trace ? kedgei_learn_somebody_s(l) : l->line.virtual_s;
     l->line.virtual_s = isfinite(from) ? from : l->line.virtual_s; /* where nobody comes, rounds stay empty */
-    for (uint32_t i = 0; i < count && l->selected_count < wanted; i++) {
-        if (is_available(l, round, ids[i])) {
-            l->selected[l->selected_count++] = ids[i];
+    for (uint32_t i = 0; i < l->names.sites; i++) {
+        const uint32_t site = l->names.order[i];
+        if (site < l->n && is_available(l, round, site)) {
+            there[count++] = site;
         }
     }
+    l->selected_count = wanted < count ? wanted : count;
+    kedge_coord_pick(l->job.seed, kedgei_learn_job_round(round), count, l->selected_count, there + l->n,
+                     picks);
+    for (uint32_t i = 0; i < l->selected_count; i++) {
+        l->selected[i] = there[picks[i]];
+    }
+    kedge_mem_free(there);
     return KEDGE_OK;
 }
 
@@ -133,12 +127,15 @@ static int plan_root(struct kedgei_learn *l)
     }
     for (uint32_t j = 0; j < l->groups && l->rule->needs_root; j++) {
         if (wanted[j]) {
-            l->items[l->items_count++] = (struct kedgei_learn_item){
-                .site = l->n, .base = kedgei_learn_model(l, j), .stream = l->line.round};
+            l->items[l->items_count++] =
+                (struct kedgei_learn_item){.site = l->n,
+                                           .base = kedgei_learn_model(l, j),
+                                           .control = l->control,
+                                           .round = kedgei_learn_job_round(l->line.round)};
         }
     }
     bool twice = l->spec->job.strategy->local->variate && l->rule->needs_root;
-    return twice ? kedgei_learn_own(l, l->n, NULL) : KEDGE_OK;
+    return twice ? kedgei_learn_control(l, l->n) : KEDGE_OK;
 }
 
 /* The selected sites as items; a round lasts as long as its slowest site, or until the deadline. */
@@ -158,13 +155,14 @@ static int plan_training(struct kedgei_learn *l, uint32_t round)
         bool late = seconds > spec->job.round_timeout_s,
              lost = kedgei_learn_fails(l, round, site) || !kedgei_learn_stays(l, site, seconds);
         if (twice) {
-            err = kedgei_learn_own(l, site, NULL);
+            err = kedgei_learn_control(l, site);
         }
         l->items[l->items_count++] =
             (struct kedgei_learn_item){.site = site,
                                        .base = kedgei_learn_model(l, group),
                                        .towards = spec->job.options.pull > 0 ? l->aux : NULL,
-                                       .stream = round,
+                                       .control = l->control,
+                                       .round = kedgei_learn_job_round(round),
                                        .loss_wanted = spec->job.strategy->needs_loss,
                                        .failed = late || lost};
         /* A lost site is waited for as long as a round may last. */
@@ -261,6 +259,7 @@ int kedgei_learn_round(struct kedgei_learn *l, uint32_t round)
         return err;
     }
     tell_training(l);
+    kedgei_learn_look_for_shifts(l, kedgei_learn_job_round(round));
     err = kedgei_learn_compress(l);
     err = err ? err : kedgei_learn_attack(l);
     err = err ? err : kedgei_learn_keep_own(l);

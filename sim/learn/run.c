@@ -20,12 +20,12 @@ static void learn_deinit(struct kedgei_learn *l)
     kedge_mem_free(l->aux);
     kedge_mem_free(l->next);
     kedge_mem_free(l->control);
-    kedge_mem_free(l->by_tenant);
     kedgei_learn_close_deinit(l);
     kedge_mem_free(l->items);
     kedge_mem_free(l->results);
     kedge_mem_free(l->item_order);
     kedge_mem_free(l->order);
+    kedge_mem_free(l->grouped);
 }
 
 /* Where the data say how many sites there are, only now is it known whether so many can be asked. */
@@ -109,6 +109,7 @@ static int learn_init(struct kedgei_learn *l)
     }
     err = err ? err : kedgei_learn_close_init(l);
     err = err ? err : kedgei_learn_groups_init(l);
+    err = err ? err : kedgei_learn_grouped_init(l);
     return err ? err : kedgei_learn_flight_init(l);
 }
 
@@ -170,10 +171,8 @@ void kedgei_learn_free(struct kedgei_learn *l)
 int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
                     struct kedge_diag *reterr)
 {
-    bool as_jobs = spec->through == KEDGE_LEARN_THROUGH_JOB_ROUNDS;
-    if (spec->through == KEDGE_LEARN_THROUGH_PROTOCOL || (as_jobs && !host->draws)) {
-        return kedge_diag_set(reterr, KEDGE_E_ARG, "through: kedge sim alone goes through \"%s\"",
-                              as_jobs ? "job-rounds" : "protocol");
+    if (spec->through == KEDGE_LEARN_THROUGH_PROTOCOL) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "through: kedge sim alone goes through \"protocol\"");
     }
     if (kedge_job_spec_tries(&spec->job)) {
         return kedge_diag_set(reterr, KEDGE_E_ARG,

@@ -115,13 +115,9 @@ int kedgei_learn_sites_init(struct kedgei_learn *l)
     l->selected = kedge_mem_new(l->n, sizeof *l->selected);
     l->correct = kedge_mem_new(l->n, sizeof *l->correct);
     l->share = kedge_mem_new(l->n, sizeof *l->share);
-    uint64_t *counts = kedge_mem_new((size_t)l->n * l->pool.classes, sizeof *counts);
-    l->counts = counts;
     l->plan = kedge_mem_new(l->n, sizeof *l->plan);
     l->chunks = kedge_mem_new(l->n, sizeof *l->chunks);
-    l->asked = kedge_mem_new(l->n, sizeof *l->asked);
-    if (!l->asked || !l->plan || !l->chunks || !l->sites || !l->selected || !l->correct || !l->share
-        || !counts) {
+    if (!l->plan || !l->chunks || !l->sites || !l->selected || !l->correct || !l->share) {
         return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u sites", l->n);
     }
     for (uint32_t i = 0; i < l->n; i++) {
@@ -135,8 +131,6 @@ int kedgei_learn_sites_init(struct kedgei_learn *l)
             .turn = l->spec->partition == KEDGE_LEARN_ROTATED ? i % TURNS : 0,
             .truth = l->pool.clients.truth ? l->pool.clients.truth[i] : i % (planted_groups(l->spec)),
             .group = KEDGE_GROUP_NONE,
-            .first_count = p->train_count,
-            .counts = counts + (size_t)i * l->pool.classes,
         };
     }
     int err = draw_root(l);
@@ -151,6 +145,7 @@ void kedgei_learn_sites_deinit(struct kedgei_learn *l)
 {
     for (uint32_t i = 0; i <= l->n && l->sites; i++) {
         kedge_mem_free(l->sites[i].own);
+        kedge_mem_free(l->sites[i].control);
         kedge_mem_free(l->sites[i].pretraining);
         kedge_mem_free(l->sites[i].left);
         kedge_mem_free(l->sites[i].rows);
@@ -160,38 +155,34 @@ void kedgei_learn_sites_deinit(struct kedgei_learn *l)
     kedge_mem_free(l->selected);
     kedge_mem_free(l->correct);
     kedge_mem_free(l->share);
-    kedge_mem_free(l->counts);
     kedge_mem_free(l->plan);
-    kedge_mem_free(l->asked);
     kedge_mem_free(l->chunks);
     kedge_partition_deinit(&l->partition);
     kedgei_learn_steps_deinit(l);
     kedgei_learn_view_deinit(l);
 }
 
-void kedgei_learn_count_labels(const struct kedgei_learn *l, uint32_t site, uint64_t *counts)
+static int make(struct kedgei_learn *l, uint32_t site, void **io)
 {
-    const struct kedgei_learn_site *s = &l->sites[site];
-    memset(counts, 0, l->pool.classes * sizeof *counts);
-    for (uint32_t i = 0; i < s->train_count; i++) {
-        counts[l->pool.labels[s->train[i]]]++;
-    }
+    *io = *io ? *io : kedge_mem_new(l->d, 4);
+    return *io ? KEDGE_OK
+               : kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for the model of site %u", site);
 }
 
-int kedgei_learn_own(struct kedgei_learn *l, uint32_t site, const float *first)
+int kedgei_learn_own(struct kedgei_learn *l, uint32_t site)
 {
-    struct kedgei_learn_site *s = &l->sites[site];
-    if (s->own) {
-        return KEDGE_OK;
-    }
-    s->own = kedge_mem_new(l->d, sizeof *s->own);
-    if (!s->own) {
-        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for the model of site %u", site);
-    }
-    if (first) {
-        memcpy(s->own, first, l->d * sizeof *first);
-    }
-    return KEDGE_OK;
+    void *own = l->sites[site].own;
+    int err = make(l, site, &own);
+    l->sites[site].own = own;
+    return err;
+}
+
+int kedgei_learn_control(struct kedgei_learn *l, uint32_t site)
+{
+    void *control = l->sites[site].control;
+    int err = make(l, site, &control);
+    l->sites[site].control = control;
+    return err;
 }
 
 /* A vector of whole numbers times the unit of updates onto it; binary64, as jobs have it. */
@@ -209,21 +200,25 @@ static int keep_of(struct kedgei_learn *l, uint32_t item)
     const struct kedge_local *local = l->job.strategy->local;
     const bool personal = local->has_own_model || local->has_head;
     const uint32_t site = l->items[item].site;
-    const int32_t *first = kedgei_learn_vector(l, item, 0);
-    if (!personal && !local->variate && kedge_job_spec_grouped_by(&l->job) != KEDGE_GROUPED_BY_TASK) {
+    const bool goes_near = kedge_job_spec_grouped_by(&l->job) == KEDGE_GROUPED_BY_TASK;
+    struct kedgei_learn_site *s = &l->sites[site];
+    if (local->variate) {
+        const int32_t *change = kedgei_learn_vector(l, item, 1);
+        for (uint64_t i = 0; i < l->d; i++) { /* within bounds: kedge_variate_change has looked */
+            s->control[i] += change[i];
+        }
+    }
+    if (!personal && !goes_near) {
         return KEDGE_OK;
     }
-    int err = kedgei_learn_own(l, site, NULL);
+    int err = kedgei_learn_own(l, site);
     if (err) {
         return err;
     }
-    float *own = l->sites[site].own;
     if (personal) {
-        memcpy(own, kedgei_learn_vector(l, item, !local->sends_nothing), l->d * sizeof *own);
-    } else if (local->variate) {
-        add_units(l, own, kedgei_learn_vector(l, item, 1), own);
+        memcpy(s->own, kedgei_learn_vector(l, item, !local->sends_nothing), l->d * sizeof *s->own);
     } else {
-        add_units(l, l->items[item].base, first, own);
+        add_units(l, l->items[item].base, kedgei_learn_vector(l, item, 0), s->own);
     }
     return KEDGE_OK;
 }

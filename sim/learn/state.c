@@ -7,8 +7,9 @@
 #include "common/base/bytes.h"
 #include "common/base/mem.h"
 #include "sim/learn/close.h"
+#include "sim/learn/flight.h"
 
-static const char magic[16] = "kedge-learn/v2\n";
+static const char magic[16] = "kedge-learn/v3\n";
 
 /* One pass over the state, which writes it or reads it, so that the two cannot differ. */
 struct pass {
@@ -34,6 +35,11 @@ static void visit(struct pass *p, void *value, size_t len)
     }
 }
 
+static void visit_any(void *arg, void *value, size_t len)
+{
+    visit(arg, value, len);
+}
+
 /* A vector that a site may have. */
 static void visit_vector(struct pass *p, void **vector, uint64_t d)
 {
@@ -50,12 +56,11 @@ static void visit_vector(struct pass *p, void **vector, uint64_t d)
 
 static void visit_site(struct pass *p, struct kedgei_learn *l, struct kedgei_learn_site *s)
 {
-    void *own = s->own, *pretraining = s->pretraining;
+    void *own = s->own, *pretraining = s->pretraining, *control = s->control;
     visit(p, &s->group, sizeof s->group);
-    visit(p, &s->pretrained, sizeof s->pretrained);
     visit(p, &s->joined, sizeof s->joined);
-    visit(p, &s->repeat, sizeof s->repeat);
-    visit(p, s->counts, l->pool.classes * sizeof *s->counts);
+    visit(p, &s->since, sizeof s->since);
+    visit(p, &s->shifted, sizeof s->shifted);
     visit_vector(p, &own, l->d);
     visit_vector(p, &pretraining, l->d);
     if (l->spec->job.compression.kind != KEDGE_COMPACT_NONE) {
@@ -64,7 +69,9 @@ static void visit_site(struct pass *p, struct kedgei_learn *l, struct kedgei_lea
         visit_vector(p, &left, l->d);
         s->left = left;
     }
+    visit_vector(p, &control, l->d);
     s->own = own;
+    s->control = control;
     s->pretraining = pretraining;
     if (!p->err && s->group != KEDGE_GROUP_NONE && s->group >= l->slots) {
         p->err = KEDGE_E_FORMAT;
@@ -132,11 +139,10 @@ static void visit_all(struct pass *p, struct kedgei_learn *l, uint32_t *next_rou
     for (uint32_t i = 0; i < l->n && !p->err; i++) {
         visit_site(p, l, &l->sites[i]);
     }
-    visit(p, &l->started, sizeof l->started);
-    if (l->flight_count) {
-        visit(p, l->flight, l->flight_count * sizeof *l->flight);
-        visit(p, l->bases, l->flight_count * l->d * sizeof *l->bases);
+    if (l->grouped) {
+        visit(p, l->grouped, l->n * sizeof *l->grouped);
     }
+    kedgei_learn_flight_visit(l, visit_any, p);
     if (!p->err && *next_round > l->spec->job.rounds) {
         p->err = KEDGE_E_FORMAT;
     }

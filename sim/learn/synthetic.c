@@ -30,14 +30,14 @@ int kedgei_learn_synthesise(struct kedgei_learn *l, struct kedgei_learn_lane *la
     double sum = 0;
     open_direction(l, l->sites[item->site].truth, &goal);
     kedge_rng_init(&noise, l->spec->job.seed, KEDGE_RNG_LEARN,
-                   kedgei_learn_stream(KEDGEI_LEARN_STREAM_UPDATES, which) ^ item->stream << 8, item->site);
+                   kedgei_learn_stream(KEDGEI_LEARN_STREAM_UPDATES, which) ^ (uint64_t)item->round << 8,
+                   item->site);
     for (uint64_t i = 0; i < l->d; i++) {
         float step =
             (l->w0[i] + draw(&goal) - item->base[i]) / GOAL_SHARE_DEN + draw(&noise) / (2 * GOAL_SHARE_DEN);
         lane->start[i] = item->base[i] + step;
         sum += (double)step * (double)step;
     }
-    r->norm_sq = sum;
     r->moved = sqrt(sum);
     r->steps = 1;
     r->loss = r->loss_before = sum / (double)l->d;

@@ -112,7 +112,7 @@ static uint32_t count_processors(void)
     return n < 1 ? 1 : n > KEDGEI_LEARN_THREADS_MAX ? KEDGEI_LEARN_THREADS_MAX : (uint32_t)n;
 }
 
-static int init_lane(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t rows, uint32_t samples)
+static int init_lane(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t rows)
 {
     int err = kedge_net_new(&l->spec->job.model, rows, &lane->net, l->reterr);
     if (err) {
@@ -120,10 +120,9 @@ static int init_lane(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uin
     }
     lane->x = kedge_mem_new_lines((size_t)rows * l->pool.features, sizeof *lane->x);
     lane->labels = kedge_mem_new(rows, sizeof *lane->labels);
-    lane->order = kedge_mem_new(samples, sizeof *lane->order);
     lane->towards = kedge_mem_new(l->d, sizeof *lane->towards);
     lane->start = kedge_mem_new(l->d, sizeof *lane->start);
-    if (!lane->x || !lane->labels || !lane->order || !lane->towards || !lane->start) {
+    if (!lane->x || !lane->labels || !lane->towards || !lane->start) {
         return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for a thread's models");
     }
     return KEDGE_OK;
@@ -137,17 +136,10 @@ int kedgei_learn_lanes_init(struct kedgei_learn *l)
     if (!l->lanes) {
         return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u threads", count);
     }
-    uint32_t samples = kedgei_learn_steps_most(l);
-    samples = samples > 1 ? samples : 1;
-    for (uint32_t i = 0; i <= l->n; i++) { /* the root's, too */
-        samples = l->sites[i].train_all > samples ? l->sites[i].train_all : samples;
-    }
     uint32_t rows = l->spec->job.batch > KEDGEI_LEARN_CHUNK ? l->spec->job.batch : KEDGEI_LEARN_CHUNK;
-    /* swapping parts of the data makes a site larger than any was */
-    samples = l->spec->shift == KEDGE_LEARN_SHIFT_SWAP_PART ? l->pool.n : samples;
     int err = KEDGE_OK;
     for (; l->lanes_count < count && !err; l->lanes_count++) {
-        err = init_lane(l, &l->lanes[l->lanes_count], rows, samples);
+        err = init_lane(l, &l->lanes[l->lanes_count], rows);
     }
     return err;
 }
@@ -159,7 +151,8 @@ void kedgei_learn_lanes_deinit(struct kedgei_learn *l)
         kedge_net_free(lane->net);
         kedge_mem_free(lane->x);
         kedge_mem_free(lane->labels);
-        kedge_mem_free(lane->order);
+        kedge_mem_free(lane->room.rows);
+        kedge_mem_free(lane->room.labels);
         kedge_mem_free(lane->towards);
         kedge_mem_free(lane->start);
     }

@@ -10,6 +10,7 @@
 #include "client/train/cuda_load.h"
 #include "client/train/sites.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { SITES_MAX = 256 /* in one step, where nobody says otherwise */, LINE_MAX_LEN = 600 };
 #define DATA_MAX ((uint64_t)64 << 20) /* values of their samples */
@@ -19,7 +20,6 @@ struct trained {
     int err;
     uint64_t steps;
     double loss;
-    struct kedge_rng rng; /* where its stream goes on */
 };
 
 struct kedgei_learn_together {
@@ -72,11 +72,6 @@ void kedgei_learn_together_init(struct kedgei_learn *l)
 {
     char text[256] = "";
     if (l->spec->train_on != KEDGE_LEARN_ON_CUDA || l->spec->planted) {
-        return;
-    }
-    if (l->host->draws && l->spec->job.strategy->local->has_own_model
-        && !l->spec->job.strategy->local->sends_nothing) {
-        say(l, "a site's own model draws on from its shared one's shuffles, as jobs do");
         return;
     }
     if (l->shared < l->d) {
@@ -166,57 +161,47 @@ static bool party_begin(struct party *p)
 }
 
 /* What each site brings along; the pull is the same for all. */
-static double fill(struct party *p)
+static int fill(struct party *p, double *ret_pull)
 {
     const struct kedgei_learn *l = p->l;
     struct kedgei_learn_together *t = l->together;
+    struct kedge_dataset *data = p->data;
     size_t row = 0;
-    double pull = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         const uint32_t index = p->items[i];
         const struct kedgei_learn_item *item = &l->items[index];
-        const struct kedgei_learn_site *s = &l->sites[item->site];
-        struct trained *done = &t->trained[p->own][index];
         float *w = t->weights[p->own] + index * l->d, *values = p->values + row * l->pool.features;
         const struct kedge_proximal_term bend =
             kedgei_learn_bend(l, item, p->own, p->towards + (size_t)i * l->d);
-        kedgei_learn_gather(l, s, s->train, s->train_count, values, p->labels + row);
-        p->data[i] = (struct kedge_dataset){.n = s->train_count,
-                                            .features = l->pool.features,
-                                            .classes = l->pool.classes,
-                                            .labels = p->labels + row,
-                                            .reals = values};
+        KEDGE_TRY(kedgei_learn_data(l, item->site, false, &l->lanes[0].room, &data[i]));
+        kedge_dataset_gather(&data[i], NULL, data[i].n, values);
+        memcpy(p->labels + row, data[i].labels, data[i].n * sizeof *p->labels);
+        data[i].labels = p->labels + row;
+        data[i].reals = values;
+        data[i].maker = NULL;
         memcpy(w, kedgei_learn_begin(l, item, p->own), l->d * sizeof *w);
-        p->work[i] = (struct kedge_site_work){.data = &p->data[i], .weights = w, .towards = bend.towards};
-        const bool goes_on = p->own && !l->spec->job.strategy->local->sends_nothing;
-        if (goes_on) {
-            done->rng = t->trained[0][index].rng;
-        }
-        if (goes_on || !kedgei_learn_shuffles(l, item, &done->rng, &p->work[i].seed)) {
-            p->work[i].rng = &done->rng;
-        }
-        pull = bend.pull;
-        row += s->train_count;
+        p->work[i] = (struct kedge_site_work){.data = &data[i],
+                                              .weights = w,
+                                              .towards = bend.towards,
+                                              .seed = kedgei_names_seed(&l->names, item->round, item->site)};
+        *ret_pull = bend.pull;
+        row += data[i].n;
     }
-    return pull;
+    return KEDGE_OK;
 }
 
 static int train_party(struct party *p, char *text, size_t text_len)
 {
     struct kedgei_learn *l = p->l;
     struct kedgei_learn_together *t = l->together;
-    const bool pretrain = l->items[p->items[0]].pretrain;
     struct kedge_diag d = {.text = ""};
     int err = party_begin(p) ? KEDGE_OK : KEDGE_E_NOMEM;
     err = err ? err : open_for(t, p->count, text, text_len);
     if (!err) {
-        const struct kedge_train_params params = {.steps = pretrain ? l->spec->job.pretrain_steps : 0,
-                                                  .epochs = l->spec->job.local_epochs,
-                                                  .batch = l->spec->job.batch,
-                                                  .lr = l->spec->job.learning_rate,
-                                                  .l2 = l->spec->job.l2,
-                                                  .bend = {.pull = fill(p)}};
-        err = kedge_sites_train(&l->spec->job.model, t->ops, t->dev, p->work, p->count, &params, &d);
+        struct kedge_train_params params = kedgei_learn_params(l, &l->items[p->items[0]]);
+        err = fill(p, &params.bend.pull);
+        err = err ? err
+                  : kedge_sites_train(&l->spec->job.model, t->ops, t->dev, p->work, p->count, &params, &d);
         (void)snprintf(text, text_len, "%.200s", d.text);
     }
     for (uint32_t i = 0; i < p->count && !err; i++) {
@@ -313,16 +298,16 @@ void kedgei_learn_train_together(struct kedgei_learn *l)
     }
 }
 
-bool kedgei_learn_take(const struct kedgei_learn *l, uint32_t index, bool own, float *w,
-                       struct kedge_rng *rng, struct kedgei_learn_taken *ret)
+bool kedgei_learn_take(const struct kedgei_learn *l, const struct kedgei_learn_item *item, bool own, float *w,
+                       struct kedgei_learn_taken *ret)
 {
     const struct kedgei_learn_together *t = l->together;
+    const size_t index = t ? (size_t)(item - l->items) : 0;
     if (!t || !t->trained[own][index].done) {
         return false;
     }
     const struct trained *done = &t->trained[own][index];
     memcpy(w, t->weights[own] + index * l->d, l->d * sizeof *w);
-    *rng = done->rng;
     *ret = (struct kedgei_learn_taken){.err = done->err, .steps = done->steps, .loss = done->loss};
     return true;
 }

@@ -3,7 +3,6 @@
 #ifndef KEDGE_SIM_LEARN_TOGETHER_H
 #define KEDGE_SIM_LEARN_TOGETHER_H
 
-#include "common/base/rng.h"
 #include "sim/learn/engine.h"
 
 /* What training an item came to. */
@@ -20,9 +19,9 @@ void kedgei_learn_together_deinit(struct kedgei_learn *l);
 /* Trains those of the run's items that are this process's, in the order of l->item_order. A device that fails
  * is said and given up; what it has not done is not there to be taken. */
 void kedgei_learn_train_together(struct kedgei_learn *l);
-/* The training of an item, or of its site's own model, if it was done: weights to w, d values, its stream as
- * it is then. Any thread. */
-bool kedgei_learn_take(const struct kedgei_learn *l, uint32_t index, bool own, float *w,
-                       struct kedge_rng *rng, struct kedgei_learn_taken *ret);
+/* The training of one of the run's items, or of its site's own model, if it was done: weights to w, d values.
+ * Any thread. */
+bool kedgei_learn_take(const struct kedgei_learn *l, const struct kedgei_learn_item *item, bool own, float *w,
+                       struct kedgei_learn_taken *ret);
 
 #endif

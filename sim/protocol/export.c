@@ -19,15 +19,18 @@ static int put_set(const struct kedgei_protocol *p, uint32_t site, bool test, co
     char path[KEDGE_PATH_MAX];
     struct kedge_dataset ds;
     int err = kedge_path_join(path, dir, test ? "test.npz" : "train.npz");
-    err = err ? err : kedgei_protocol_data(p->l, site, test, &ds);
+    err = err ? err : kedgei_learn_data(p->l, site, test, &p->l->lanes[0].room, &ds);
     if (err || (test && ds.n == 0)) {
-        if (!err) {
-            kedge_dataset_deinit(&ds);
-        }
         return err;
     }
+    float *values = kedge_mem_new((size_t)ds.n * ds.features + 1, sizeof *values);
+    if (!values) {
+        return KEDGE_E_NOMEM;
+    }
+    kedge_dataset_gather(&ds, NULL, ds.n, values);
+    ds.reals = values;
     err = kedge_partition_write_npz(path, &ds, p->d);
-    kedge_dataset_deinit(&ds);
+    kedge_mem_free(values);
     kedge_buf_put_str(binding, test ? "," : "{");
     kedge_partition_put_npz_source(binding, test ? "test" : "train", path);
     return err ? err : binding->err;
@@ -38,8 +41,8 @@ static int put_site(const struct kedgei_protocol *p, uint32_t site, const char *
     struct kedge_id tenant, id;
     char dir[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
     struct kedge_buf binding;
-    kedgei_names_tenant(&p->names, p->names.tenant[site], &tenant);
-    kedgei_names_site(&p->names, site, &id);
+    kedgei_names_tenant(&p->l->names, p->l->names.tenant[site], &tenant);
+    kedgei_names_site(&p->l->names, site, &id);
     if (snprintf(dir, sizeof dir, "%s/sites/%s/%s", root, tenant.s, id.s) >= (int)sizeof dir) {
         return kedge_diag_set(p->d, KEDGE_E_TOO_LONG, "%s: the path is too long", root);
     }
@@ -66,8 +69,8 @@ static int put_list(const struct kedgei_protocol *p, const char *root)
     kedge_buf_put_str(&text, "tenant,site,client,group,train,test\n");
     for (uint32_t i = 0; i < l->n; i++) {
         struct kedge_id tenant, id;
-        kedgei_names_tenant(&p->names, p->names.tenant[i], &tenant);
-        kedgei_names_site(&p->names, i, &id);
+        kedgei_names_tenant(&p->l->names, p->l->names.tenant[i], &tenant);
+        kedgei_names_site(&p->l->names, i, &id);
         kedge_buf_printf(&text, "%s,%s,", tenant.s, id.s);
         kedge_learn_put_csv_text(&text, l->pool.clients.names ? l->pool.clients.names[i] : "");
         kedge_buf_put_str(&text, ",");

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "client/daemon/update/shift.h"
 #include "job/job_spec.h"
 #include "round/close/close.h"
 #include "round/compute.h"
@@ -42,21 +41,6 @@ KEDGE_NODISCARD int kedgei_file_begin(struct kedgei_files *f, uint32_t number, s
 KEDGE_NODISCARD int kedgei_file_end(struct kedgei_file *f, int err, struct kedge_digest *ret,
                                     struct kedge_diag *d);
 
-/* ---- names (names.c) ---- */
-
-struct kedgei_names {
-    const struct kedge_job_spec *job; /* which names the tenants */
-    uint32_t tenants, sites;
-    uint32_t *tenant, *number; /* of each site: whose, and which of these, from 1 */
-    uint32_t *order;           /* the sites by (tenant, name) */
-    int digits;
-};
-/* sites: those of l, and behind them its root, which goes to the tenant with the fewest. */
-KEDGE_NODISCARD int kedgei_names_init(struct kedgei_names *n, const struct kedgei_learn *l, uint32_t sites);
-void kedgei_names_deinit(struct kedgei_names *n);
-void kedgei_names_tenant(const struct kedgei_names *n, uint32_t tenant, struct kedge_id *ret); /* "org-a" */
-void kedgei_names_site(const struct kedgei_names *n, uint32_t site, struct kedge_id *ret);     /* "site-1" */
-
 /* ---- the sites' work (work.c) ---- */
 
 /* One training of a site; PRETRAIN and TRAIN have a place each. */
@@ -64,7 +48,6 @@ struct kedgei_work {
     bool used, done;
     uint32_t site, round;
     bool pretrain;
-    uint64_t seed;
     struct kedge_digest base, update; /* base: with choices, what stands for all of them */
     struct kedge_hash control;        /* the server's control variate, zero: none, or it is zero */
     uint32_t choice_count, choice;    /* choice: that the site took */
@@ -84,21 +67,12 @@ struct kedgei_update {
     double base_loss, loss, moved;
 };
 
-/* A site's control variate, in units of the job's scale: in force, and as it is once `by` counts; NULL: zero,
- * none. */
-struct kedgei_variate {
-    int32_t *own, *next;
-    struct kedge_digest by;
-};
-/* A site's own model or head as its last training left it (own.c); it counts once `by` does. */
-struct kedgei_own {
-    float *next;
-    struct kedge_digest by;
-};
-/* What compression has left of a site's updates: in force, and as it is once `by` counts. */
-struct kedgei_left {
-    int32_t *own, *next;
-    uint32_t own_group, next_group;
+/* What a site will have for itself (its own model or head, its control variate, what compression has left)
+ * once the update `by` counts; NULL: as it is. What it has is the engine's: struct kedgei_learn_site. */
+struct kedgei_next {
+    float *own;
+    int32_t *control, *left;
+    uint32_t left_group;
     struct kedge_digest by;
     uint64_t sends; /* bytes of the update that it made last; 0: it comes whole */
 };
@@ -138,21 +112,16 @@ struct kedgei_protocol {
     struct kedge_layout layout, update_layout; /* update_layout: of a training */
     int32_t limit;
     uint32_t sites; /* of the job: the engine's, and behind them the root site where there is one */
-    struct kedgei_names names;
     struct kedgei_learn *l;
     struct kedgei_files files;
     struct sim *w;
     struct kedge_digest initial, begin[KEDGE_GROUPS_MAX]; /* begin: of each group, the first is `initial` */
     struct kedge_round_state at;                          /* after the last durable close */
     struct kedgei_work *works;                            /* 2 a site: pre-training, training */
-    struct kedgei_variate *variates;
-    struct kedgei_own *owns;   /* NULL: sites have nothing of a model for themselves; else also the … */
-    float *first;              /* … values of the whole model that they begin with */
-    struct kedgei_left *lefts; /* NULL: updates come whole */
+    struct kedgei_next *next_of;                          /* of each site */
     struct kedgei_trained *trained;
-    struct kedgei_found *found;     /* of each site; NULL: groups are not tried */
-    struct kedge_groupeds *grouped; /* a site's labels when it was grouped */
-    uint32_t *queue, queued;        /* works that are begun and not done */
+    struct kedgei_found *found; /* of each site; NULL: groups are not tried */
+    uint32_t *queue, queued;    /* works that are begun and not done */
     struct kedgei_update *updates;
     uint32_t update_count, update_max, kept_from; /* kept_from: those before have no file but pre-trainings */
     struct sim_index index;                       /* of updates */
@@ -170,11 +139,6 @@ struct kedgei_protocol {
 KEDGE_NODISCARD int kedgei_protocol_refuse(const struct kedge_learn_spec *spec, struct kedge_diag *d);
 KEDGE_NODISCARD int kedgei_protocol_job(struct kedgei_protocol *p);
 
-/* data.c: what the site trains on now, or tests models with itself, as kedge-train would load it. Deinit by
- * kedge_dataset_deinit. */
-KEDGE_NODISCARD int kedgei_protocol_data(const struct kedgei_learn *l, uint32_t site, bool test,
-                                         struct kedge_dataset *ret);
-
 /* work.c */
 void kedgei_protocol_begin(void *arg, uint32_t site, const struct kedge_site_task *task);
 int kedgei_protocol_end(void *arg, uint32_t site, const struct kedge_site_task *task,
@@ -182,53 +146,13 @@ int kedgei_protocol_end(void *arg, uint32_t site, const struct kedge_site_task *
 bool kedgei_protocol_trial(void *arg, uint32_t group, uint32_t round, struct kedge_digest *ret);
 bool kedgei_protocol_has_shifted(void *arg, uint32_t site, const struct kedge_site_task *task);
 void kedgei_protocol_train(struct kedgei_protocol *p); /* all that is begun */
-enum { KEDGEI_EVALUATE_BATCH = 128 }; /* of kedge-train: how many samples a loss is measured on at once */
-struct kedge_train_params kedgei_protocol_params(const struct kedgei_protocol *p,
-                                                 const struct kedgei_work *work);
-
-/* ---- what sites make of models for themselves (tune.c) ---- */
-
-/* What the site makes of a model by its own training, as it would train in the next round; into the lane's
- * net. For evaluations. */
-KEDGE_NODISCARD int kedgei_protocol_tune(struct kedgei_learn *l, struct kedgei_learn_lane *lane,
-                                         uint32_t site, const float *model);
-/* The loss of what it has just trained on the samples by which it judges trials; stays where nothing is to be
- * told. */
-KEDGE_NODISCARD int kedgei_protocol_test_trained(const struct kedgei_protocol *p,
-                                                 const struct kedgei_work *work, struct kedge_net *net,
-                                                 double *ret_loss);
 struct kedgei_update *kedgei_protocol_update(const struct kedgei_protocol *p,
                                              const struct kedge_digest *digest);
 
 /* Behind a durable close: what its updates leave behind at their sites. */
 void kedgei_protocol_settle(struct kedgei_protocol *p);
 
-/* compact.c: the update of these values into the sink, with what is left of the site's; a file has ended as
- * the update `by` is put into its place by the caller. Behind a durable close. */
-KEDGE_NODISCARD int kedgei_protocol_compact(struct kedgei_protocol *p, struct kedgei_work *work,
-                                            const int32_t *values, struct kedge_sink sink);
-void kedgei_protocol_left_settle(struct kedgei_protocol *p, const struct kedgei_update *u);
-/* ---- own.c ---- */
-KEDGE_NODISCARD int kedgei_protocol_owns_init(struct kedgei_protocol *p);
-void kedgei_protocol_owns_deinit(struct kedgei_protocol *p);
-/* On a thread: what a training has made of what the site has for itself, d values. */
-KEDGE_NODISCARD int kedgei_protocol_own_next(const struct kedgei_protocol *p, uint32_t site,
-                                             const float *values);
-/* This update counts. */
-KEDGE_NODISCARD int kedgei_protocol_own_settle(struct kedgei_protocol *p, const struct kedgei_update *u);
-/* On a thread: the site's head into the weights of a model, where sites keep one. */
-void kedgei_protocol_join_head(const struct kedgei_protocol *p, uint32_t site, float *w);
-/* On a thread, Ditto: the site's own model, as many steps, pulled towards the base. */
-KEDGE_NODISCARD int kedgei_protocol_train_own(const struct kedgei_protocol *p, uint32_t site,
-                                              struct kedge_net *net, const struct kedge_dataset *data,
-                                              const float *base, struct kedge_train_params params);
-/* On a thread, FedRep: the head by itself, then what is shared. */
-KEDGE_NODISCARD int kedgei_protocol_train_phases(const struct kedgei_protocol *p, struct kedge_net *net,
-                                                 const struct kedge_dataset *data,
-                                                 struct kedge_train_params params,
-                                                 struct kedge_train_result *ret);
-
-void kedgei_protocol_lefts_free(struct kedgei_protocol *p);
+void kedgei_protocol_nexts_free(struct kedgei_protocol *p);
 
 /* close.c */
 int kedgei_protocol_close(void *arg, struct sim_close *close);

@@ -46,8 +46,8 @@ int kedgei_protocol_job(struct kedgei_protocol *p)
     job->sites_min = job->sites_min > 0 ? job->sites_min : p->sites;
     job->control_sites = kedge_job_spec_has_control(job) ? p->sites : 0;
     if (has_root) { /* whose update the others are judged by: one more in every round */
-        job->root_tenant = p->names.tenant[p->sites - 1];
-        kedgei_names_site(&p->names, p->sites - 1, &job->root_site);
+        job->root_tenant = p->l->names.tenant[p->sites - 1];
+        kedgei_names_site(&p->l->names, p->sites - 1, &job->root_site);
         job->sites_per_round += job->sites_per_round > 0;
     }
     kedge_job_spec_put(job, &p->job_text);

@@ -54,6 +54,7 @@ static int put_models(struct kedgei_protocol *p)
     int err = KEDGE_OK;
     bool any = false;
     l->groups = p->last.r.groups;
+    l->at = p->at;
     for (uint32_t g = 0; g < l->groups && !err; g++) {
         char path[KEDGE_PATH_MAX];
         const struct kedge_digest model = kedgei_protocol_digest(&p->last.r.after[g]);
@@ -148,10 +149,10 @@ static int put_record(struct kedgei_protocol *p)
                 p->job.grouping != KEDGE_GROUPING_NONE ? last->groups : 0);
     put_close(p, &out);
     for (uint32_t i = 0; i < p->l->n && kedge_job_spec_groups_most(&p->job) > 1; i++) {
-        uint32_t site = p->names.order[i], group = p->l->sites[site].group;
+        uint32_t site = p->l->names.order[i], group = p->l->sites[site].group;
         struct kedge_id tenant, id;
-        kedgei_names_tenant(&p->names, p->names.tenant[site], &tenant);
-        kedgei_names_site(&p->names, site, &id);
+        kedgei_names_tenant(&p->l->names, p->l->names.tenant[site], &tenant);
+        kedgei_names_site(&p->l->names, site, &id);
         if (group != KEDGE_GROUP_NONE) {
             kedge_buf_printf(&out, "%s\"%s/%s\":%u", between, tenant.s, id.s, group);
             between = ",";

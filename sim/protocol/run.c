@@ -7,7 +7,6 @@
 
 #include "common/base/mem.h"
 #include "job/keys.h"
-#include "job/task_seed.h"
 #include "round/beginning.h"
 #include "round/close/params.h"
 #include "sim/protocol/impl.h"
@@ -24,13 +23,13 @@ enum {
 static void name_site(void *arg, uint32_t site, struct kedge_id *ret)
 {
     const struct kedgei_protocol *p = arg;
-    kedgei_names_site(&p->names, site, ret);
+    kedgei_names_site(&p->l->names, site, ret);
 }
 
 static void name_tenant(void *arg, uint32_t tenant, struct kedge_id *ret)
 {
     const struct kedgei_protocol *p = arg;
-    kedgei_names_tenant(&p->names, tenant, ret);
+    kedgei_names_tenant(&p->l->names, tenant, ret);
 }
 
 static uint64_t ns_of(double seconds)
@@ -57,7 +56,7 @@ static uint64_t transfer_ns(void *arg, uint32_t site, bool up)
 {
     struct kedgei_protocol *p = arg;
     const struct kedge_learn_device *d = &p->spec->devices[p->l->sites[site].device];
-    const uint64_t whole = p->l->shared * 4, sends = up && p->lefts ? p->lefts[site].sends : 0;
+    const uint64_t whole = p->l->shared * 4, sends = up ? p->next_of[site].sends : 0;
     kedgei_learn_tell_bytes(p->l, up ? 0 : 1, up ? 1 : 0);
     p->l->line.bytes_up -= sends > 0 ? whole - sends : 0;
     return ns_of((double)(sends > 0 ? sends : whole) / d->bytes_per_s);
@@ -112,7 +111,7 @@ static struct sim *make_world(struct kedgei_protocol *p, const struct sim_payloa
     w->steps_max = UINT64_MAX;
     sim_script_common(w);
     for (uint32_t i = 0; i < p->sites; i++) {
-        w->devices[i].tenant = p->names.tenant[i];
+        w->devices[i].tenant = p->l->names.tenant[i];
     }
     sim_seat_tenants(w);
     return w;
@@ -213,43 +212,28 @@ static int make_tables(struct kedgei_protocol *p)
     p->next.inputs = kedge_mem_new(n, sizeof *p->next.inputs);
     p->last.weights = kedge_mem_new(n, sizeof *p->last.weights);
     p->next.weights = kedge_mem_new(n, sizeof *p->next.weights);
-    bool has_control = kedge_job_spec_has_control(&p->job),
-         goes_near = kedge_job_spec_grouped_by(&p->job) == KEDGE_GROUPED_BY_TASK;
-    p->variates = has_control ? kedge_mem_new(n, sizeof *p->variates) : NULL;
-    bool is_compact = kedge_job_spec_compact(&p->job, false) != NULL;
-    p->lefts = is_compact ? kedge_mem_new(n, sizeof *p->lefts) : NULL;
+    const bool goes_near = kedge_job_spec_grouped_by(&p->job) == KEDGE_GROUPED_BY_TASK;
+    p->next_of = kedge_mem_new(n, sizeof *p->next_of);
     p->trained = goes_near ? kedge_mem_new(n, sizeof *p->trained) : NULL;
     const bool tries = kedge_job_spec_tries(&p->job);
     p->found = tries ? kedge_mem_new(n, sizeof *p->found) : NULL;
-    p->l->tune = tries && p->spec->planted == 0 ? kedgei_protocol_tune : NULL;
-    bool moves = p->job.groups > 1 && p->job.shift != KEDGE_SHIFT_TEST_NONE;
-    p->grouped = moves ? kedge_mem_new(n, sizeof *p->grouped) : NULL;
+    p->l->asks_own = tries && p->spec->planted == 0;
     bool ok = p->works && p->queue && p->last.assigned && p->next.assigned && p->last.inputs && p->next.inputs
-              && p->last.weights && p->next.weights && (!moves || p->grouped) && (!has_control || p->variates)
-              && (!goes_near || p->trained) && (!tries || p->found) && (!is_compact || p->lefts);
-    return ok ? kedgei_protocol_owns_init(p)
-              : kedge_diag_set(p->d, KEDGE_E_NOMEM, "no memory for %u sites", n);
+              && p->last.weights && p->next.weights && p->next_of && (!goes_near || p->trained)
+              && (!tries || p->found);
+    return ok ? KEDGE_OK : kedge_diag_set(p->d, KEDGE_E_NOMEM, "no memory for %u sites", n);
 }
 
 static void deinit(struct kedgei_protocol *p)
 {
-    kedgei_learn_free(p->l);
     kedge_layout_deinit(&p->layout);
     kedge_layout_deinit(&p->update_layout);
-    for (uint32_t i = 0; p->variates && i < p->sites; i++) {
-        kedge_mem_free(p->variates[i].own);
-        kedge_mem_free(p->variates[i].next);
-    }
-    kedge_mem_free(p->variates);
-    kedgei_protocol_owns_deinit(p);
-    kedgei_protocol_lefts_free(p);
+    kedgei_protocol_nexts_free(p);
     kedge_mem_free(p->trained);
     kedge_mem_free(p->found);
     kedge_buf_deinit(&p->job_text);
     kedge_mem_free(p->works);
     kedge_mem_free(p->queue);
-    kedgei_names_deinit(&p->names);
-    kedge_mem_free(p->grouped);
     kedge_mem_free(p->updates);
     sim_index_deinit(&p->index);
     kedge_mem_free(p->last.assigned);
@@ -259,6 +243,7 @@ static void deinit(struct kedgei_protocol *p)
     kedge_mem_free(p->last.weights);
     kedge_mem_free(p->next.weights);
     kedge_mem_free(p->former);
+    kedgei_learn_free(p->l);
     if (p->record >= 0) {
         (void)close(p->record);
     }
@@ -280,11 +265,10 @@ static int init(struct kedgei_protocol *p)
     if (err) {
         return err;
     }
-    p->sites = p->l->n + (p->spec->job.rule->needs_root ? 1 : 0);
+    p->sites = p->l->names.sites;
     p->l->owner = p;
     kedgei_learn_release(p->l, 0);
-    err = kedgei_names_init(&p->names, p->l, p->sites);
-    err = err ? err : kedgei_protocol_job(p);
+    err = kedgei_protocol_job(p);
     return err ? err : make_tables(p);
 }
 
@@ -295,48 +279,6 @@ static int run(struct kedgei_protocol *p)
     err = err ? err : open_record(p);
     err = err ? err : run_world(p);
     kedgei_files_close(&p->files);
-    return err;
-}
-
-struct drawer {
-    struct kedgei_names names;
-    uint64_t seed;
-};
-
-static uint64_t draw_seed(void *arg, uint32_t round, uint32_t site)
-{
-    const struct drawer *drawer = arg;
-    struct kedge_id id;
-    kedgei_names_site(&drawer->names, site, &id);
-    return kedge_task_seed(drawer->seed, round, &id);
-}
-
-/* The engine's loop, with the draws of jobs. */
-static int run_as_jobs(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
-                       struct kedge_diag *reterr)
-{
-    struct kedge_learn_host with = *host;
-    struct drawer drawer = {.seed = spec->job.seed};
-    struct kedge_learn_draws draws = {.task_seed = draw_seed, .arg = &drawer};
-    struct kedgei_learn *l;
-    if (spec->job.strategy->asynchronous || spec->job.strategy->comparison_only
-        || kedge_job_spec_tries(&spec->job)) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "through: \"job-rounds\" is for rounds of jobs that wait for their sites and "
-                              "try no groups, not for "
-                              "\"%s\"",
-                              spec->job.strategy->name);
-    }
-    with.draws = &draws;
-    int err = kedgei_learn_new(spec, &with, reterr, &l);
-    if (err) {
-        return err;
-    }
-    err = kedgei_names_init(&drawer.names, l, l->n);
-    draws.order = drawer.names.order;
-    err = err ? err : kedgei_learn_rounds(l);
-    kedgei_names_deinit(&drawer.names);
-    kedgei_learn_free(l);
     return err;
 }
 
@@ -386,8 +328,6 @@ int kedge_protocol_run(const struct kedge_learn_spec *spec, const struct kedge_l
             return run_or_export(spec, host, NULL, NULL, NULL, reterr);
         }
         break;
-    case KEDGE_LEARN_THROUGH_JOB_ROUNDS:
-        return run_as_jobs(spec, host, reterr);
     case KEDGE_LEARN_THROUGH_PROTOCOL:
         return run_or_export(spec, host, NULL, NULL, NULL, reterr);
     }

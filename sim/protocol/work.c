@@ -1,31 +1,13 @@
-/* What sites do: they train as kedge-train does, with the seed of the task, and quantise as kedge-client
- * does. A training is done when its result is first asked for, together with all that were begun by then, on
- * all threads. */
-#include <math.h>
-#include <stdio.h>
+/* What sites do: they train as those of the loop of rounds do (sim/learn/train.c), from models in files, and
+ * what comes of it is a file. A training is done when its result is first asked for, together with all that
+ * were begun by then, on all threads. */
 #include <string.h>
 
-#include "aggregation/quantise.h"
-#include "client/daemon/update/variate.h"
 #include "client/train/weights.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
-#include "grouping/shift.h"
-#include "job/task_seed.h"
 #include "sim/protocol/impl.h"
-
-/* What comes back of a thread, followed by the update's values. */
-struct trained {
-    int32_t err;
-    uint32_t choice;
-    uint64_t samples, steps;
-    double base_loss, loss, moved, tested_loss;
-};
-
-static int32_t *values_of(struct trained *t)
-{
-    return (int32_t *)(void *)(t + 1);
-}
 
 static uint32_t place_of(uint32_t site, bool pretrain)
 {
@@ -43,239 +25,149 @@ struct kedgei_update *kedgei_protocol_update(const struct kedgei_protocol *p,
 
 /* ---- on a thread ---- */
 
-/* As kedge-train: the loss of the base, then the steps, bent as the strategy says. */
-static int train(const struct kedgei_protocol *p, const struct kedgei_work *work, struct kedge_net *net,
-                 const struct kedge_dataset *data, const float *base, const float *drift, struct trained *ret)
+static int read_model(const struct kedgei_protocol *p, const struct kedge_digest *digest, float *ret)
 {
-    const struct kedge_job_spec *job = &p->job;
-    struct kedge_train_params params = kedgei_protocol_params(p, work);
-    double mu = work->pretrain ? 0 : kedge_local_plan(job->strategy->local, &job->options).pull;
-    uint64_t n = p->layout.values_count;
-    struct kedge_train_result result;
-    struct kedge_evaluation e;
-    float *towards = mu > 0 ? kedge_mem_new((size_t)n, sizeof *towards) : NULL;
-    int err = mu > 0 && !towards ? KEDGE_E_NOMEM : KEDGE_OK;
-    memcpy(kedge_net_weights(net), base, (size_t)n * sizeof *base);
-    kedgei_protocol_join_head(p, work->site, kedge_net_weights(net));
-    if (!err && !work->pretrain && job->strategy->needs_loss) {
-        err = kedge_net_evaluate(net, data, &e, NULL);
-        ret->base_loss = err ? 0 : e.loss;
-    }
-    for (uint64_t i = 0; i < n && towards; i++) {
-        towards[i] = (float)(mu * (double)base[i]);
-    }
-    if (towards || drift) {
-        params.bend = (struct kedge_proximal_term){mu, towards ? towards : drift};
-    }
-    const bool phases = !work->pretrain && job->strategy->local->is_head_first;
-    err = err      ? err
-          : phases ? kedgei_protocol_train_phases(p, net, data, params, &result)
-                   : kedge_net_train(net, data, &params, &result, NULL);
-    kedge_mem_free(towards);
-    if (!err) {
-        ret->samples = data->n;
-        ret->steps = result.steps;
-        ret->loss = result.loss;
-    }
-    return err;
-}
-
-static double distance(const float *a, const float *b, uint64_t n)
-{
-    double sum = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        double v = (double)a[i] - (double)b[i];
-        sum += v * v;
-    }
-    return sqrt(sum);
-}
-
-/* SCAFFOLD: what a training begins with: the server's control variate, the site's, and their difference. */
-struct control {
-    bool has;
-    float *server, *drift;
-    int32_t *own;
-};
-
-static void control_deinit(struct control *c)
-{
-    kedge_mem_free(c->server);
-    kedge_mem_free(c->drift);
-    kedge_mem_free(c->own);
-}
-
-/* Deinit also behind an error. */
-static int control_init(const struct kedgei_protocol *p, const struct kedgei_work *work, struct control *c)
-{
-    const size_t n = (size_t)p->layout.values_count;
-    struct kedge_layout layout;
     char path[KEDGE_PATH_MAX];
-    *c = (struct control){.has = p->variates && !work->pretrain};
-    if (!c->has) {
-        return KEDGE_OK;
-    }
-    const int32_t *own = p->variates[work->site].own;
-    c->server = kedge_mem_new(n, sizeof *c->server);
-    c->drift = kedge_mem_new(n, sizeof *c->drift);
-    c->own = kedge_mem_new(n, sizeof *c->own);
-    int err = c->server && c->drift && c->own ? KEDGE_OK : KEDGE_E_NOMEM;
-    if (!err && own) {
-        memcpy(c->own, own, n * sizeof *own);
-    }
-    if (!err && !kedge_hash_is_zero(&work->control)) {
-        const struct kedge_digest digest = kedgei_protocol_digest(&work->control);
-        kedgei_files_path(&p->files, &digest, path);
-        err = kedge_job_spec_control_layout(&p->layout, &layout, NULL);
-        if (!err) {
-            err = kedge_weights_read(path, &layout, c->server, NULL);
-            kedge_layout_deinit(&layout);
-        }
-    }
-    if (!err) {
-        kedge_variate_drift(&p->job, c->own, c->server, n, c->drift);
-    }
-    return err;
+    kedgei_files_path(&p->files, digest, path);
+    return kedge_weights_read(path, &p->layout, ret, NULL);
 }
 
 /* The model of the least loss on the site's own data into base, ties to the lowest. */
-static int choose(const struct kedgei_protocol *p, const struct kedgei_work *work, struct kedge_net *net,
-                  const struct kedge_dataset *data, float *base, struct trained *ret)
+static int choose(const struct kedgei_protocol *p, struct kedgei_learn_lane *lane,
+                  const struct kedgei_work *work, float *scratch, float *base, uint32_t *ret_choice)
 {
     double least = 0;
-    int err = KEDGE_OK;
-    for (uint32_t g = 0; g < work->choice_count && !err; g++) {
-        struct kedge_evaluation e;
-        char path[KEDGE_PATH_MAX];
-        kedgei_files_path(&p->files, &work->choices[g], path);
-        err = kedge_weights_read(path, &p->layout, kedge_net_weights(net), NULL);
-        err = err ? err : kedge_net_evaluate(net, data, &e, NULL);
-        if (!err && (g == 0 || e.loss < least)) {
-            least = e.loss;
-            ret->choice = g;
-            memcpy(base, kedge_net_weights(net), (size_t)p->layout.values_count * sizeof *base);
-        }
-    }
-    return err;
-}
-
-/* Planted updates ("synthetic_updates"): no samples, no training. They follow from the site, the round and
- * the base by exact arithmetic alone, so that what is made of them is the same on every machine. */
-static int plant(const struct kedgei_protocol *p, struct kedgei_learn_lane *lane,
-                 const struct kedgei_work *work, float *base, struct trained *ret)
-{
-    const size_t n = (size_t)p->layout.values_count;
-    double least = 0;
-    char path[KEDGE_PATH_MAX];
     for (uint32_t g = 0; g < work->choice_count; g++) {
         double loss;
-        kedgei_files_path(&p->files, &work->choices[g], path);
-        int err = kedge_weights_read(path, &p->layout, lane->towards, NULL);
-        err = err ? err : kedgei_learn_loss(p->l, lane, work->site, lane->towards, &loss);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(read_model(p, &work->choices[g], scratch));
+        KEDGE_TRY(kedgei_learn_loss(p->l, lane, work->site, scratch, &loss));
         if (g == 0 || loss < least) {
             least = loss;
-            ret->choice = g;
-            memcpy(base, lane->towards, n * sizeof *base);
+            *ret_choice = g;
+            memcpy(base, scratch, (size_t)p->l->d * sizeof *base);
         }
     }
-    struct control control = {.has = false};
-    const struct kedgei_learn_item item = {
-        .site = work->site, .base = base, .stream = work->round, .pretrain = work->pretrain};
-    struct kedgei_learn_result r = {.err = KEDGE_OK};
-    int err = kedgei_learn_synthesise(p->l, lane, &item, values_of(ret), &r);
-    ret->samples = p->l->sites[work->site].train_count;
-    ret->steps = r.steps;
-    ret->loss = r.loss;
-    ret->base_loss = r.loss_before;
-    ret->moved = r.moved;
-    err = err ? err : control_init(p, work, &control);
-    if (!err && control.has) {
-        size_t bad;
-        err = kedge_variate_change(&p->job, control.server, base, lane->start, ret->steps, n, control.own,
-                                   values_of(ret) + n, &bad);
+    return KEDGE_OK;
+}
+
+/* The server's control variate; *io NULL: it is zero. */
+static int read_control(const struct kedgei_protocol *p, const struct kedgei_work *work, float **io)
+{
+    const struct kedge_digest digest = kedgei_protocol_digest(&work->control);
+    struct kedge_layout layout;
+    char path[KEDGE_PATH_MAX];
+    if (kedge_hash_is_zero(&work->control)) {
+        *io = NULL;
+        return KEDGE_OK;
     }
-    control_deinit(&control);
+    kedgei_files_path(&p->files, &digest, path);
+    KEDGE_TRY(kedge_job_spec_control_layout(&p->layout, &layout, NULL));
+    int err = kedge_weights_read(path, &layout, *io, NULL);
+    kedge_layout_deinit(&layout);
     return err;
 }
 
-static int work_on(const struct kedgei_protocol *p, const struct kedgei_work *work, float *base,
-                   struct trained *ret)
+/* Where groups are tried: the loss of what it has just trained, which is in the lane's net, on the samples by
+ * which it judges trials; stays where nothing is to be told. */
+static int test_trained(const struct kedgei_protocol *p, struct kedgei_learn_lane *lane,
+                        const struct kedgei_work *work, double *ret_loss)
 {
-    uint64_t n = p->layout.values_count;
     struct kedge_dataset data;
-    struct kedge_net *net = NULL;
-    int err = kedgei_protocol_data(p->l, work->site, false, &data);
-    if (err) {
-        return err;
+    struct kedge_evaluation e;
+    if (!p->l->asks_own || work->pretrain || work->site >= p->l->n) {
+        return KEDGE_OK;
     }
-    struct control control = {.has = false};
-    uint32_t batch = p->job.batch > KEDGEI_EVALUATE_BATCH ? p->job.batch : KEDGEI_EVALUATE_BATCH;
-    err = kedge_net_new(&p->job.model, batch, &net, NULL);
-    err = err ? err : choose(p, work, net, &data, base, ret);
-    err = err ? err : control_init(p, work, &control);
-    err = err ? err : train(p, work, net, &data, base, control.drift, ret);
-    if (!err) {
-        ret->moved = distance(kedge_net_weights(net), base, n);
-        err = kedgei_protocol_test_trained(p, work, net, &ret->tested_loss);
+    KEDGE_TRY(kedgei_learn_data(p->l, work->site, true, &lane->room, &data));
+    if (kedge_net_evaluate(lane->net, &data, &e, NULL) == KEDGE_OK) { /* else it diverges: nothing to tell */
+        *ret_loss = e.loss;
     }
-    if (!err) {
-        err = kedge_quantise(base, kedge_net_weights(net), (size_t)n, p->job.scale, p->job.bound,
-                             values_of(ret), NULL);
+    return KEDGE_OK;
+}
+
+/* two: room for two models, of which the first begins as that of a site that has trained nothing. */
+static int work_on(const struct kedgei_protocol *p, struct kedgei_learn_lane *lane,
+                   const struct kedgei_work *work, float *two, struct kedgei_learn_result *ret)
+{
+    float *base = two, *other = two + p->l->d;
+    uint32_t choice = 0;
+    memcpy(base, p->l->w0, (size_t)p->l->d * sizeof *base);
+    memcpy(other, p->l->w0, (size_t)p->l->d * sizeof *other);
+    KEDGE_TRY(work->choice_count > 0 ? choose(p, lane, work, other, base, &choice)
+                                     : read_model(p, &work->base, base));
+    if (!work->pretrain && p->job.strategy->local->variate) {
+        KEDGE_TRY(read_control(p, work, &other));
+    } else {
+        other = NULL;
     }
-    if (!err && control.has) {
-        size_t bad;
-        err = kedge_variate_change(&p->job, control.server, base, kedge_net_weights(net), ret->steps,
-                                   (size_t)n, control.own, values_of(ret) + n, &bad);
-    }
-    control_deinit(&control);
-    if (!err && !work->pretrain && kedge_job_spec_has_head(&p->job)) {
-        err = kedgei_protocol_own_next(p, work->site, kedge_net_weights(net));
-    } else if (!err && !work->pretrain && p->owns) {
-        err = kedgei_protocol_train_own(p, work->site, net, &data, base, kedgei_protocol_params(p, work));
-    }
-    kedge_net_free(net);
-    kedge_dataset_deinit(&data);
-    return err;
+    const struct kedgei_learn_item item = {.site = work->site,
+                                           .base = base,
+                                           .round = work->round,
+                                           .control = other,
+                                           .pretrain = work->pretrain,
+                                           .loss_wanted = !work->pretrain && p->job.strategy->needs_loss};
+    kedgei_learn_train_item(p->l, lane, &item, ret);
+    ret->choice = choice;
+    return ret->err ? ret->err : test_trained(p, lane, work, &ret->tested_loss);
 }
 
 static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t item, void *result)
 {
     const struct kedgei_protocol *p = l->owner;
-    const struct kedgei_work *work = &p->works[p->queue[item]];
-    struct trained *t = result;
-    char path[KEDGE_PATH_MAX];
-    *t = (struct trained){.err = KEDGE_OK};
-    kedgei_files_path(&p->files, &work->base, path);
-    float *base = kedge_mem_new((size_t)p->layout.values_count, sizeof *base);
-    t->err = base ? KEDGE_OK : KEDGE_E_NOMEM;
-    if (!t->err && work->choice_count == 0) {
-        t->err = kedge_weights_read(path, &p->layout, base, NULL);
-    }
-    if (!t->err) {
-        t->err = p->spec->planted ? plant(p, lane, work, base, t) : work_on(p, work, base, t);
-    }
-    kedge_mem_free(base);
+    struct kedgei_learn_result *r = result;
+    float *two = kedge_mem_new(2 * (size_t)l->d, sizeof *two);
+    r->err = two ? work_on(p, lane, &p->works[p->queue[item]], two, r) : KEDGE_E_NOMEM;
+    kedge_mem_free(two);
     return KEDGE_OK; /* a site that fails is a site that fails */
 }
 
 /* ---- on the caller's ---- */
 
-/* The site's control variate once this update counts. */
-static int keep_variate(struct kedgei_protocol *p, const struct kedgei_work *work, const int32_t *change)
+/* What the site will have for itself once the update counts: its own model or head, its control variate. */
+static int keep_next(struct kedgei_protocol *p, const struct kedgei_work *work, const int32_t *second)
 {
-    const size_t n = (size_t)p->layout.values_count;
-    struct kedgei_variate *v = &p->variates[work->site];
-    v->next = v->next ? v->next : kedge_mem_new(n, sizeof *v->next);
-    if (!v->next) {
-        return KEDGE_E_NOMEM;
+    const struct kedge_local *local = p->job.strategy->local;
+    const size_t n = (size_t)p->l->d;
+    struct kedgei_next *next = &p->next_of[work->site];
+    if ((local->has_own_model || local->has_head) && !p->spec->planted) {
+        next->own = next->own ? next->own : kedge_mem_new(n, sizeof *next->own);
+        if (!next->own) {
+            return KEDGE_E_NOMEM;
+        }
+        memcpy(next->own, second, n * sizeof *next->own);
     }
-    for (size_t i = 0; i < n; i++) { /* within bounds: kedge_variate_change has looked */
-        v->next[i] = (v->own ? v->own[i] : 0) + change[i];
+    if (local->variate) {
+        const int32_t *now = p->l->sites[work->site].control;
+        next->control = next->control ? next->control : kedge_mem_new(n, sizeof *next->control);
+        for (size_t i = 0; i < n && next->control; i++) { /* within bounds: kedge_variate_change has looked */
+            next->control[i] = now[i] + second[i];
+        }
+        return next->control ? KEDGE_OK : KEDGE_E_NOMEM;
     }
-    v->by = work->update;
     return KEDGE_OK;
+}
+
+static void settle_site(struct kedgei_protocol *p, const struct kedgei_update *u)
+{
+    struct kedgei_learn_site *s = &p->l->sites[u->site];
+    struct kedgei_next *next = &p->next_of[u->site];
+    const struct kedgei_next now = *next;
+    if (!sim_same(&now.by, &u->digest)) {
+        return;
+    }
+    next->by = (struct kedge_digest){{0}};
+    if (now.own) {
+        next->own = s->own;
+        s->own = now.own;
+    }
+    if (now.control) {
+        next->control = s->control;
+        s->control = now.control;
+    }
+    if (now.left) {
+        next->left = s->left;
+        s->left = now.left;
+        s->left_group = now.left_group;
+    }
 }
 
 void kedgei_protocol_settle(struct kedgei_protocol *p)
@@ -285,15 +177,7 @@ void kedgei_protocol_settle(struct kedgei_protocol *p)
         if (!u || u->pretrain) {
             continue;
         }
-        kedgei_protocol_left_settle(p, u);
-        int err = kedgei_protocol_own_settle(p, u);
-        p->err = p->err ? p->err : err;
-        struct kedgei_variate *v = p->variates ? &p->variates[u->site] : NULL;
-        if (v && v->next && sim_same(&v->by, &u->digest)) {
-            int32_t *former = v->own;
-            v->own = v->next;
-            v->next = former;
-        }
+        settle_site(p, u);
         if (p->trained) {
             p->trained[u->site] =
                 (struct kedgei_trained){kedgei_protocol_hash(&u->digest), kedgei_protocol_hash(&u->base)};
@@ -301,36 +185,60 @@ void kedgei_protocol_settle(struct kedgei_protocol *p)
     }
 }
 
-static int keep_update(struct kedgei_protocol *p, struct kedgei_work *work, struct trained *t)
+void kedgei_protocol_nexts_free(struct kedgei_protocol *p)
 {
-    struct kedgei_file file;
-    struct kedge_buf header;
+    for (uint32_t i = 0; p->next_of && i < p->sites; i++) {
+        kedge_mem_free(p->next_of[i].own);
+        kedge_mem_free(p->next_of[i].control);
+        kedge_mem_free(p->next_of[i].left);
+    }
+    kedge_mem_free(p->next_of);
+}
+
+/* Compressed, with what earlier updates have left of the site's. */
+static int write_compact(struct kedgei_protocol *p, struct kedgei_work *work, const int32_t *values,
+                         const struct kedge_sink *sink)
+{
+    const uint32_t group = work->choice_count > 0 ? work->choice : work->group;
+    struct kedgei_next *next = &p->next_of[work->site];
+    next->left = next->left ? next->left : kedge_mem_new((size_t)p->l->d, sizeof *next->left);
+    if (!next->left) {
+        return KEDGE_E_NOMEM;
+    }
+    memcpy(next->left, values, (size_t)p->l->shared * sizeof *values);
+    kedgei_learn_add_left(p->l, work->site, group, next->left);
+    next->left_group = group;
+    return kedgei_learn_compact(p->l, next->left, sink, &work->len);
+}
+
+/* An update and a change of the control variate are one list of values. */
+static int write_whole(const struct kedgei_protocol *p, const struct kedgei_work *work, const int32_t *values,
+                       const struct kedge_sink *sink)
+{
     const struct kedge_layout *layout = work->pretrain ? &p->layout : &p->update_layout;
-    uint64_t n = layout->values_count;
-    int err = kedgei_file_begin(&p->files, 0, &file, p->d);
-    if (err) {
-        return err;
-    }
+    struct kedge_buf header;
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
-    if (kedge_job_spec_compact(&p->job, work->pretrain)) {
-        err = kedgei_protocol_compact(p, work, values_of(t), file.sink);
-    } else {
-        err = kedge_safetensors_header(layout, KEDGE_DTYPE_I32, &header);
-        err = err ? err : file.sink.write(file.sink.arg, kedge_buf_view(&header));
-        err = err ? err
-                  : file.sink.write(file.sink.arg, kedge_view_of(values_of(t), (size_t)n * sizeof(int32_t)));
-    }
-    err = kedgei_file_end(&file, err, &work->update, p->d);
+    int err = kedge_safetensors_header(layout, KEDGE_DTYPE_I32, &header);
+    err = err ? err : sink->write(sink->arg, kedge_buf_view(&header));
     kedge_buf_deinit(&header);
-    if (!err && p->owns && !work->pretrain) {
-        p->owns[work->site].by = work->update;
+    return err ? err
+               : sink->write(sink->arg, kedge_view_of(values, (size_t)layout->values_count * sizeof *values));
+}
+
+static int keep_update(struct kedgei_protocol *p, struct kedgei_work *work, struct kedgei_learn_result *r)
+{
+    const int32_t *values = kedgei_learn_result_vector(p->l, r, 0);
+    struct kedgei_file file;
+    KEDGE_TRY(kedgei_file_begin(&p->files, 0, &file, p->d));
+    int err = kedge_job_spec_compact(&p->job, work->pretrain) ? write_compact(p, work, values, &file.sink)
+                                                              : write_whole(p, work, values, &file.sink);
+    KEDGE_TRY(kedgei_file_end(&file, err, &work->update, p->d));
+    if (!work->pretrain) {
+        KEDGE_TRY(keep_next(p, work, kedgei_learn_result_vector(p->l, r, 1)));
+        p->next_of[work->site].by = work->update;
     }
-    if (!err && work->len > 0) {
-        p->lefts[work->site].by = work->update;
-    }
-    err = err || !p->variates ? err : keep_variate(p, work, values_of(t) + p->layout.values_count);
-    if (err || kedgei_protocol_update(p, &work->update)) {
-        return err;
+    if (kedgei_protocol_update(p, &work->update)) {
+        return KEDGE_OK;
     }
     p->updates = sim_grow(p->updates, p->update_count + 1, &p->update_max, sizeof *p->updates);
     p->updates[p->update_count] = (struct kedgei_update){.digest = work->update,
@@ -338,11 +246,11 @@ static int keep_update(struct kedgei_protocol *p, struct kedgei_work *work, stru
                                                          .site = work->site,
                                                          .round = work->round,
                                                          .pretrain = work->pretrain,
-                                                         .samples = t->samples,
-                                                         .steps = t->steps,
-                                                         .base_loss = t->base_loss,
-                                                         .loss = t->loss,
-                                                         .moved = t->moved};
+                                                         .samples = r->samples,
+                                                         .steps = r->steps,
+                                                         .base_loss = r->loss_before,
+                                                         .loss = r->loss,
+                                                         .moved = r->moved};
     (void)sim_index_put(&p->index, sim_hash(SIM_HASH_START, work->update.b, sizeof work->update.b),
                         p->update_count++);
     return KEDGE_OK;
@@ -350,19 +258,18 @@ static int keep_update(struct kedgei_protocol *p, struct kedgei_work *work, stru
 
 void kedgei_protocol_train(struct kedgei_protocol *p)
 {
-    size_t size =
-        (sizeof(struct trained) + (size_t)p->update_layout.values_count * sizeof(int32_t) + 7) / 8 * 8;
+    const size_t size = p->l->result_size;
     uint8_t *results = p->queued ? kedge_mem_new(p->queued, size) : NULL;
     int err = !p->queued || results ? KEDGE_OK : KEDGE_E_NOMEM;
     err = err || !p->queued ? err : kedgei_learn_spread(p->l, p->queued, NULL, size, train_item, results);
     for (uint32_t i = 0; i < p->queued && !err; i++) {
         struct kedgei_work *work = &p->works[p->queue[i]];
-        struct trained *t = (struct trained *)(void *)(results + i * size);
+        struct kedgei_learn_result *r = (void *)(results + i * size);
         work->done = true;
-        work->choice = t->choice;
-        work->tested_loss = t->tested_loss;
-        work->err = t->err;
-        err = work->err ? KEDGE_OK : keep_update(p, work, t);
+        work->choice = r->choice;
+        work->tested_loss = r->tested_loss;
+        work->err = r->err;
+        err = work->err ? KEDGE_OK : keep_update(p, work, r);
     }
     p->queued = 0;
     p->err = p->err ? p->err : err;
@@ -383,7 +290,6 @@ void kedgei_protocol_begin(void *arg, uint32_t site, const struct kedge_site_tas
     bool pretrain = task->kind == KEDGE_SITE_PRETRAIN;
     struct kedgei_work *work = &p->works[place_of(site, pretrain)];
     struct kedge_digest base = base_of(task);
-    struct kedge_id id;
     if (task->kind == KEDGE_SITE_EVALUATE
         || (work->used && work->round == task->round && sim_same(&work->base, &base))) {
         return; /* it is the same again, and so is what comes of it */
@@ -391,12 +297,10 @@ void kedgei_protocol_begin(void *arg, uint32_t site, const struct kedge_site_tas
     if (work->used && !work->done) {
         kedgei_protocol_train(p);
     }
-    kedgei_names_site(&p->names, site, &id);
     *work = (struct kedgei_work){.used = true,
                                  .site = site,
                                  .round = task->round,
                                  .pretrain = pretrain,
-                                 .seed = kedge_task_seed(task->seed, task->round, &id),
                                  .base = base,
                                  .control = p->last.r.state_after[0],
                                  .group = task->group == KEDGE_SITE_NONE ? 0 : task->group,
@@ -410,16 +314,9 @@ void kedgei_protocol_begin(void *arg, uint32_t site, const struct kedge_site_tas
         work->err = KEDGE_E_TRAINER;
         return;
     }
+    int err = !pretrain && p->job.strategy->local->variate ? kedgei_learn_control(p->l, site) : KEDGE_OK;
+    p->err = p->err ? p->err : err;
     p->queue[p->queued++] = place_of(site, pretrain);
-}
-
-static bool labels_of(const struct kedgei_protocol *p, uint32_t site, struct kedge_labels *ret)
-{
-    *ret = (struct kedge_labels){.classes = p->l->pool.classes <= KEDGE_LABELS_MAX ? p->l->pool.classes : 0};
-    if (ret->classes > 0) {
-        kedgei_learn_count_labels(p->l, site, ret->counts);
-    }
-    return ret->classes > 0;
 }
 
 int kedgei_protocol_end(void *arg, uint32_t site, const struct kedge_site_task *task,
@@ -434,9 +331,7 @@ int kedgei_protocol_end(void *arg, uint32_t site, const struct kedge_site_task *
     if (!work->done || work->err) {
         return work->err ? work->err : KEDGE_E_TRAINER;
     }
-    if (p->lefts) {
-        p->lefts[site].sends = work->len;
-    }
+    p->next_of[site].sends = work->len;
     *ret_update = work->update;
     *ret_choice = work->choice;
     return KEDGE_OK;
@@ -458,10 +353,8 @@ static int test_model(const struct kedgei_protocol *p, uint32_t site, struct ked
                       const struct kedge_dataset *data, const struct kedge_hash *model,
                       struct kedge_evaluation *ret)
 {
-    char path[KEDGE_PATH_MAX];
     const struct kedge_digest digest = kedgei_protocol_digest(model);
-    kedgei_files_path(&p->files, &digest, path);
-    int err = kedge_weights_read(path, &p->layout, kedge_net_weights(net), NULL);
+    int err = read_model(p, &digest, kedge_net_weights(net));
     if (!err && p->spec->planted > 0) {
         *ret =
             (struct kedge_evaluation){.samples = p->l->sites[site].train_count,
@@ -478,13 +371,10 @@ static int test_models(const struct kedgei_protocol *p, uint32_t site, uint32_t 
 {
     const struct kedge_round_group *g = &p->at.group[group];
     struct kedge_evaluation own = {.samples = 0}, trial = {.samples = 0};
+    struct kedgei_learn_lane *lane = &p->l->lanes[0];
+    struct kedge_net *net = lane->net;
     struct kedge_dataset data = {.n = 0};
-    struct kedge_net *net = NULL;
-    int err = p->spec->planted > 0 ? KEDGE_OK : kedgei_protocol_data(p->l, site, true, &data);
-    if (err) {
-        return err;
-    }
-    err = kedge_net_new(&p->job.model, KEDGEI_EVALUATE_BATCH, &net, NULL);
+    int err = p->spec->planted > 0 ? KEDGE_OK : kedgei_learn_data(p->l, site, true, &lane->room, &data);
     err = err ? err : test_model(p, site, net, &data, &g->model, &own);
     err = err || g->tried_with == 0 ? err : test_model(p, site, net, &data, &g->trial, &trial);
     if (!err) {
@@ -494,8 +384,6 @@ static int test_models(const struct kedgei_protocol *p, uint32_t site, uint32_t 
         ret->trial_loss = trial.loss;
         *ret_deviation = own.deviation;
     }
-    kedge_net_free(net);
-    kedge_dataset_deinit(&data);
     return err;
 }
 
@@ -521,7 +409,7 @@ static bool has_lost(struct kedgei_protocol *p, uint32_t site, const struct kedg
     }
     p->found[site] = found;
     return p->job.shift == KEDGE_SHIFT_TEST_LOSS
-           && kedge_grouped_lost(&p->grouped[site], &task->job, p->job.migration_pause, task->round,
+           && kedge_grouped_lost(&p->l->grouped[site], &p->l->job.name, p->job.migration_pause, task->round,
                                  found.samples, found.loss, deviation);
 }
 
@@ -530,19 +418,13 @@ static bool has_lost(struct kedgei_protocol *p, uint32_t site, const struct kedg
 bool kedgei_protocol_has_shifted(void *arg, uint32_t site, const struct kedge_site_task *task)
 {
     struct kedgei_protocol *p = arg;
-    struct kedge_labels labels;
+    struct kedgei_learn *l = p->l;
     const bool lost = has_lost(p, site, task);
-    if (p->job.shift == KEDGE_SHIFT_TEST_NONE || !p->grouped) {
-        return false;
-    }
-    (void)labels_of(p, site, &labels);
     if (task->kind == KEDGE_SITE_PRETRAIN) {
-        kedge_grouped_note(&p->grouped[site], &task->job, task->round, &labels);
+        kedgei_learn_note_labels(l, site, task->round);
         return false;
     }
-    bool shifted = lost
-                   || kedge_grouped_shifted(&p->grouped[site], &task->job, p->job.shift,
-                                            p->job.migration_pause, task->round, &labels);
-    p->l->line.detections += shifted;
+    const bool shifted = l->grouped && (lost || kedgei_learn_has_shifted(l, site, task->round));
+    l->line.detections += shifted;
     return shifted;
 }

@@ -67,9 +67,8 @@ static int check_job(const struct kedge_learn_spec *s, struct kedge_diag *d)
         {job->by_charge, "\"selection\": the sites of a world have no batteries"},
         {job->batch_auto, "\"batch\": \"auto\": simulated sites have nothing to choose by; say a number"},
         {job->precision != KEDGE_PRECISION_F32, "\"precision\": simulated sites train by f32"},
-        {in_rounds && (job->local_momentum > 0 || job->clip > 0),
-         "\"local_momentum\", \"clip\": simulated through the protocol only: \"world\": {\"through\": "
-         "\"protocol\"}"},
+        {in_rounds && job->shift == KEDGE_SHIFT_TEST_LOSS && !kedge_job_spec_tries(job),
+         "\"shift\": \"loss\" is simulated where groups are tried only: \"trial_every\""},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         if (table[i].is_asked) {
@@ -123,22 +122,16 @@ static int check_sites(const struct kedge_learn_spec *s, struct kedge_diag *d)
     if (s->partition == KEDGE_LEARN_CLIENTS && s->planted > 0) {
         return bad(d, "\"planted\": not with the partition clients, whose data nothing would read");
     }
-    if (s->job.compression.kind != KEDGE_COMPACT_NONE
-        && (s->attack != KEDGE_LEARN_ATTACK_NONE
-            || (s->planted > 0 && s->through != KEDGE_LEARN_THROUGH_PROTOCOL))) {
-        return bad(d, "\"compression\": attacks and planted updates are made of whole updates");
+    if (s->job.compression.kind != KEDGE_COMPACT_NONE && s->attack != KEDGE_LEARN_ATTACK_NONE) {
+        return bad(d, "\"compression\": attacks are made of whole updates");
     }
     if (s->train_on != KEDGE_LEARN_ON_CPU && s->through == KEDGE_LEARN_THROUGH_PROTOCOL) {
         return bad(d, "\"train_on\": through the protocol each site trains by itself, on the processor");
     }
-    if (s->job.strategy->local->has_head
-        && (s->attack == KEDGE_LEARN_ATTACK_BACKDOOR || s->planted > 0
-            || (s->job.compression.kind != KEDGE_COMPACT_NONE
-                && s->through != KEDGE_LEARN_THROUGH_PROTOCOL))) {
-        return bad(
-            d,
-            "a backdoor, planted updates, and compression but through the protocol, are not simulated with a "
-            "strategy whose sites keep a part of the model");
+    if (s->job.strategy->local->has_head && (s->attack == KEDGE_LEARN_ATTACK_BACKDOOR || s->planted > 0)) {
+        return bad(d,
+                   "a backdoor and planted updates are not simulated with a strategy whose sites keep a part "
+                   "of the model");
     }
     return KEDGE_OK;
 }

@@ -12,14 +12,14 @@ static const char *const words_partition[] = {"iid",     "dirichlet", "shards", 
 static const char *const words_shift[] = {"none", "swap-all", "swap-part", "incremental", "rotate", NULL};
 static const char *const words_attack[] = {"none",          "sign-flip", "scale", "label-flip", "alie",
                                            "inner-product", "backdoor",  "sybil", NULL};
-static const char *const words_through[] = {"rounds", "job-rounds", "protocol", NULL};
+static const char *const words_through[] = {"rounds", "protocol", NULL};
 static const char *const words_train_on[] = {"cpu", "cuda", NULL};
 static const char *const words_missing[] = {"refuse", "drop", "mean", NULL};
 static const char *const words_standardize[] = {"none", "local", "federated", NULL};
 
 static_assert(sizeof(enum kedge_learn_partition) == sizeof(uint32_t), "words are kept as uint32_t");
 static_assert(KEDGE_LEARN_CLIENTS == 9 && KEDGE_LEARN_SHIFT_ROTATE == 4 && KEDGE_LEARN_ATTACK_SYBIL == 7
-                  && KEDGE_LEARN_THROUGH_PROTOCOL == 2 && KEDGE_CSV_MISSING_MEAN == 2
+                  && KEDGE_LEARN_THROUGH_PROTOCOL == 1 && KEDGE_CSV_MISSING_MEAN == 2
                   && KEDGE_LEARN_STANDARDIZE_FEDERATED == 2 && KEDGE_LEARN_ON_CUDA == 1,
               "as many words as there are values");
 

@@ -139,29 +139,6 @@ START_TEST(what_sites_bring_along_is_theirs)
 }
 END_TEST
 
-static uint64_t seed_of(void *arg, uint32_t round, uint32_t site)
-{
-    (void)arg;
-    return (uint64_t)round * 1000 + site;
-}
-
-START_TEST(as_jobs_draw)
-{
-    uint32_t order[40];
-    const struct kedge_learn_draws draws = {.order = order, .task_seed = seed_of};
-    struct kedge_learn_spec s;
-    struct log alone, all;
-    for (uint32_t i = 0; i < 40; i++) {
-        order[i] = i;
-    }
-    digits(&s, "fedavg");
-    s.through = KEDGE_LEARN_THROUGH_JOB_ROUNDS;
-    run(&s, (struct kedge_learn_host){.draws = &draws}, NULL, &alone);
-    run(&s, (struct kedge_learn_host){.draws = &draws}, device_of(), &all);
-    check_alike(&all, &alone, "as jobs draw");
-}
-END_TEST
-
 /* ---- devices that will not ---- */
 
 static struct kedge_ops wrapped;
@@ -330,7 +307,6 @@ int main(void)
     tcase_set_timeout(tc, 0);
     tcase_add_loop_test(tc, together_is_as_one_by_one, EFFORT(0, 3), EFFORT(STRATEGIES, 4));
     tcase_add_test(tc, what_sites_bring_along_is_theirs);
-    tcase_add_test(tc, as_jobs_draw);
     tcase_add_test(tc, fewer_at_a_time_where_there_is_no_room);
     tcase_add_test(tc, without_a_device_it_is_said_once_and_nothing_else_changes);
     tcase_add_test(tc, lenet_learns);

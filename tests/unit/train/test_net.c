@@ -341,6 +341,86 @@ START_TEST(held_weights_stay)
 }
 END_TEST
 
+struct made {
+    struct kedge_dataset_maker maker;
+    const struct kedge_dataset *of;
+    uint32_t calls, seen;
+};
+
+static void make_digits(const struct kedge_dataset_maker *maker, const uint32_t *indices, uint32_t count,
+                        uint32_t after, float *out)
+{
+    struct made *m = (void *)(uintptr_t)maker;
+    for (uint32_t i = count; i < count + after; i++) {
+        ck_assert_uint_lt(indices[i], m->of->n);
+    }
+    m->calls++;
+    m->seen += count;
+    kedge_dataset_gather(m->of, indices, count, out);
+}
+
+START_TEST(rows_that_are_made_train_and_test_like_stored_ones)
+{
+    struct kedge_dataset train, test;
+    struct kedge_train_result r, of_made;
+    struct kedge_train_params params = {.epochs = 2, .batch = 10, .lr = 0.1, .seed = 7};
+    struct kedge_evaluation e, e_made;
+    struct kedge_net *net = new_net(true);
+    float a[650], b[650];
+    load_digits(&train, &test);
+    struct made made = {.maker = {make_digits}, .of = &train};
+    const struct kedge_dataset rows = {
+        .n = train.n, .features = 64, .classes = 10, .labels = train.labels, .maker = &made.maker};
+    train_once(&train, &params, a, &r);
+    train_once(&rows, &params, b, &of_made);
+    ck_assert_mem_eq(a, b, sizeof a);
+    ck_assert_double_eq(r.loss, of_made.loss);
+    ck_assert_uint_eq(made.seen, 2 * train.n); /* batch by batch, none twice in a pass */
+    ck_assert_uint_eq(made.calls, 2 * 144);
+    ck_assert_int_eq(kedge_net_evaluate(net, &train, &e, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_net_evaluate(net, &rows, &e_made, NULL), KEDGE_OK);
+    ck_assert_double_eq(e.loss, e_made.loss);
+    ck_assert_uint_eq(e.correct, e_made.correct);
+    kedge_net_free(net);
+    kedge_dataset_deinit(&train);
+    kedge_dataset_deinit(&test);
+}
+END_TEST
+
+/* What is no token number is found in made rows, too. */
+static void make_thirds(const struct kedge_dataset_maker *maker, const uint32_t *indices, uint32_t count,
+                        uint32_t after, float *out)
+{
+    (void)maker, (void)after;
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = indices[i] == 1 ? 3.0f : 0.0f;
+    }
+}
+
+START_TEST(made_token_numbers_are_checked)
+{
+    static const struct kedge_dataset_maker maker = {make_thirds};
+    int32_t labels[] = {0, 1};
+    struct kedge_dataset rows = {.n = 2, .features = 1, .classes = 2, .labels = labels, .maker = &maker};
+    const struct kedge_train_params params = {.epochs = 1, .batch = 2, .lr = 0.1};
+    struct kedge_train_result r;
+    struct kedge_diag diag = {0};
+    struct kedge_net *net;
+    static const struct kedge_model_spec spec = {
+        .count = 3,
+        .input = {1, {1}},
+        .layers = {{.type = KEDGE_LAYER_EMBEDDING, .in = 3, .out = 2},
+                   {.type = KEDGE_LAYER_FLATTEN},
+                   {.type = KEDGE_LAYER_DENSE, .in = 2, .out = 2}}};
+    ck_assert_int_eq(kedge_net_new(&spec, 2, &net, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_net_train(net, &rows, &params, &r, &diag), KEDGE_E_SHAPE);
+    ck_assert_ptr_nonnull(strstr(diag.text, "sample 1, feature 0 is 3, but the embedding"));
+    rows.n = 1;
+    ck_assert_int_eq(kedge_net_train(net, &rows, &params, &r, NULL), KEDGE_OK);
+    kedge_net_free(net);
+}
+END_TEST
+
 START_TEST(what_does_not_fit_is_refused_by_name)
 {
     struct kedge_dataset train, test;
@@ -402,6 +482,8 @@ int main(void)
     tcase_add_test(tc, the_seed_decides_the_order);
     tcase_add_test(tc, steps_are_exact_and_passes_reshuffle);
     tcase_add_test(tc, held_weights_stay);
+    tcase_add_test(tc, rows_that_are_made_train_and_test_like_stored_ones);
+    tcase_add_test(tc, made_token_numbers_are_checked);
     tcase_add_test(tc, what_does_not_fit_is_refused_by_name);
     tcase_add_test(tc, divergence_is_an_error);
     suite_add_tcase(suite, tc);

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "common/base/mem.h"
-#include "sim/protocol/impl.h"
+#include "job/task_seed.h"
+#include "sim/learn/engine.h"
 
 static const struct kedgei_names *sorting; /* qsort has no argument of its own; one thread sorts */
 
@@ -25,22 +26,22 @@ static uint32_t fewest(const uint32_t *counts, uint32_t tenants)
     return best;
 }
 
-int kedgei_names_init(struct kedgei_names *n, const struct kedgei_learn *l, uint32_t sites)
+int kedgei_names_init(struct kedgei_names *n, struct kedgei_learn *l)
 {
     uint32_t counts[KEDGE_TENANTS_MAX] = {0}, most = 0;
+    const uint32_t sites = l->n + (l->spec->job.rule->needs_root ? 1 : 0);
     *n = (struct kedgei_names){.job = &l->spec->job,
-                               .tenants = l->spec->job.tenant_count,
                                .sites = sites,
                                .tenant = kedge_mem_new(sites, sizeof *n->tenant),
                                .number = kedge_mem_new(sites, sizeof *n->number),
                                .order = kedge_mem_new(sites, sizeof *n->order)};
     if (!n->tenant || !n->number || !n->order) {
-        kedgei_names_deinit(n);
-        return KEDGE_E_NOMEM;
+        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for the names of %u sites", sites);
     }
     for (uint32_t i = 0; i < sites; i++) {
         n->order[i] = i;
-        n->tenant[i] = i < l->n ? l->sites[i].tenant : fewest(counts, n->tenants);
+        n->tenant[i] = i < l->n ? l->sites[i].tenant : fewest(counts, n->job->tenant_count);
+        l->sites[i].tenant = n->tenant[i];
         n->number[i] = ++counts[n->tenant[i]];
         most = n->number[i] > most ? n->number[i] : most;
     }
@@ -57,7 +58,6 @@ void kedgei_names_deinit(struct kedgei_names *n)
     kedge_mem_free(n->tenant);
     kedge_mem_free(n->number);
     kedge_mem_free(n->order);
-    *n = (struct kedgei_names){.tenants = 0};
 }
 
 void kedgei_names_tenant(const struct kedgei_names *n, uint32_t tenant, struct kedge_id *ret)
@@ -69,4 +69,11 @@ void kedgei_names_site(const struct kedgei_names *n, uint32_t site, struct kedge
 {
     memset(ret, 0, sizeof *ret);
     (void)snprintf(ret->s, sizeof ret->s, "site-%0*u", n->digits, n->number[site]);
+}
+
+uint64_t kedgei_names_seed(const struct kedgei_names *n, uint32_t round, uint32_t site)
+{
+    struct kedge_id id;
+    kedgei_names_site(n, site, &id);
+    return kedge_task_seed(n->job->seed, round, &id);
 }
