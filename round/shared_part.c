@@ -40,11 +40,14 @@ static int write_tensors(const struct kedge_job_spec *spec, const struct kedge_l
     for (uint32_t i = 0; i < whole->count; i++) {
         const struct kedge_tensor *t = &whole->tensors[i];
         const bool travels = kedge_part_has(&spec->share, whole, i);
-        const float *at = travels && shared ? shared : values + t->offset / sizeof *values;
+        const bool is_apart = travels && shared;
+        const float *at = is_apart ? shared : values + t->offset / sizeof *values;
         if (travels || layout == whole) {
             KEDGE_TRY(sink.write(sink.arg, kedge_view_of(at, (size_t)t->count * sizeof *at)));
         }
-        shared += travels && shared ? t->count : 0;
+        if (is_apart) {
+            shared += t->count;
+        }
     }
     return KEDGE_OK;
 }
