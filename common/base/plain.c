@@ -93,7 +93,7 @@ static bool is_plain(struct kedge_view t, const char *besides)
 {
     size_t i = 0;
     while (i < t.len) {
-        uint32_t point;
+        uint32_t point = 0;
         size_t n = kedge_utf8_next(kedge_view_of(t.ptr + i, t.len - i), &point);
         bool besides_that = point > 0 && point < 0x80 && strchr(besides, (int)point);
         if (n == 0 || (!kedge_char_is_plain(point) && !besides_that)) {

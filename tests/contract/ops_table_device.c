@@ -64,9 +64,13 @@ static void gather_case(struct suite *s, bool has_bytes)
             host[i] = (i * 5 + site * 3) % ROWS;
             labels[site][i] = (int32_t)kedge_rng_below(&s->rng, 1000);
         }
-        const struct kedge_ops_data data = {
-            ROWS,    FEATURES,    STRIDE, has_bytes ? bytes[site] : NULL, has_bytes ? NULL : reals[site],
-            0.0625f, labels[site]};
+        const struct kedge_ops_data data = {.rows = ROWS,
+                                            .features = FEATURES,
+                                            .stride = STRIDE,
+                                            .bytes = has_bytes ? bytes[site] : NULL,
+                                            .reals = has_bytes ? NULL : reals[site],
+                                            .scale = 0.0625f,
+                                            .labels = labels[site]};
         handles[site] = s->ops->data_load(s->dev, site, &data);
         s->ops->upload(s->dev, site, order, host, sizeof host);
         if (!handles[site]) {
