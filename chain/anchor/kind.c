@@ -1,13 +1,13 @@
-/* The kinds that there are. Answers and reports list them in this order; sentences go the other way, so that
- * what needs nobody's further word comes first. */
+/* The kinds that there are, and where their files lie. */
 #include "chain/anchor/kind.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#include "common/base/nearest.h"
-
-static const struct kedge_anchor_kind *const kinds[] = {&kedge_anchor_evm, &kedge_anchor_tsa};
+static const struct kedge_anchor_kind *const kinds[] = {
+#define KEDGE_ANCHOR_KIND(name) &kedge_anchor_##name,
+#include "chain/anchor/kinds.def"
+#undef KEDGE_ANCHOR_KIND
+};
 
 const struct kedge_anchor_kind *kedge_anchor_kind_at(size_t i)
 {
@@ -34,4 +34,14 @@ void kedge_anchor_note_name(const struct kedge_anchor_kind *kind, uint64_t numbe
 {
     snprintf(out, KEDGE_ANCHOR_NAME_MAX, "anchors/%s/%llu%s", kind->name, (unsigned long long)number,
              kind->note_suffix);
+}
+
+void kedge_trust_anchors_deinit(struct kedge_trust_anchors *trust)
+{
+    const struct kedge_anchor_kind *kind;
+    for (size_t i = 0; (kind = kedge_anchor_kind_at(i)) != NULL; i++) {
+        if (kind->trust_free) {
+            kind->trust_free(trust);
+        }
+    }
 }

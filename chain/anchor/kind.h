@@ -1,7 +1,7 @@
 /* Kinds of anchors: what a party outside saw of the main chain, as it lies in the record. Whoever audits,
  * explains, exports, packs or tells of anchors loops over the kinds and names none of them: a new kind is a
- * file of its own here, a row of kind.c, what its trust needs (trust.h), and the process that makes it
- * (host/). Pure. */
+ * file of its own here, a row of kinds.def, what its trust needs (trust.h), the process that makes it
+ * (host/), and what the command line does with it (cli/anchor). Pure. */
 #ifndef KEDGE_CHAIN_ANCHOR_KIND_H
 #define KEDGE_CHAIN_ANCHOR_KIND_H
 
@@ -77,6 +77,7 @@ struct kedge_anchor_kind {
     int (*trust_read)(const json_t *value, struct kedge_trust_anchors *io, struct kedge_diag *reterr);
     void (*trust_put)(const struct kedge_trust_anchors *trust, struct kedge_buf *out);
     void (*trust_tell)(const struct kedge_trust_anchors *trust, struct kedge_buf *out);
+    void (*trust_free)(struct kedge_trust_anchors *io);             /* NULL: it owns nothing there */
     int (*option_take)(char *text, struct kedge_trust_anchors *io); /* text is borrowed; KEDGE_E_FORMAT */
     /* Why one does not count that fits: a note of the audit; NULL: always for the same reason. */
     bool (*is_others)(const struct kedge_anchor_claim *claim, const struct kedge_trust_anchors *trust,
@@ -100,8 +101,13 @@ void kedge_anchor_name(const struct kedge_anchor_kind *kind, uint64_t number,
 void kedge_anchor_note_name(const struct kedge_anchor_kind *kind, uint64_t number,
                             char out[KEDGE_ANCHOR_NAME_MAX]);
 
+/* Frees what trust_read took for any kind. */
+void kedge_trust_anchors_deinit(struct kedge_trust_anchors *trust);
+
 /* For their hosts, and for tests. */
-extern const struct kedge_anchor_kind kedge_anchor_evm, kedge_anchor_tsa;
+#define KEDGE_ANCHOR_KIND(name) extern const struct kedge_anchor_kind kedge_anchor_##name;
+#include "chain/anchor/kinds.def"
+#undef KEDGE_ANCHOR_KIND
 
 /* "anchors: FIELD: expected …", for those who read trust files. */
 KEDGE_NODISCARD int kedgei_trust_bad(struct kedge_diag *d, const char *field, const char *expected);

@@ -69,6 +69,11 @@ static void trust_tell(const struct kedge_trust_anchors *trust, struct kedge_buf
     kedge_buf_printf(out, "- SHA-256 of the certificates of time-stamping authorities: %s\n", hex);
 }
 
+static void trust_free(struct kedge_trust_anchors *io)
+{
+    kedge_mem_free(io->tsa_ca);
+}
+
 static int option_take(char *text, struct kedge_trust_anchors *io)
 {
     io->tsa_ca = text;
@@ -127,6 +132,7 @@ const struct kedge_anchor_kind kedge_anchor_tsa = {
     .trust_read = trust_read,
     .trust_put = trust_put,
     .trust_tell = trust_tell,
+    .trust_free = trust_free,
     .option_take = option_take,
     .say = say,
     .from = from,

@@ -1,5 +1,5 @@
 /* Anchors of the main chain outside, as options, findings and report. Kinds of anchors are rows of
- * chain/anchor/kind.c: this file asks each row for its option and its words, and knows none of them. */
+ * chain/anchor/kinds.def: this file asks each row for its option and its words, and knows none of them. */
 #include "cli/audit/audit_anchors.h"
 
 #include <inttypes.h>

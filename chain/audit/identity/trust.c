@@ -284,7 +284,7 @@ void kedge_trust_deinit(struct kedge_trust *trust)
     }
     kedge_mem_free(trust->seen);
     kedge_mem_free(trust->witness_policy);
-    kedge_mem_free(trust->anchors.tsa_ca);
+    kedge_trust_anchors_deinit(&trust->anchors);
     kedge_mem_free(trust->tenants);
     memset(trust, 0, sizeof *trust);
 }

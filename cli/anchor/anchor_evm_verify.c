@@ -1,11 +1,11 @@
-/* kedge anchor verify: the evidence of an anchor, offline. Says what is proven and what only a node could
- * tell. */
+/* kedge anchor verify: the evidence of an anchor on an Ethereum-compatible chain, offline. Says what is
+ * proven and what only a node could tell. */
 #include <stdio.h>
 #include <string.h>
 
 #include "chain/anchor/evm_evidence.h"
 #include "chain/log/checkpoint.h"
-#include "cli/anchor/anchor_tsa.h"
+#include "cli/anchor/anchor.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
 
@@ -99,9 +99,9 @@ static int say_yes(struct kedge_cli *c, const struct kedge_evm_evidence *e, bool
                                      kedge_evm_evidence_code_is_ours(e)));
 }
 
-static int verify_evidence(struct kedge_cli *c, struct kedge_view text, const char *checkpoint,
-                           const char *vkey)
+int kedge_cli_evidence_verify(struct kedge_cli *c, const struct kedge_cli_anchor_file *file)
 {
+    const char *checkpoint = file->checkpoint, *vkey = file->log;
     struct kedge_diag d = {.text = ""};
     struct kedge_buf note;
     if (vkey && !checkpoint) {
@@ -116,7 +116,7 @@ static int verify_evidence(struct kedge_cli *c, struct kedge_view text, const ch
     if (err) {
         code = kedge_cli_fail(c, err, &d);
     } else {
-        err = kedge_evm_evidence_read(text, e, &d);
+        err = kedge_evm_evidence_read(file->bytes, e, &d);
         err = err || !checkpoint ? err : check_note(kedge_buf_view(&note), vkey, e, &d);
         code = !err                    ? say_yes(c, e, checkpoint != NULL, vkey != NULL)
                : err == KEDGE_E_VERIFY ? say_no(c, d.text)
@@ -126,29 +126,4 @@ static int verify_evidence(struct kedge_cli *c, struct kedge_view text, const ch
     kedge_mem_free(e);
     kedge_buf_deinit(&note);
     return code;
-}
-
-int kedge_cmd_anchor_verify(struct kedge_cli *c)
-{
-    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
-    struct kedge_diag d = {.text = ""};
-    const char *checkpoint = kedge_cli_option(c, "checkpoint", NULL),
-               *vkey = kedge_cli_option(c, "log", NULL), *ca = kedge_cli_option(c, "tsa-ca", NULL);
-    kedge_buf_init(&text, KEDGE_EVM_EVIDENCE_MAX);
-    if (!kedge_cli_no_more(c, 1)) {
-        return 2;
-    }
-    const char *path = kedge_cli_argument(c, 0);
-    if (!path) {
-        return kedge_cli_usage(c,
-                               "FILE is missing: STATE/anchors/evm/SEQ.json or STATE/anchors/tsa/SIZE.tsr");
-    }
-    int err = kedge_file_read(path, &text, &d);
-    if (err) {
-        return kedge_cli_fail(c, err, &d);
-    }
-    /* DER's SEQUENCE: a time stamp; else JSON, or nothing that is known. */
-    return text.len > 0 && text.ptr[0] == 0x30
-               ? kedge_cli_stamp_verify(c, path, kedge_buf_view(&text), checkpoint, vkey, ca)
-               : verify_evidence(c, kedge_buf_view(&text), checkpoint, vkey);
 }
