@@ -176,7 +176,11 @@ void kedgei_session_count_refused(struct kedge_net_server *server)
     pthread_mutex_unlock(&server->mutex);
 }
 
-/* The greeting has come: who is it, and may he stay? */
+/* The greeting has come: who is it, and may he stay?
+ *
+ * Dropping a key closes the connections that are open. One of that key which is being let in at this moment
+ * is not open yet, and what the application said of the key may be true no more. So it opens only if no key
+ * was dropped since it was asked; else it is closed, and its peer dials again. */
 static bool open_session(struct kedgei_session *s)
 {
     static atomic_uint_fast64_t connections;
@@ -193,12 +197,11 @@ static bool open_session(struct kedgei_session *s)
     bool good = !server->admit || server->admit(server->arg, &who);
     struct kedgei_frame *greeting = good ? kedgei_frame_greeting(NULL) : NULL;
     pthread_mutex_lock(&server->mutex);
-    /* A key that was dropped while admit thought about it may be this one: let it dial again. */
-    good = greeting && drops == server->drops;
-    s->who = good ? who : s->who;
+    s->who = greeting ? who : s->who;
     pthread_mutex_unlock(&server->mutex);
-    good = good && kedgei_strangers_recognise(s) == KEDGE_OK;
+    good = greeting && kedgei_strangers_recognise(s) == KEDGE_OK;
     pthread_mutex_lock(&server->mutex);
+    good = good && drops == server->drops;
     if (good) {
         s->is_open = true;
         server->counters.connections++;

@@ -152,7 +152,7 @@ static SSL_CTX *new_ctx(const SSL_METHOD *method, enum raw_kind kind, const stru
 }
 
 /* Speaks the greeting (common/net/frame.h), so that a good peer stays; then waits. */
-static bool survives(SSL *ssl, int fd, int patience_ms)
+static bool survives(SSL *ssl, int fd, int patience_ms, atomic_bool *is_greeted)
 {
     static const unsigned char hello[44] = {'K', 'E', 'D', 'G', 'E', '\r', '\n', 0, 0, 0, 0, 1};
     char bytes[64];
@@ -162,22 +162,34 @@ static bool survives(SSL *ssl, int fd, int patience_ms)
     uint64_t end = kedge_os_now_ns() + (uint64_t)patience_ms * 1000000u;
     while (kedge_os_now_ns() < end) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
-        if (poll(&p, 1, 20) > 0 && SSL_read(ssl, bytes, sizeof bytes) <= 0) {
-            return false;
+        if (poll(&p, 1, 20) > 0) {
+            if (SSL_read(ssl, bytes, sizeof bytes) <= 0) {
+                return false;
+            }
+            atomic_store(is_greeted, true);
         }
     }
     return true;
 }
 
-static bool try_tls(enum raw_kind kind, int fd, const struct kedge_key_pair *key, int patience_ms)
+static bool try_tls(enum raw_kind kind, int fd, const struct kedge_key_pair *key, int patience_ms,
+                    atomic_bool *is_greeted)
 {
     SSL_CTX *ctx = new_ctx(TLS_client_method(), kind, key);
     SSL *ssl = SSL_new(ctx);
     SSL_set_fd(ssl, fd);
-    bool good = survives(ssl, fd, patience_ms);
+    bool good = survives(ssl, fd, patience_ms, is_greeted);
     SSL_free(ssl);
     SSL_CTX_free(ctx);
     ERR_clear_error();
+    return good;
+}
+
+bool raw_hold(unsigned port, const struct kedge_key_pair *key, int patience_ms, atomic_bool *ret_is_greeted)
+{
+    int fd = raw_connect(port);
+    bool good = try_tls(RAW_GOOD, fd, key, patience_ms, ret_is_greeted);
+    close(fd);
     return good;
 }
 
@@ -186,6 +198,7 @@ bool raw_try(enum raw_kind kind, unsigned port, const struct kedge_key_pair *key
     static const char http[] = "GET / HTTP/1.1\r\nHost: kedge\r\n\r\n";
     unsigned char noise[300] = {22, 3, 3, 1, 0x20};
     struct linger reset = {1, 0};
+    atomic_bool is_greeted = false;
     int fd = raw_connect(port);
     bool good = false;
     switch (kind) {
@@ -195,7 +208,7 @@ bool raw_try(enum raw_kind kind, unsigned port, const struct kedge_key_pair *key
     case RAW_P256_CERT:
     case RAW_TLS12:
     case RAW_WRONG_CIPHER:
-        good = try_tls(kind, fd, key, patience_ms);
+        good = try_tls(kind, fd, key, patience_ms, &is_greeted);
         break;
     case RAW_HTTP:
         ck_assert_int_gt(send(fd, http, sizeof http - 1, MSG_NOSIGNAL), 0);

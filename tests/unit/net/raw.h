@@ -2,6 +2,7 @@
 #ifndef KEDGE_TESTS_UNIT_NET_RAW_H
 #define KEDGE_TESTS_UNIT_NET_RAW_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "crypto/sign.h"
@@ -30,6 +31,8 @@ int raw_connect_from(unsigned port, unsigned char from);
 /* Connects, does what the kind says, and waits for the outcome: true if a TLS session came about and the
  * server did not end it for `patience_ms`. */
 bool raw_try(enum raw_kind kind, unsigned port, const struct kedge_key_pair *key, int patience_ms);
+/* The same of a good peer; *ret_is_greeted becomes true as soon as the server has let it in. */
+bool raw_hold(unsigned port, const struct kedge_key_pair *key, int patience_ms, atomic_bool *ret_is_greeted);
 /* True when the other side closes within timeout_ms. What it sends before is thrown away. */
 bool raw_is_closed(int fd, int timeout_ms);
 /* A listening socket on loopback. */

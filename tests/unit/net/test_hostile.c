@@ -2,6 +2,7 @@
 #include <check.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -300,6 +301,48 @@ START_TEST(test_mixed_cycles)
 }
 END_TEST
 
+/* Knows everybody; the key of the first who comes is dropped while its connection is being let in. */
+struct gate {
+    struct world *world;
+    atomic_uint asked;
+};
+
+static bool knows_and_drops(void *arg, const struct kedge_public_key *key)
+{
+    struct gate *gate = arg;
+    if (atomic_fetch_add(&gate->asked, 1) == 0) {
+        (void)kedge_net_server_drop_key(gate->world->server, key);
+    }
+    return true;
+}
+
+static void say_nothing(void *arg, struct kedge_net_request *req, uint32_t retry_ms)
+{
+    (void)arg, (void)retry_ms;
+    kedge_net_reply(req, kedge_view_str(""));
+}
+
+/* A connection that is not open yet is not among those which dropping a key closes. It must not open
+ * afterwards as one of a known key, or it would stay for as long as its peer likes. */
+START_TEST(test_drop_key_while_it_is_let_in)
+{
+    struct world w;
+    struct gate gate = {.world = &w};
+    struct kedge_net_counters counters;
+    world_init(&w, world_echo, &gate);
+    w.options.knows = knows_and_drops;
+    w.options.busy = say_nothing;
+    world_start(&w);
+    struct kedge_net_client *client = world_client(&w, WORLD_TLS);
+    world_expect_echo(client, "dialled again");
+    kedge_net_server_counters(w.server, &counters);
+    ck_assert_uint_eq(counters.refused, 1);
+    ck_assert_uint_eq(counters.accepted, 1);
+    kedge_net_client_close(client);
+    world_close(&w);
+}
+END_TEST
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN); /* OpenSSL's own sockets in raw.c write with write(2) */
@@ -315,6 +358,7 @@ int main(void)
     tcase_add_test(t, test_handshake_limit);
     tcase_add_test(t, test_admit);
     tcase_add_test(t, test_drop_key_closes_all_of_it);
+    tcase_add_test(t, test_drop_key_while_it_is_let_in);
     tcase_add_test(t, test_bad_servers);
     tcase_add_test(t, test_silent_server);
     tcase_add_test(t, test_mixed_cycles);
