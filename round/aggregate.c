@@ -26,6 +26,8 @@ struct sum {
     int32_t *low, *high;
 };
 
+/* The sums wrap as unsigned numbers, whose order of addition does not matter. kedge_mean_divisor has made
+ * sure that the true sum fits, so what stands there in the end is right whatever stood there in between. */
 static int sum_many(struct kedgei_tensors *t, const struct kedge_mean_source *rows, size_t first, size_t n,
                     const struct sum *sum, struct kedge_diag *d)
 {
@@ -51,6 +53,9 @@ static int sum_many(struct kedgei_tensors *t, const struct kedge_mean_source *ro
     return KEDGE_OK;
 }
 
+/* The usual case hands the kernel one row for each update. Where sum_many had to run it has added them up
+ * already, weights included, and the kernel gets two rows whose weights put low and high half together
+ * again: sum = low + 2^31 · high. */
 static int mean_tile(struct kedgei_tensors *updates, const float *base, struct kedge_mean_source *rows,
                      const struct sum *sum, size_t first, size_t n, unsigned scale, uint64_t divisor,
                      float *out, struct kedge_diag *d)
@@ -80,6 +85,8 @@ static int mean_memory(const struct kedgei_tensors *updates, struct sum *ret)
     return ret->total && ret->low && ret->high ? KEDGE_OK : KEDGE_E_NOMEM;
 }
 
+/* An update of a job with control variates has more values than the model: tiles go by the update's layout,
+ * and end where the model ends. */
 static int mean_run(const struct kedge_layout *layout, struct kedgei_tensors *updates, const float *base,
                     struct kedge_mean_source *rows, unsigned scale, uint64_t divisor, struct kedge_sink sink,
                     struct kedge_diag *d)
@@ -148,6 +155,8 @@ static void close_vectors(struct vectors *v)
     kedge_mem_free(v->maxima);
 }
 
+/* Opened at most once for a group, by the first rule that asks. The bound is that of tiles side by side: a
+ * rule that compares all updates needs one tile of each in memory. */
 static int open_vectors(const struct kedge_layout *layout, const struct kedge_compute_input *inputs,
                         size_t count, struct vectors *v, struct kedge_diag *d)
 {
@@ -208,7 +217,10 @@ static int find_gram(struct vectors *v, struct kedge_diag *d)
     return v->gram && v->maxima ? kedgei_gram_of(&v->files, v->maxima, v->gram, d) : no_memory(d);
 }
 
-/* What the strategy gives each update, in ret->weight. */
+/* What the strategy gives each update, in ret->weight. A cold start weighs all alike, and so does a rule
+ * whose guarantee counts sites (rule->samples), for a site states its own number of samples. FedNova is
+ * bounded here: a site states its own number of steps, too, and one large number would lengthen the step of
+ * all. */
 static int weigh_strategy(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
                           bool cold_start, const struct kedge_compute_input *inputs, size_t count,
                           struct vectors *v, struct kedge_compute_weights *ret, struct kedge_diag *d)
@@ -254,7 +266,8 @@ static int cap_shares(const struct kedge_job_spec *spec, const struct kedge_comp
     return err;
 }
 
-/* Weights of the rule's own, from those it was given. Where it needs a root, that is input number `count`. */
+/* Weights of the rule's own, from those it was given. Where it needs a root, that is input number `count`.
+ * The rule reads its base weights while it writes the new ones, so it gets a copy. */
 static int weigh_rule(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
                       const struct kedge_compute_input *inputs, size_t count, struct vectors *v,
                       struct kedge_compute_weights *ret, struct kedge_diag *d)
@@ -284,6 +297,8 @@ static int weigh_rule(const struct kedge_job_spec *spec, const struct kedge_layo
     return err;
 }
 
+/* The order of the four steps is explained above. `why` collects what a step says of its failure, so that
+ * the caller's diagnosis names the round's updates first. */
 int kedgei_weigh(const struct kedge_job_spec *spec, const struct kedge_layout *layout, bool cold_start,
                  const struct kedge_compute_input *inputs, size_t count, struct kedge_compute_weights *ret,
                  struct kedge_diag *reterr)
@@ -312,8 +327,10 @@ int kedgei_weigh(const struct kedge_job_spec *spec, const struct kedge_layout *l
 
 /* ---- the result ---- */
 
-/* Sources of a mean; those that weigh nothing are left out. A rule with a Gram matrix has held its weights
- * against the largest values themselves. */
+/* Sources of a mean; those that weigh nothing are left out, and so are never read: a rule that discarded an
+ * update need not have its file. The sum of weights times the largest value must stay below what 64 bits
+ * hold; a rule with a Gram matrix has held its weights against the largest values themselves, so it is
+ * asked with 1. */
 static int mean_sources(const struct kedge_compute_input *inputs, size_t count,
                         const struct kedge_compute_weights *w, int32_t limit,
                         struct kedge_compute_input *used, struct kedge_mean_source *rows, size_t *ret_count,
@@ -333,6 +350,8 @@ static int mean_sources(const struct kedge_compute_input *inputs, size_t count,
     return err ? kedge_diag_set(d, err, "weights of %zu updates: %s", count, kedge_strerror(err)) : KEDGE_OK;
 }
 
+/* A coordinate rule sorts the values of all updates, also of those that weigh nothing, since its guarantee
+ * counts them; a mean reads those with weight only. */
 int kedge_compute_aggregate(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
                             const struct kedge_blob_at *of_base, const struct kedge_compute_input *inputs,
                             size_t count, const struct kedge_compute_weights *weights, int32_t limit,

@@ -2,6 +2,9 @@
 
 #include "common/base/mem.h"
 
+/* Models that began alike would stay alike: every site would find the same loss in all of them. The
+ * constant is 2^64 over the golden ratio, odd, so that all multiples differ and lie far from each other,
+ * also for seeds that are near each other. */
 int kedge_compute_beginning(const struct kedge_job_spec *spec, uint32_t group, struct kedge_sink sink,
                             struct kedge_diag *reterr)
 {

@@ -9,6 +9,9 @@
 #include "round/compute_impl.h"
 #include "strategy/grouping.h"
 
+/* How many groups are asked for. FIXED: as many as the spec says. Chosen by silhouette or gap: between
+ * least and most. MOST (jobs that join groups later): as many as there may be, but at most one for every
+ * three updates, so that a direction is made from three on average, and never fewer than the least. */
 static int cluster_flexcfl(const struct kedge_job_spec *spec, uint32_t round, const int64_t *gram,
                            const uint32_t *maxima, const uint32_t *tenant, size_t count, uint32_t *ret_group,
                            uint32_t *ret_groups)
@@ -44,7 +47,9 @@ static int cluster_flexcfl(const struct kedge_job_spec *spec, uint32_t round, co
     return err;
 }
 
-/* Joined while they are near, by the coordinates that `gram` is of. */
+/* Joined while they are near, by the coordinates that `gram` is of: FedClust groups by the last layer,
+ * whose updates differ most between sites with other labels. The number of groups follows from the
+ * threshold. */
 static int cluster_oneshot(const struct kedge_job_spec *spec, const int64_t *gram, const uint32_t *maxima,
                            size_t count, uint32_t *ret_group, uint32_t *ret_groups)
 {
@@ -56,6 +61,8 @@ static int cluster_oneshot(const struct kedge_job_spec *spec, const int64_t *gra
     return err;
 }
 
+/* Two passes over the files, since each update is scaled by its own largest value, which is known only
+ * after the first. sign_first leaves out the coordinates in front of what sites are grouped by. */
 int kedgei_gram_from(struct kedgei_tensors *t, size_t sign_first, uint32_t *maxima, int64_t *gram,
                      struct kedge_diag *d)
 {
@@ -82,6 +89,7 @@ int kedgei_gram_of(struct kedgei_tensors *t, uint32_t *maxima, int64_t *gram, st
     return kedgei_gram_from(t, 0, maxima, gram, d);
 }
 
+/* Results go to arrays of its own first: callers keep what they had where grouping fails. */
 int kedge_compute_groups(const struct kedge_layout *layout, const struct kedge_compute_sites *sites,
                          const struct kedge_job_spec *spec, uint32_t round, uint32_t *ret_group,
                          uint32_t *ret_groups, struct kedge_diag *reterr)

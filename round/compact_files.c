@@ -19,7 +19,9 @@ static size_t values_of(const struct kedge_layout *layout, uint64_t block)
     return left < BLOCK ? (size_t)left : BLOCK;
 }
 
-/* len bytes of the content from `at` on, at most a window. KEDGE_E_FORMAT: it ends before. */
+/* len bytes of the content from `at` on, at most a window. KEDGE_E_FORMAT: it ends before. An encrypted
+ * file is read through a window that is longer than any block: reading ahead makes most blocks cost
+ * nothing, and a block that crosses the window's end is fetched whole by a new one that begins with it. */
 static int get(const struct kedge_blob_file *f, struct kedgei_compact_file *c, uint64_t at, size_t len,
                const uint8_t **ret)
 {
@@ -45,7 +47,8 @@ static int get(const struct kedge_blob_file *f, struct kedgei_compact_file *c, u
     return KEDGE_OK;
 }
 
-/* The block that stands at c->at. */
+/* The block that stands at c->at. Its length follows from its first two bytes, which the sender chose: it
+ * is bounded before anything is read by it. */
 static int get_block(const struct kedge_layout *layout, const struct kedge_blob_file *f,
                      struct kedgei_compact_file *c, struct kedge_view *ret)
 {
@@ -63,6 +66,8 @@ static int get_block(const struct kedge_layout *layout, const struct kedge_blob_
     return err;
 }
 
+/* Blocks have no table of where they are, since that would cost more bytes than they save. So the way is
+ * from one to the next; tiles are read forwards, and a second pass begins at the first block again. */
 static int go_to(const struct kedge_layout *layout, const struct kedge_blob_file *f,
                  struct kedgei_compact_file *c, uint64_t block)
 {
@@ -82,6 +87,8 @@ static int go_to(const struct kedge_layout *layout, const struct kedge_blob_file
     return KEDGE_OK;
 }
 
+/* A file that does not begin as a compact update is no error: it is an ordinary one, and the caller checks
+ * it as such. */
 int kedgei_compact_open(const struct kedge_layout *layout, const struct kedge_blob_file *f,
                         struct kedgei_compact_file *ret, struct kedge_diag *d)
 {
@@ -127,6 +134,8 @@ void kedgei_compact_close(struct kedgei_compact_file *c)
     *c = (struct kedgei_compact_file){.kind = KEDGE_COMPACT_NONE};
 }
 
+/* A block that lies in the range as a whole is unpacked where it belongs; of those at the ends a part is
+ * copied. */
 int kedgei_compact_read(const struct kedge_layout *layout, const struct kedge_blob_file *f,
                         struct kedgei_compact_file *c, uint64_t first, size_t n, int32_t *out)
 {
@@ -150,6 +159,7 @@ int kedgei_compact_read(const struct kedge_layout *layout, const struct kedge_bl
     return err;
 }
 
+/* Bytes after the last block are refused: nobody would read them, and a file could carry anything there. */
 bool kedgei_compact_is_read(const struct kedge_layout *layout, const struct kedge_blob_file *f,
                             struct kedgei_compact_file *c)
 {

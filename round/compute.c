@@ -87,6 +87,8 @@ int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink s
     return err;
 }
 
+/* Value by value, since a NaN that one model has would be in every later one: it must be found before the
+ * model is taken, not after a mean. */
 int kedge_compute_check_model(const struct kedge_layout *layout, const char *path, struct kedge_diag *reterr)
 {
     const struct kedge_blob_at at = {.path = path};
@@ -129,6 +131,8 @@ static uint64_t count_some(const int32_t *values, size_t n)
     return count;
 }
 
+/* What a site sent is checked once, before it is taken: form, bound of every value and, of a sparse update,
+ * how many values there are. Kernels rely on the bound for sums that cannot overflow. */
 int kedge_compute_check_update(const struct kedge_layout *layout, const struct kedge_blob_at *update,
                                const struct kedge_compact *compact, int32_t limit, struct kedge_diag *reterr)
 {
@@ -208,6 +212,8 @@ int kedge_compute_nearest(const struct kedge_layout *layout, const struct kedge_
     return err;
 }
 
+/* Sums of squares go through a fixed tree of additions (aggregation/reduce.h), in which the length of tiles
+ * makes no difference. */
 static int mixing_norms(const struct kedge_layout *layout, const struct kedgei_tensors *models, size_t groups,
                         double *ret_norms)
 {

@@ -35,6 +35,9 @@ static int model_run(const struct step *s, struct kedge_sink after)
     return err;
 }
 
+/* Tiles are sought from `values` on, behind the change of the model. Control variates are summed over all
+ * inputs, also those that weigh nothing in the aggregate: SCAFFOLD divides by the number of sites in the
+ * job, and a site whose change was left out would keep a variate that the server does not know of. */
 static int control_run(struct step *s, struct kedge_sink state_after, struct kedge_diag *d)
 {
     int err = KEDGE_OK;
@@ -55,6 +58,7 @@ static int control_run(struct step *s, struct kedge_sink state_after, struct ked
     return err;
 }
 
+/* Every update's tile is needed at once here, unlike in a mean, so their number has a bound. */
 static int open_all(struct step *s, const struct kedge_layout *layout,
                     const struct kedge_layout *state_layout, const struct kedge_layout *update_layout,
                     const struct kedge_blob_at models[2], const struct kedge_blob_at *state,

@@ -17,6 +17,8 @@ struct sizes {
     int16_t *scratch; /* of a tile */
 };
 
+/* Two passes: the largest values first, for the length is that of the update after it was scaled by them,
+ * as in a Gram matrix. Both are exact integers, so no order of tiles changes a weight. */
 static int measure(struct kedgei_tensors *t, size_t sign_first, const struct sizes *s, struct kedge_diag *d)
 {
     int err = KEDGE_OK;
@@ -37,7 +39,9 @@ static int measure(struct kedgei_tensors *t, size_t sign_first, const struct siz
     return err;
 }
 
-/* Zeros in front of what sites are grouped by, so that cosines do not see it. */
+/* Zeros in front of what sites are grouped by, so that cosines do not see it. Weights divide each update by
+ * its length (kedge_quota_direction): otherwise the site with the longest update would decide, and length
+ * is what a hostile site chooses freely. */
 static int write_direction(struct kedgei_tensors *t, size_t sign_first, const struct sizes *s, int32_t *tile,
                            struct kedge_sink sink, struct kedge_diag *d)
 {
@@ -96,6 +100,8 @@ int kedge_compute_direction(const struct kedge_layout *layout, const struct kedg
     return err;
 }
 
+/* A group that is made of zero updates alone is there all the same and must have a direction in the record:
+ * the zero vector, written as a file like any other. */
 int kedge_compute_made_direction(const struct kedge_layout *layout, const struct kedge_compute_sites *members,
                                  const struct kedge_job_spec *spec, struct kedge_sink sink,
                                  struct kedge_diag *reterr)

@@ -1,3 +1,7 @@
+/* Drift from one Gram matrix over both sets of directions, those with which groups were made and those of
+ * now: it has the distances between groups and how far each one moved, by the same exact integers. The
+ * bound makes the number one that a statement can hold: directions that coincided when groups were made
+ * have distance 0, and any move in units of that is infinite. */
 #include "round/drift.h"
 
 #include "aggregation/gram.h"

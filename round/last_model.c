@@ -1,3 +1,6 @@
+/* FeSEM: the group of a site is that whose model is the nearest to what the site trained last. No site
+ * sends a model, so the last one is put together here from its base and its update, tile by tile, and is
+ * never whole in memory. */
 #include "round/last_model.h"
 
 #include "common/base/mem.h"
@@ -33,6 +36,8 @@ static int fill_tile(struct last *l, size_t first, size_t n, struct kedge_diag *
     return err;
 }
 
+/* Where no distance is finite (a model that diverged) nothing can be compared, and the site is in group 0,
+ * as docs/record.md has it, instead of failing the round. */
 static int find(struct last *l, uint32_t *ret_group, double *ret_similarity, struct kedge_diag *d)
 {
     struct kedge_closest closest;

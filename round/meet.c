@@ -1,3 +1,7 @@
+/* Blends: the weighted mean of whole models, where edges meet, groups join or are made anew.
+ *
+ * What edges weigh is exact whole numbers until the mean itself. Their sum is bounded before it is capped,
+ * since kedge_share_cap multiplies them by a common factor. */
 #include "round/meet.h"
 
 #include "aggregation/share_cap.h"

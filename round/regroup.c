@@ -1,3 +1,5 @@
+/* New groups continue old ones. The numbers are matched so that the most sites keep theirs: a site that
+ * stays with the same others keeps its model's number, and what is written about a group can be followed. */
 #include "round/regroup.h"
 
 #include <string.h>
@@ -35,6 +37,9 @@ int kedge_compute_regroup(const struct kedge_layout *layout, const struct kedge_
     return err;
 }
 
+/* Members without a former group bring no model, so they count only where no member has one and the initial
+ * model is taken; the weights are then in the lists for form. The cap is asked for a share that no tenant
+ * can keep, which gives all tenants the same (aggregation/share_cap.h). */
 int kedge_compute_regroup_weigh(const uint32_t *tenant, const uint32_t *then, const uint32_t *group,
                                 size_t count, size_t former_count, uint32_t g, uint64_t *weight)
 {

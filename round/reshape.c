@@ -1,3 +1,5 @@
+/* When groups become one or are cut, by exact inner products of directions or updates. Nothing here moves
+ * sites or writes models: that is round/close/reshape.c. */
 #include "round/reshape.h"
 
 #include "aggregation/gram.h"
@@ -21,6 +23,8 @@ int kedgei_gram_of_files(const struct kedge_layout *layout, const struct kedge_b
     return err;
 }
 
+/* Groups that are part of others have no path and leave gaps, so the matrix has rows for the n that remain,
+ * and number[] leads back from a row to its group. */
 int kedge_compute_merges(const struct kedge_layout *layout, const struct kedge_job_spec *spec,
                          const struct kedge_blob_at *directions, size_t groups, uint32_t *into, bool *ret_any,
                          struct kedge_diag *reterr)
@@ -56,7 +60,9 @@ int kedge_compute_merges(const struct kedge_layout *layout, const struct kedge_j
     return err;
 }
 
-/* Sites of each tenant in each group, those in groups that become g. */
+/* Sites of each tenant in each group, those in groups that become g. The table is by tenant first, because
+ * kedge_share_cap gives remainders of rounding in the order of its inputs, and the record fixes that as
+ * (tenant, group). */
 static int count_sites(const uint32_t *tenant, const uint32_t *group, size_t count, const uint32_t *into,
                        size_t groups, uint32_t g, uint64_t *sites)
 {
@@ -101,6 +107,8 @@ int kedge_compute_merge_weights(const struct kedge_job_spec *spec, const uint32_
     return err;
 }
 
+/* Both conditions guard against cutting by chance: two parts that are well apart, and neither of a single
+ * update. Updates without a direction are no error, the group stays whole. */
 int kedge_compute_cut(const struct kedge_layout *layout, const struct kedge_job_spec *spec,
                       const struct kedge_compute_sites *sites, uint32_t *part, bool *ret_cut,
                       struct kedge_diag *reterr)

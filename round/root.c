@@ -26,6 +26,9 @@ static int put_last(const struct kedge_compute_input *inputs, size_t count,
     return KEDGE_OK;
 }
 
+/* The strategy and the cap see the others alone (count − 1): the root's site is the job owner's own and
+ * must not use up a tenant's share. Weights come back one place short and are moved apart where the root
+ * stands in the list. */
 int kedgei_weigh_rooted(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
                         const struct kedge_compute_input *inputs, size_t count,
                         struct kedge_compute_weights *ret, struct kedge_diag *reterr)

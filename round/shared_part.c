@@ -1,3 +1,6 @@
+/* What travels of a model, and the whole made of it again (jobs over a frozen base, heads that sites keep).
+ * Bytes are copied and never computed with, so the frozen part of the result is that of the base bit for
+ * bit. */
 #include "round/shared_part.h"
 
 #include <math.h>
@@ -11,6 +14,7 @@ struct model_file {
     const float *values;
 };
 
+/* A base may come from outside of Kedge, so its values are looked at, too, and not only its form. */
 static int open_model(const struct kedge_layout *layout, const struct kedge_blob_at *at,
                       struct model_file *ret, struct kedge_diag *d)
 {

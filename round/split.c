@@ -1,3 +1,8 @@
+/* CFL's cut of one group: the test by norms, and the parts (grouping/split.h).
+ *
+ * The Gram matrix bounds how many updates can decide. Where a round has more, the first ones in site order
+ * are cut, and each of the others goes with the part whose mean it is nearer to, in two passes over the
+ * files: kedge_nearest wants the largest values of all vectors before it scales them. */
 #include "round/split.h"
 
 #include <string.h>
@@ -26,7 +31,8 @@ struct places {
     int32_t *mean[2];         /* of a tile */
 };
 
-/* The means of both parts, of the tile that was sought. */
+/* The means of both parts, of the tile that was sought. They are made anew in each pass, tile by tile: kept
+ * whole they would cost the memory of two models. */
 static int mean_tile(struct places *p, size_t n)
 {
     int err = KEDGE_OK;
@@ -63,7 +69,8 @@ static int pass_over(struct places *p, size_t count, pass_fn *pass, struct kedge
     return err;
 }
 
-/* part[known … count): by the nearer mean. */
+/* part[known … count): by the nearer mean; part 0 where the update has no direction. Each of the others is
+ * decided by itself, so how many there are changes nothing for the rest. */
 static int place_others(const struct kedge_layout *layout, const struct kedge_blob_at *files, size_t known,
                         size_t count, uint32_t *part, struct kedge_diag *d)
 {

@@ -1,3 +1,6 @@
+/* The digest is over a canonical form: every number as 64 bits in big-endian order, every member in one
+ * order. It is compared between a running coordinator and a fold of its record, so what differs by history
+ * alone (sites that the record does not know) is left out. */
 #include "round/state.h"
 
 #include "common/base/bytes.h"

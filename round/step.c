@@ -72,6 +72,8 @@ static int step_tile(const struct step *s, size_t first, size_t n)
                              s->tiles);
 }
 
+/* For each state vector all tiles of the step are computed again and one vector is written; the model is
+ * written in the first pass. The result is the same as side by side, for a tile depends on no other. */
 static int run_step(const struct step *s, struct kedge_sink after, struct kedge_sink state_after)
 {
     int err = KEDGE_OK;

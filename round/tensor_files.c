@@ -1,3 +1,8 @@
+/* Files whose values are read side by side. A plain file is mapped and costs nothing; an encrypted one has
+ * no place where its values lie and is decrypted by tiles, a chunk of the file at a time, because a chunk
+ * is what is authenticated as a whole. A compact one is unpacked block by block into the same memory. So
+ * tiles end where chunks of the encrypted files end, and all files must have the same header length:
+ * canonical files of one layout do. */
 #include "round/tensor_files.h"
 
 #include <string.h>
@@ -25,6 +30,8 @@ static int read_head(const struct kedge_blob_file *f, struct kedge_buf *head, st
     return err;
 }
 
+/* Nothing of a file is used before its header is known to be the canonical one of this layout: from then on
+ * a value's place follows from its number alone. */
 static int check_tensors(struct kedgei_tensors *t, size_t i, enum kedge_dtype dtype, struct kedge_diag *d)
 {
     const struct kedge_blob_file *f = &t->files[i];
@@ -129,6 +136,8 @@ void kedgei_tensors_close(struct kedgei_tensors *t)
     *t = (struct kedgei_tensors){.count = 0};
 }
 
+/* A tile never crosses the end of a chunk: then each encrypted file costs one decryption for a tile, into
+ * memory of one chunk. Compact files are cut at whole blocks instead, at the same places for all of them. */
 size_t kedgei_tensors_tile(const struct kedgei_tensors *t, size_t first)
 {
     size_t most = KEDGEI_TENSORS_TILE_MAX;
@@ -141,6 +150,8 @@ size_t kedgei_tensors_tile(const struct kedgei_tensors *t, size_t first)
     return left < most ? (size_t)left : most;
 }
 
+/* Sites that sent the same bytes share a tile. It saves decryption where a simulation or a test gives many
+ * sites one update, and is safe because tiles are only read. */
 int kedgei_tensors_seek(struct kedgei_tensors *t, size_t from, size_t to, size_t first, size_t n,
                         struct kedge_diag *d)
 {

@@ -1,3 +1,8 @@
+/* An update is checked while it arrives, so that it need not be decrypted and read again. The header of a
+ * canonical file is known in advance, so it is compared byte by byte; values come in pieces that may end
+ * anywhere, so the bytes of a value that is cut are kept until the rest is here. The answer "no" means only
+ * that the file must be looked at: an update that came out of order, or compact, is judged by the file
+ * alone. */
 #include "round/update_stream.h"
 
 #include <string.h>
@@ -74,6 +79,7 @@ static size_t end_value(struct kedge_update_stream *s, struct kedge_view bytes)
     return n;
 }
 
+/* Bytes from elsewhere than where the last ones ended make it say no for good: the file is looked at then. */
 void kedge_update_stream_feed(struct kedge_update_stream *s, uint64_t offset, struct kedge_view bytes)
 {
     s->is_good = s->is_good && offset == s->at && bytes.len <= s->total - s->at;

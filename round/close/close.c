@@ -1,4 +1,7 @@
-/* The order of a close. */
+/* The order of a close. What it computes from vectors is in operations_models.c and operations_groups.c;
+ * what happens to the groups, and when, is the job's own object (grouping.h). Here only the order is fixed:
+ * coordinator, simulators and auditor call these functions, so none of them can decide things in another
+ * order than the record has them. */
 #include "round/close/close.h"
 
 #include <string.h>
@@ -18,16 +21,19 @@ void kedge_round_result_free(struct kedge_round_result *r)
     }
 }
 
-/* ---- what operations share ---- */
-
 /* ---- rounds ---- */
 
+/* A coordinator must write input lists and models. Lists state what each input weighs. Where weights follow
+ * from numbers of samples alone, and the close adds nothing to the rows, both can be written at the same
+ * time by two workers; otherwise the lists wait until the models are there. */
 bool kedge_close_needs_no_files(const struct kedge_job_spec *spec)
 {
     return kedge_job_spec_weighs_samples(spec) && spec->rule->kind == KEDGE_RULE_MEAN
            && !kedgei_grouping_of(spec)->marks_inputs;
 }
 
+/* SCAFFOLD's server adds up what all updates say of their sites' control variates. An auditor to whom one
+ * of these updates is gone can therefore not make the step again, even where the aggregate is known. */
 bool kedge_close_steps_by_updates(const struct kedge_job_spec *spec)
 {
     return kedge_job_spec_has_control(spec);
@@ -42,6 +48,9 @@ int kedge_close_weigh(struct kedge_close *c)
     return err;
 }
 
+/* Mixing follows only after the step of every group, since it moves each model towards those of the other
+ * groups. With fewer than two groups that trained there is nothing to move: then the step names the plain
+ * rule, and eta is 0. The job's way of grouping is last: it may move sites, and must see the final models. */
 int kedge_close_train(struct kedge_close *c)
 {
     const struct kedgei_grouping *grouping = kedgei_grouping_of(c->spec);
@@ -65,6 +74,9 @@ int kedge_close_pretrain(struct kedge_close *c)
     return grouping->make ? grouping->make(c) : KEDGE_E_STATE;
 }
 
+/* Groups made anew of too few updates would rest on the sites that happened to be fast. So nothing changes,
+ * and the updates that came are listed as left out: an auditor counts them, and sees whether groups had to be
+ * made. */
 void kedge_close_keep(struct kedge_close *c)
 {
     struct kedge_round_result *r = c->result;

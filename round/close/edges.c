@@ -1,7 +1,14 @@
-/* A hierarchical job: what each edge has added up since the last meeting, and the meeting. */
+/* A hierarchical job: what each edge has added up since the last meeting, and the meeting.
+ *
+ * An edge counts at a meeting what its sites have contributed since the last one, and not only in this
+ * round: an edge whose sites happened to miss the last round would else lose all its work. Only updates
+ * that took part count. The sums are a part of the state between rounds, and a restart finds them in the
+ * lists (round/fold.c). */
 #include "round/close/grouping.h"
 #include "round/meet.h"
 
+/* All edges go on from one model, also those that have trained nothing since the last meeting; these weigh
+ * nothing in it. */
 static int meet(struct kedge_close *c)
 {
     struct kedge_round_result *r = c->result;

@@ -5,7 +5,8 @@
 #include "common/base/mem.h"
 #include "strategy/grouping.h"
 
-/* Groups of all inputs; or each is one, for a comparison. */
+/* Groups of all inputs; or each input is a group, for a comparison. Where there are more inputs than groups
+ * can be, the clustering is asked all the same. */
 static int find_groups(struct kedge_close *c, uint32_t *group)
 {
     struct kedge_round_result *r = c->result;
@@ -20,7 +21,8 @@ static int find_groups(struct kedge_close *c, uint32_t *group)
     return KEDGE_OK;
 }
 
-/* The cold start. */
+/* The cold start: nobody has a group yet, so only those that sent an update are given one. The others come
+ * later as newcomers. */
 static int take_groups(struct kedge_close *c, uint32_t *group)
 {
     int err = kedgei_assignments(c, c->input_count);
@@ -55,6 +57,9 @@ int kedgei_make_flexcfl(struct kedge_close *c)
     return c->result->round == 0 ? make_first(c) : kedgei_regroup(c);
 }
 
+/* Groups that this close has joined have their models already, and keep for this step the direction that
+ * was estimated of them, by which the joining was decided. From the next step on they have that of the
+ * group that they are part of. */
 void kedgei_follow_merged(struct kedge_round_result *r)
 {
     for (uint32_t g = 0; g < r->groups; g++) {

@@ -2,6 +2,10 @@
 
 static const struct kedgei_grouping nothing = {.make = NULL};
 
+/* FlexCFL's close serves every kind whose groups begin with pre-trainings: only how updates are clustered
+ * differs, and round/cluster.c decides that. A spec may also group by FlexCFL under a strategy of one model
+ * ("grouping"). Jobs that try groups begin like it but join by other evidence, so they are asked for
+ * first. */
 const struct kedgei_grouping *kedgei_grouping_of(const struct kedge_job_spec *spec)
 {
     static const struct kedgei_grouping *const by_kind[] = {

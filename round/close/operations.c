@@ -1,4 +1,5 @@
-/* What operations share: where vectors lie, what is told of a decision, whose group a site gets. */
+/* What operations share: where vectors lie, what is told of a decision, whose group a site gets. Results
+ * are assembled in the round's result; files only through the host. */
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
 #include "round/close/close.h"
@@ -19,6 +20,9 @@ int kedgei_begin(const struct kedge_close *c, enum kedge_dtype dtype, size_t vec
     return c->host.begin(c->host.arg, kedge_safetensors_file_len(c->layout, dtype) * vectors, ret, c->d);
 }
 
+/* A host without `decided` takes every decision as it is, and every error ends the close. An auditor's host
+ * turns an error into the recorded value and answers KEDGE_OK, so that one file that is missing does not
+ * end the replay of a whole round. */
 int kedgei_decided(struct kedge_close *c, struct kedge_decision *d, int err)
 {
     d->err = err;

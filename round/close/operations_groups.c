@@ -1,4 +1,9 @@
-/* Operations that find groups: clusters, directions, which is the nearest, what drifts, joins and parts. */
+/* Operations that find groups: clusters, directions, which one is nearest, which drift, join and part.
+ *
+ * All have one shape. The function computes what it can into a decision, `kedgei_decided` tells it to the
+ * host, and what is in the decision afterwards is used, not what was computed. For a coordinator that is
+ * the same. An auditor puts the recorded value there, also where a file is gone and nothing could be
+ * computed (KEDGE_E_NOT_FOUND), so no operation may use its own result before that call. */
 #include <string.h>
 
 #include "common/base/mem.h"
@@ -30,6 +35,8 @@ static struct kedge_compute_sites sites_of(const struct kedgei_members *m)
 
 /* ---- clusters ---- */
 
+/* KEDGE_E_NOT_FOUND is set before anything is computed if one update is gone: clusters of the others would
+ * be clusters of another set, which is not what the coordinator decided. */
 int kedgei_cluster(struct kedge_close *c, const uint32_t *former, uint32_t *ret_group, uint32_t *ret_groups)
 {
     struct kedge_decision d = {
@@ -59,6 +66,7 @@ int kedgei_cluster(struct kedge_close *c, const uint32_t *former, uint32_t *ret_
 
 /* ---- directions ---- */
 
+/* `end` is called also after an error: it throws the host's begun file away. */
 static int make_direction(struct kedge_close *c, const struct kedgei_members *of, bool made,
                           struct kedge_hash *ret)
 {
@@ -73,6 +81,9 @@ static int make_direction(struct kedge_close *c, const struct kedgei_members *of
     return c->host.end(c->host.arg, &file, err, ret, c->d);
 }
 
+/* A group whose updates are all zero has no direction. That is a decision, too, not a failure: the host is
+ * told of a zero vector and no error, and only the caller hears KEDGE_E_NO_DIRECTION. The recorded
+ * direction decides which of the two it is. */
 int kedgei_direct(struct kedge_close *c, uint32_t group, const struct kedgei_members *of, bool made,
                   struct kedge_hash *ret)
 {
@@ -90,6 +101,9 @@ int kedgei_direct(struct kedge_close *c, uint32_t group, const struct kedgei_mem
     return KEDGE_OK;
 }
 
+/* A coordinator that was killed after a close, and a party that reads the ledgers later, must find the same
+ * group. An owner may have had the update erased meanwhile. Then the direction of the group that the site
+ * was in stands for it: no owner can have that one erased. */
 int kedge_close_nearest(const struct kedge_close_host *host, const struct kedge_layout *layout, uint32_t site,
                         const struct kedge_hash *update, const struct kedge_hash *former,
                         const struct kedge_hash *directions, uint32_t groups, uint32_t *ret_group,
@@ -116,6 +130,8 @@ int kedge_close_nearest(const struct kedge_close_host *host, const struct kedge_
     return err;
 }
 
+/* Only two directions are compared, for the site is in the group that is cut: a third one that happens to
+ * be nearer is not asked. Without an update it stays with the first part, whose number the group keeps. */
 int kedge_close_cut(const struct kedge_close_host *host, const struct kedge_layout *layout, uint32_t site,
                     const struct kedge_hash *update, const struct kedge_hash *directions, uint32_t from,
                     uint32_t to, uint32_t *ret_group, struct kedge_diag *d)
@@ -142,7 +158,9 @@ int kedge_close_cut(const struct kedge_close_host *host, const struct kedge_layo
     return err;
 }
 
-/* An auditor's: the update or one of these directions is not here. */
+/* An auditor's: the update or one of these directions is not here. The two functions above go on without an
+ * update, since its owner may have it erased. An auditor must not: whether the file was there when the
+ * coordinator looked is not recorded, so it takes the recorded group instead. */
 static bool is_gone(const struct kedge_close *c, const struct kedge_close_other *site,
                     const struct kedge_hash *directions, uint32_t count)
 {
@@ -188,7 +206,8 @@ int kedgei_side(struct kedge_close *c, const struct kedge_close_other *site, uin
 
 /* ---- what becomes of groups ---- */
 
-/* Of the groups that are not part of another one. */
+/* Of the groups that are not part of another one: a joined group has the direction of the one that it is
+ * in, and would count that one twice. A zero `made` says that the direction has not moved since. */
 static int find_drift(struct kedge_close *c, double *ret)
 {
     const struct kedge_round_result *r = c->result;
@@ -216,6 +235,8 @@ int kedgei_measure_drift(struct kedge_close *c, double *ret)
     return err;
 }
 
+/* A group that is part of another one keeps its place in the table, so that into[] has an item for every
+ * number, but gets no path: kedge_compute_merges leaves such groups out. */
 static int find_merges(struct kedge_close *c, uint32_t *ret_into, bool *ret_any)
 {
     const struct kedge_round_result *r = c->result;
@@ -262,6 +283,8 @@ static struct kedge_trial_crowd crowd_of(const struct kedge_close *c, uint32_t a
     return crowd;
 }
 
+/* Sites of both groups have tested the trial model. Evaluations of other groups, and of groups without a
+ * trial, are not about this pair. */
 static int judge_pair(const struct kedge_close *c, uint32_t a, uint32_t b, struct kedge_trial_input *inputs,
                       bool *ret_joins)
 {
@@ -280,6 +303,8 @@ static int judge_pair(const struct kedge_close *c, uint32_t a, uint32_t b, struc
     return kedge_compute_trial(c->spec, inputs, n, &crowd, ret_joins);
 }
 
+/* Each pair is judged once, from its lower number: tried_before is symmetric and counts from 1, 0 is none.
+ * The higher group becomes part of the lower, as wherever groups join, so that numbers stay stable. */
 static int judge_trials(const struct kedge_close *c, uint32_t *ret_into)
 {
     const struct kedge_round_result *r = c->result;
@@ -374,6 +399,8 @@ typedef int cut_fn(const struct kedge_layout *layout, const struct kedge_job_spe
                    const struct kedge_compute_sites *sites, uint32_t *part, bool *ret_cut,
                    struct kedge_diag *d);
 
+/* Both ways to cut a group differ in which updates they look at and by what; what is decided, and told, is
+ * the same. */
 static int cut_by(struct kedge_close *c, enum kedge_decision_kind kind, uint32_t group,
                   const struct kedgei_members *of, cut_fn *find, uint32_t *ret_part, bool *ret_cut)
 {

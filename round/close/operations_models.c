@@ -1,4 +1,8 @@
-/* Operations that make models: what each update weighs, the aggregate, the server's step, mixing, blends. */
+/* Operations that make models: what each update weighs, the aggregate, the server's step, mixing, blends.
+ *
+ * Files of results are begun, written and ended through the host. `end` gets the error so far: after one it
+ * throws the file away and returns that error, so each begun file is ended exactly once on every path. What
+ * was made is told as a decision before it is used (operations_groups.c says why). */
 #include <string.h>
 
 #include "common/base/mem.h"
@@ -24,7 +28,10 @@ static void gathered_deinit(struct gathered *g)
     kedge_mem_free(g->weight);
 }
 
-/* Deinit also after an error. */
+/* A group's inputs, in the order of the close's, which is site order: remainders of rounding under a
+ * tenant's cap go by it, so an auditor has to gather in the same one. An asynchronous update may be of an
+ * earlier round; how many rounds old it is, its staleness, is a fact of the list and not the site's to
+ * state. Deinit also after an error. */
 static int gather(const struct kedge_close *c, uint32_t group, struct gathered *g)
 {
     *g = (struct gathered){.inputs = kedge_mem_new(c->input_count + 1, sizeof *g->inputs),
@@ -64,6 +71,8 @@ static int ask_statements(struct kedge_close *c, struct gathered *g)
     return KEDGE_OK;
 }
 
+/* Where one of the updates is gone an auditor passes no layout. kedge_compute_weigh then still weighs by
+ * what statements say, if the job's rule needs no vectors, and says KEDGE_E_NOT_FOUND if it does. */
 static int weigh(struct kedge_close *c, uint32_t group, bool cold, struct gathered *g,
                  struct kedge_compute_weights *weights)
 {
@@ -86,6 +95,9 @@ static int weigh(struct kedge_close *c, uint32_t group, bool cold, struct gather
     return err;
 }
 
+/* The rule that runs may be another one than the spec's, where too few came for it (kedge_rule_effective).
+ * Rule and divisor stay in the close, since aggregates are made in a later pass over the groups: lists with
+ * all weights can be written first. */
 int kedgei_weigh_group(struct kedge_close *c, uint32_t group, bool cold)
 {
     struct gathered g;
@@ -141,8 +153,8 @@ static int aggregate(struct kedge_close *c, uint32_t group)
 
 /* ---- the server's step ---- */
 
-/* at: of the model, the aggregate, the state, where there is one (it begins). SCAFFOLD's control variate
- * steps with the updates that made the aggregate. */
+/* paths: of the model, the aggregate, and the state unless it begins with this step. SCAFFOLD's control
+ * variate steps with the updates that made the aggregate, which are gathered once more for it. */
 static int step_to(struct kedge_close *c, uint32_t group, const struct kedgei_paths *paths,
                    struct kedge_sink model, struct kedge_sink state)
 {
@@ -161,6 +173,8 @@ static int step_to(struct kedge_close *c, uint32_t group, const struct kedgei_pa
     return err;
 }
 
+/* Two files are made in one run. Where the second cannot be begun the first has been, and is ended with
+ * that error. */
 static int make_step(struct kedge_close *c, uint32_t group, struct kedge_decision *d)
 {
     struct kedge_round_result *r = c->result;
@@ -192,6 +206,8 @@ static int step(struct kedge_close *c, uint32_t group)
     return err;
 }
 
+/* A group in which nobody trained keeps model and state, and its row in the step says so. The round in
+ * which groups are made (cold) has no server's step: docs/record.md, "step". */
 int kedgei_aggregate_group(struct kedge_close *c, uint32_t group, bool cold)
 {
     struct kedge_round_result *r = c->result;
@@ -208,6 +224,8 @@ int kedgei_aggregate_group(struct kedge_close *c, uint32_t group, bool cold)
 
 /* ---- several models ---- */
 
+/* Mixing moves each model towards all others, so all are made in one pass, in which each model is read
+ * once. begun counts the groups whose files are begun, or that need none; those are ended, whatever fails. */
 static int make_mix(struct kedge_close *c, struct kedge_hash *ret)
 {
     const struct kedge_round_result *r = c->result;

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* The core is told numbers only, and never sees a spec: what a key means is decided here, once for daemon
+ * and simulators. Times become nanoseconds, which are the core's unit. Options that mean nothing in an
+ * ungrouped job are 0. */
 void kedge_close_params(const struct kedge_job_spec *s, const uint32_t *tenants,
                         struct kedge_coord_job_params *ret)
 {

@@ -4,6 +4,8 @@
 #include "round/close/grouping.h"
 #include "round/split.h"
 
+/* The rows of the lists say which updates are in the part that is cut off (`to`), so a party that reads the
+ * record needs no vector to know who moved. Sites that sent nothing stay with part 0. */
 static void cut(struct kedge_close *c, const uint32_t *place, const uint32_t *part, size_t count,
                 uint32_t from)
 {
@@ -20,6 +22,8 @@ static void cut(struct kedge_close *c, const uint32_t *place, const uint32_t *pa
     }
 }
 
+/* Groups that this close cuts off are not looked at again: their updates have just been divided. The loop
+ * ends by the number of groups at its beginning, and while there is room for another one. */
 static int part_groups(struct kedge_close *c, struct kedgei_members *m, uint32_t *place, uint32_t *part)
 {
     struct kedge_round_result *r = c->result;

@@ -11,6 +11,7 @@ struct compared {
     bool begins; /* it has trained nothing yet: the initial model */
 };
 
+/* A site that has trained nothing yet is compared by the initial model alone. */
 static int find(const struct kedge_close_host *host, const struct kedge_place *p, bool by_model,
                 const struct kedge_round_state *state, struct compared *c)
 {
@@ -27,6 +28,8 @@ static int find(const struct kedge_close_host *host, const struct kedge_place *p
     return err;
 }
 
+/* The update that a site is placed by may have been erased since. Then the site stays where it is, and the
+ * statement says similarity 0: nothing was compared. */
 int kedge_close_place(const struct kedge_close_host *host, const struct kedge_job_spec *spec,
                       const struct kedge_layout *layout, const struct kedge_round_state *state,
                       const struct kedge_place *place, uint32_t *io_group, double *ret_similarity,

@@ -5,6 +5,10 @@
 #include "round/regroup.h"
 #include "strategy/server.h"
 
+/* `stepped` is written only where something followed the server's step (mixing, a meeting, a joining): then
+ * `after` no longer shows what the server made, and an auditor could not check the two separately. The
+ * names of rules come in a fixed order: groups kept, groups made anew, else that of server and mixing, or
+ * of a meeting. */
 void kedge_close_state_step(const struct kedge_round_result *r, const struct kedge_job_spec *spec,
                             struct kedge_st_step *ret)
 {

@@ -6,7 +6,10 @@
 #include "common/base/mem.h"
 #include "round/close/flexcfl.h"
 
-/* A group without such a site, or all of whose sites' updates are zero, keeps its direction. */
+/* A group without such a site, or all of whose updates are zero, keeps its direction. `made` is set at the
+ * first move and stays: drift is measured from where the group was made, else many small moves would never
+ * be seen. Zero says that both are the same, so that a step of a group that never moved does not name a
+ * vector twice. */
 static int estimate(struct kedge_close *c, const struct kedgei_signs *s, uint32_t group)
 {
     struct kedge_round_result *r = c->result;
@@ -24,6 +27,9 @@ static int estimate(struct kedge_close *c, const struct kedgei_signs *s, uint32_
     return KEDGE_OK;
 }
 
+/* Drift is one number of all groups, the largest move in units of the mean distance between them, so all
+ * directions are estimated first. Groups that drifted far are not reshaped: the next round makes them
+ * anew. */
 static int refresh(struct kedge_close *c, struct kedgei_signs *s)
 {
     struct kedge_round_result *r = c->result;

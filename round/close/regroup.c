@@ -1,5 +1,9 @@
-/* Closing a round in which groups are made anew. Sites that took part are where the clustering puts them; all
- * others that have a group go to the nearest of the new ones. */
+/* Closing a round in which groups are made anew. Sites that took part are where the clustering puts them;
+ * all others that have a group go to the nearest of the new ones.
+ *
+ * The new groups take over what was learnt: each begins with the mean of the models that its members come
+ * from, and has the number of the group that it continues. The optimiser's state ends, since it was
+ * gathered for another model. */
 #include "round/regroup.h"
 
 #include <string.h>
@@ -61,7 +65,9 @@ static int before_init(const struct kedge_close *c, struct before *b)
     return KEDGE_OK;
 }
 
-/* Of the models that its members come from; nobody was in a group: the initial one. */
+/* Of the models that its members come from; nobody was in a group: the initial one, with weight 1. `before`
+ * is only what the record says the group of this number had. The state of a number that is used for the
+ * first time is zero before, and every state is zero afterwards. */
 static int model_of_group(struct kedge_close *c, const struct before *b, uint32_t group)
 {
     struct kedge_round_result *r = c->result;
@@ -88,6 +94,8 @@ static int model_of_group(struct kedge_close *c, const struct before *b, uint32_
     return err;
 }
 
+/* An update without a direction belongs to no cluster and is left out of the models. Its site, if it had a
+ * group, is given group 0 below, since after this close no site keeps a group by its former direction. */
 static void take_groups(struct kedge_close *c, const struct before *b)
 {
     struct kedge_round_result *r = c->result;
@@ -122,6 +130,10 @@ static int move_others(struct kedge_close *c, const struct before *b)
     return KEDGE_OK;
 }
 
+/* The order is that of the record: clusters, then of each group model and direction, then all others, who
+ * are compared with the new directions and so come last. The state before is copied first (`struct
+ * before`), since the result's arrays are overwritten group by group while later groups still read former
+ * models. */
 static int regroup(struct kedge_close *c, struct before *b)
 {
     struct kedge_round_result *r = c->result;

@@ -1,5 +1,10 @@
-/* Closing a round of training in which groups become one or are cut in two: numbers, models, directions, and
- * who moves. */
+/* Closing a round of training in which groups become one or are cut in two: numbers, models, directions,
+ * and who moves.
+ *
+ * One close does one of the two, never both: a group that was just joined is not cut before its direction
+ * has been estimated from all its sites. Numbers are stable. A group that is joined to another keeps its
+ * number and points to that one (merged_into), because its sites may still ask for it and earlier
+ * statements name it. A later cut may use the number again. */
 #include <string.h>
 
 #include "common/base/mem.h"
@@ -17,6 +22,9 @@ void kedge_close_merged_directions(struct kedge_hash *directions, const uint32_t
 
 /* ---- several become one ---- */
 
+/* Models are averaged as they are after the server's step and before mixing, by how many sites each group
+ * has, under the cap on a tenant's share: else a tenant could decide the joined model by bringing many
+ * sites into one of the groups. */
 static int join_models(struct kedge_close *c, const uint32_t *into, const uint32_t *tenant,
                        const uint32_t *former, uint32_t group)
 {
@@ -59,6 +67,9 @@ static int join_all(struct kedge_close *c, const uint32_t *into)
     return err;
 }
 
+/* `joined` marks all groups that take part, on both sides: their `after` is made of several models. A group
+ * that was part of another one earlier goes with it, so that chains of merged_into are never longer than
+ * one step and readers need not follow them. */
 int kedgei_join(struct kedge_close *c, const uint32_t *into)
 {
     struct kedge_round_result *r = c->result;
@@ -104,7 +115,8 @@ static int direct_part(struct kedge_close *c, const struct kedgei_members *all, 
     return err;
 }
 
-/* A number that no group has: of one that became part of another, or the next. */
+/* A number that no group has: the lowest of one that became part of another, or the next. Lowest first, so
+ * that an auditor comes to the same one. */
 static uint32_t free_number(const struct kedge_round_result *r)
 {
     uint32_t g = 0;
@@ -114,7 +126,10 @@ static uint32_t free_number(const struct kedge_round_result *r)
     return g;
 }
 
-/* Each site of the group goes to the nearer of its parts. */
+/* The group keeps number and part 0, the new one is part 1; both begin with all that the group had. The
+ * direction of the whole stays in the record (`whole`), for the cut was judged with it, and `made` ends:
+ * the parts' directions are what later drift is measured from. Then each site of the group goes to the
+ * nearer of the two parts. */
 static int cut(struct kedge_close *c, const struct kedgei_members *all, const uint32_t *part, uint32_t from)
 {
     struct kedge_round_result *r = c->result;
@@ -140,6 +155,8 @@ static int cut(struct kedge_close *c, const struct kedgei_members *all, const ui
     return err;
 }
 
+/* Only groups that there were at the beginning are looked at, and neither parts of others nor what this
+ * close has cut off: a part would be judged by updates that were chosen for the whole. */
 static int cut_groups(struct kedge_close *c, struct kedgei_signs *s, uint32_t *part)
 {
     struct kedge_round_result *r = c->result;

@@ -2,8 +2,9 @@
 #include "common/base/mem.h"
 #include "round/close/flexcfl.h"
 
-/* Those who speak for their groups: as many as groups are made from, of each tenant as equal a number as
- * there are. */
+/* Which sites' updates are read: 512 at most (KEDGE_GRAM_VECTORS_MAX), of each tenant as equal a number as
+ * it has sites. That bounds memory and time of a refresh, whatever the number of sites, and keeps a tenant
+ * with many sites from speaking alone. The draw goes by seed and round, so an auditor makes it again. */
 int kedgei_choose_signs(const struct kedge_close *c, bool *chosen)
 {
     const size_t n = c->other_count;

@@ -23,6 +23,10 @@ void kedge_close_begin(const struct kedge_round_state *state, struct kedge_round
     }
 }
 
+/* Groups that are part of another one are found by its direction from now on, also in the same step that
+ * still records their own. direction_before stays for one round: sites whose group is undecided after a
+ * restart are placed by it when their update was erased. Everything that no group uses any more is zeroed,
+ * so that the digest of the state (round/state.h) does not depend on history. */
 void kedge_close_end(const struct kedge_round_result *r, struct kedge_round_state *io)
 {
     struct kedge_hash directions[KEDGE_GROUPS_MAX];
@@ -53,6 +57,8 @@ void kedge_close_end(const struct kedge_round_result *r, struct kedge_round_stat
     io->is_personal = r->is_personal;
 }
 
+/* Decides for one site what the close decided for all, from the same vectors. In a round that cut groups at
+ * most one part was cut off each, so at most one direction besides its own group's is compared. */
 int kedge_close_follow(const struct kedge_close_host *host, const struct kedge_layout *layout,
                        const struct kedge_round_state *state, uint32_t site,
                        const struct kedge_round_site *row, uint32_t *ret_group, struct kedge_diag *d)
