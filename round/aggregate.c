@@ -12,6 +12,7 @@
 #include "aggregation/norm.h"
 #include "aggregation/share_cap.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "round/compute_impl.h"
 
 enum { TILE = KEDGEI_TENSORS_TILE_MAX, HELD = KEDGEI_TENSORS_HELD_MAX };
@@ -101,7 +102,9 @@ static int mean_run(const struct kedge_layout *layout, struct kedgei_tensors *up
         n = layout->values_count - first < n ? (size_t)(layout->values_count - first)
                                              : n; /* not what is behind */
         err = mean_tile(updates, base, rows, &sum, first, n, scale, divisor, tile, d);
-        err = err ? err : sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
+        if (!err) {
+            err = sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
+        }
     }
     kedge_mem_free(sum.total);
     kedge_mem_free(sum.low);
@@ -112,22 +115,29 @@ static int mean_run(const struct kedge_layout *layout, struct kedgei_tensors *up
 
 /* ---- coordinate rules ---- */
 
+static int coordinate_tiles(const struct kedge_job_spec *spec, struct kedgei_tensors *updates,
+                            const float *base, const struct kedge_compute_weights *w, float *tile,
+                            struct kedge_sink sink, struct kedge_diag *d)
+{
+    KEDGE_TRY(kedgei_write_header(updates->layout, KEDGE_DTYPE_F32, sink));
+    for (size_t first = 0, n; first < updates->layout->values_count; first += n) {
+        n = kedgei_tensors_tile(updates, first);
+        KEDGE_TRY(kedgei_tensors_seek(updates, 0, updates->count, first, n, d));
+        KEDGE_TRY(kedge_rule_tile(w->rule, &spec->rule_params, base + first,
+                                  (const int32_t *const *)updates->tile, w->weight, updates->count, 0, n,
+                                  spec->scale, tile));
+        KEDGE_TRY(sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile)));
+    }
+    return KEDGE_OK;
+}
+
 static int coordinate_run(const struct kedge_job_spec *spec, struct kedgei_tensors *updates,
                           const float *base, const struct kedge_compute_weights *w, struct kedge_sink sink,
                           struct kedge_diag *d)
 {
     float *tile = kedge_mem_new(TILE, sizeof *tile);
-    int err = tile ? kedgei_write_header(updates->layout, KEDGE_DTYPE_F32, sink)
+    int err = tile ? coordinate_tiles(spec, updates, base, w, tile, sink, d)
                    : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for a rule");
-    for (size_t first = 0, n; first < updates->layout->values_count && !err; first += n) {
-        n = kedgei_tensors_tile(updates, first);
-        err = kedgei_tensors_seek(updates, 0, updates->count, first, n, d);
-        err = err ? err
-                  : kedge_rule_tile(w->rule, &spec->rule_params, base + first,
-                                    (const int32_t *const *)updates->tile, w->weight, updates->count, 0, n,
-                                    spec->scale, tile);
-        err = err ? err : sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
-    }
     kedge_mem_free(tile);
     return err;
 }
@@ -202,7 +212,9 @@ static int find_norms_of_many(const struct kedge_layout *layout, const struct ke
         n = count - at < HELD ? count - at : HELD;
         struct vectors part = {.norm_sq = v->norm_sq + at};
         err = open_vectors(layout, inputs + at, n, &part, d);
-        err = err ? err : find_norms(&part, d);
+        if (!err) {
+            err = find_norms(&part, d);
+        }
         part.norm_sq = NULL; /* is v's */
         close_vectors(&part);
     }
@@ -244,11 +256,12 @@ static int weigh_strategy(const struct kedge_job_spec *spec, const struct kedge_
         facts[i].rate = spec->batch_auto ? facts[i].rate : 0; /* else that of the spec, whatever is stated */
         facts[i].norm_sq = by_norm ? v->norm_sq[i] * unit * unit : 0;
     }
-    err = err ? err
-          : spec->strategy->weigh == kedge_weigh_fednova
-              ? kedge_weigh_fednova_bounded(facts, count, KEDGE_FEDNOVA_MEDIANS, ret->weight, &ret->divisor)
-              : spec->strategy->weigh(&spec->options, facts, count, spec->learning_rate, ret->weight,
-                                      &ret->divisor);
+    if (!err && spec->strategy->weigh == kedge_weigh_fednova) {
+        err = kedge_weigh_fednova_bounded(facts, count, KEDGE_FEDNOVA_MEDIANS, ret->weight, &ret->divisor);
+    } else if (!err) {
+        err = spec->strategy->weigh(&spec->options, facts, count, spec->learning_rate, ret->weight,
+                                    &ret->divisor);
+    }
     kedge_mem_free(facts);
     return err;
 }
@@ -276,23 +289,29 @@ static int weigh_rule(const struct kedge_job_spec *spec, const struct kedge_layo
     if (by_files && !layout) {
         return KEDGE_E_NOT_FOUND;
     }
-    int err = by_files ? open_vectors(layout, inputs, count + root, v, d) : KEDGE_OK;
-    err = err || !ret->rule->needs_norms || v->norm_sq ? err : find_norms(v, d);
-    err = err || !ret->rule->needs_gram ? err : find_gram(v, d);
-    uint64_t *base = err ? NULL : kedge_mem_new(count, sizeof *base);
-    err = err ? err : base ? KEDGE_OK : no_memory(d);
-    if (!err) {
-        memcpy(base, ret->weight, count * sizeof *base);
-        const struct kedge_rule_inputs all = {.count = count,
-                                              .weight = base,
-                                              .divisor = ret->divisor,
-                                              .scale_bits = spec->scale,
-                                              .norm_sq = v->norm_sq,
-                                              .gram = v->gram,
-                                              .maxima = v->maxima,
-                                              .has_root = root};
-        err = kedge_rule_weigh(ret->rule, &spec->rule_params, &all, ret->weight, &ret->divisor);
+    if (by_files) {
+        KEDGE_TRY(open_vectors(layout, inputs, count + root, v, d));
     }
+    if (ret->rule->needs_norms && !v->norm_sq) {
+        KEDGE_TRY(find_norms(v, d));
+    }
+    if (ret->rule->needs_gram) {
+        KEDGE_TRY(find_gram(v, d));
+    }
+    uint64_t *base = kedge_mem_new(count, sizeof *base);
+    if (!base) {
+        return no_memory(d);
+    }
+    memcpy(base, ret->weight, count * sizeof *base);
+    const struct kedge_rule_inputs all = {.count = count,
+                                          .weight = base,
+                                          .divisor = ret->divisor,
+                                          .scale_bits = spec->scale,
+                                          .norm_sq = v->norm_sq,
+                                          .gram = v->gram,
+                                          .maxima = v->maxima,
+                                          .has_root = root};
+    int err = kedge_rule_weigh(ret->rule, &spec->rule_params, &all, ret->weight, &ret->divisor);
     kedge_mem_free(base);
     return err;
 }
@@ -367,13 +386,17 @@ int kedge_compute_aggregate(const struct kedge_job_spec *spec, const struct kedg
     if (!err && !coordinate) {
         err = mean_sources(inputs, count, weights, limit, used, rows, &n, reterr);
     }
-    err = err ? err : kedge_job_spec_update_layout(spec, layout, &update_layout, reterr);
-    err = err ? err
-              : kedgei_tensors_open(&update_layout, KEDGE_DTYPE_I32,
-                                    coordinate ? &inputs[0].update : &used[0].update, sizeof *inputs, n,
-                                    &updates, reterr);
-    err =
-        err ? err : kedgei_tensors_open(layout, KEDGE_DTYPE_F32, of_base, sizeof *of_base, 1, &base, reterr);
+    if (!err) {
+        err = kedge_job_spec_update_layout(spec, layout, &update_layout, reterr);
+    }
+    if (!err) {
+        err = kedgei_tensors_open(&update_layout, KEDGE_DTYPE_I32,
+                                  coordinate ? &inputs[0].update : &used[0].update, sizeof *inputs, n,
+                                  &updates, reterr);
+    }
+    if (!err) {
+        err = kedgei_tensors_open(layout, KEDGE_DTYPE_F32, of_base, sizeof *of_base, 1, &base, reterr);
+    }
     if (!err && coordinate) {
         err = coordinate_run(spec, &updates, base.values[0], weights, sink, reterr);
     } else if (!err) {

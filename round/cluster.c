@@ -37,7 +37,9 @@ static int cluster_flexcfl(const struct kedge_job_spec *spec, uint32_t round, co
         err = kedge_quota_weights(tenant, maxima, count, weight);
         params.weight = weight;
     }
-    err = err ? err : kedge_flexcfl_group_gram(gram, maxima, count, &params, &result);
+    if (!err) {
+        err = kedge_flexcfl_group_gram(gram, maxima, count, &params, &result);
+    }
     if (!err) {
         *ret_groups = (uint32_t)result.groups;
     }
@@ -113,10 +115,11 @@ int kedge_compute_groups(const struct kedge_layout *layout, const struct kedge_c
     }
     if (!err) {
         err = kedgei_gram_from(&updates, (size_t)kedge_job_spec_sign_first(spec, layout), maxima, gram, &why);
-        err = err ? err
-              : kedge_grouping_row(spec->strategy->grouping)->by_last_layer
-                  ? cluster_oneshot(spec, gram, maxima, count, group, &groups)
-                  : cluster_flexcfl(spec, round, gram, maxima, sites->tenant, count, group, &groups);
+        if (!err && kedge_grouping_row(spec->strategy->grouping)->by_last_layer) {
+            err = cluster_oneshot(spec, gram, maxima, count, group, &groups);
+        } else if (!err) {
+            err = cluster_flexcfl(spec, round, gram, maxima, sites->tenant, count, group, &groups);
+        }
         if (err == KEDGE_E_NO_DIRECTION) { /* all point nowhere: nothing tells their sites apart */
             memset(group, 0, count * sizeof *group);
             groups = 1;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { BLOCK = KEDGE_COMPACT_BLOCK, WINDOW = 32768 };
 _Static_assert((int)WINDOW >= (int)KEDGE_COMPACT_BLOCK_BYTES_MAX, "a window holds any block");
@@ -140,23 +141,22 @@ int kedgei_compact_read(const struct kedge_layout *layout, const struct kedge_bl
                         struct kedgei_compact_file *c, uint64_t first, size_t n, int32_t *out)
 {
     int32_t part[BLOCK];
-    int err = KEDGE_OK;
-    for (size_t done = 0; done < n && !err;) {
+    for (size_t done = 0; done < n;) {
         const uint64_t block = (first + done) / BLOCK;
         const size_t skip = (size_t)((first + done) % BLOCK), all = values_of(layout, block);
         const size_t some = all - skip < n - done ? all - skip : n - done;
         int32_t *to = some == all ? out + done : part;
         struct kedge_view bytes = kedge_view_of(NULL, 0);
         uint32_t entries;
-        err = go_to(layout, f, c, block);
-        err = err ? err : get_block(layout, f, c, &bytes);
-        err = err ? err : kedge_compact_block_read(c->kind, bytes, all, to, &entries);
-        if (!err && to == part) {
+        KEDGE_TRY(go_to(layout, f, c, block));
+        KEDGE_TRY(get_block(layout, f, c, &bytes));
+        KEDGE_TRY(kedge_compact_block_read(c->kind, bytes, all, to, &entries));
+        if (to == part) {
             memcpy(out + done, part + skip, some * sizeof *out);
         }
         done += some;
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* Bytes after the last block are refused: nobody would read them, and a file could carry anything there. */

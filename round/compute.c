@@ -80,7 +80,9 @@ int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink s
     float *tile = kedge_mem_new(TILE, sizeof *tile);
     err = tile ? kedgei_write_header(&layout, KEDGE_DTYPE_F32, sink)
                : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for the first model");
-    err = err ? err : write_first(spec, &whole, tile, sink);
+    if (!err) {
+        err = write_first(spec, &whole, tile, sink);
+    }
     kedge_mem_free(tile);
     kedge_layout_deinit(&layout);
     kedge_layout_deinit(&whole);
@@ -198,11 +200,16 @@ int kedge_compute_nearest(const struct kedge_layout *layout, const struct kedge_
         return kedge_diag_set(reterr, KEDGE_E_ARG, "%s: no groups to choose from", update->path);
     }
     int err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, update, sizeof *update, 1, &one, reterr);
-    err = err ? err
-              : kedgei_tensors_open(layout, KEDGE_DTYPE_I32, of_groups, sizeof *of_groups, groups,
-                                    &directions, reterr);
-    err = err ? err : pass_over(&one, &directions, kedge_nearest_scan, &nearest, reterr);
-    err = err ? err : pass_over(&one, &directions, kedge_nearest_add, &nearest, reterr);
+    if (!err) {
+        err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, of_groups, sizeof *of_groups, groups, &directions,
+                                  reterr);
+    }
+    if (!err) {
+        err = pass_over(&one, &directions, kedge_nearest_scan, &nearest, reterr);
+    }
+    if (!err) {
+        err = pass_over(&one, &directions, kedge_nearest_add, &nearest, reterr);
+    }
     if (!err) {
         err = kedge_nearest_end(&nearest, ret_group, ret_cosine);
         err = err ? kedge_diag_set(reterr, err, "%s: %s", update->path, kedge_strerror(err)) : KEDGE_OK;

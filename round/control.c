@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "round/compute_impl.h"
 #include "round/step.h"
 
@@ -25,14 +26,13 @@ static int model_run(const struct step *s, struct kedge_sink after)
 {
     const float *before = s->models.values[0], *aggregate = s->models.values[1];
     float *state[KEDGE_SERVER_STATES_MAX] = {NULL};
-    int err = KEDGE_OK;
-    for (size_t first = 0, n; first < s->values && !err; first += n) {
+    for (size_t first = 0, n; first < s->values; first += n) {
         n = s->values - first < TILE ? (size_t)(s->values - first) : TILE;
-        err = kedge_server_step(s->spec->server, &s->spec->options, before + first, aggregate + first, state,
-                                n, s->tile);
-        err = err ? err : after.write(after.arg, kedge_view_of(s->tile, n * sizeof *s->tile));
+        KEDGE_TRY(kedge_server_step(s->spec->server, &s->spec->options, before + first, aggregate + first,
+                                    state, n, s->tile));
+        KEDGE_TRY(after.write(after.arg, kedge_view_of(s->tile, n * sizeof *s->tile)));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* Tiles are sought from `values` on, behind the change of the model. Control variates are summed over all
@@ -40,22 +40,20 @@ static int model_run(const struct step *s, struct kedge_sink after)
  * job, and a site whose change was left out would keep a variate that the server does not know of. */
 static int control_run(struct step *s, struct kedge_sink state_after, struct kedge_diag *d)
 {
-    int err = KEDGE_OK;
-    for (size_t first = 0, n; first < s->values && !err; first += n) {
+    for (size_t first = 0, n; first < s->values; first += n) {
         n = kedgei_tensors_tile(&s->updates, (size_t)s->values + first);
-        err = kedgei_tensors_seek(&s->updates, 0, s->updates.count, (size_t)s->values + first, n, d);
+        KEDGE_TRY(kedgei_tensors_seek(&s->updates, 0, s->updates.count, (size_t)s->values + first, n, d));
         if (s->has_state) {
             memcpy(s->control, (const float *)s->state.values[0] + first, n * sizeof *s->control);
         } else {
             memset(s->control, 0, n * sizeof *s->control);
         }
-        err = err ? err
-                  : kedge_server_control_tile(s->control, (const int32_t *const *)s->updates.tile,
-                                              s->updates.count, s->spec->control_sites, s->spec->scale, 0, n,
-                                              s->tile);
-        err = err ? err : state_after.write(state_after.arg, kedge_view_of(s->tile, n * sizeof *s->tile));
+        KEDGE_TRY(kedge_server_control_tile(s->control, (const int32_t *const *)s->updates.tile,
+                                            s->updates.count, s->spec->control_sites, s->spec->scale, 0, n,
+                                            s->tile));
+        KEDGE_TRY(state_after.write(state_after.arg, kedge_view_of(s->tile, n * sizeof *s->tile)));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* Every update's tile is needed at once here, unlike in a mean, so their number has a bound. */
@@ -70,16 +68,26 @@ static int open_all(struct step *s, const struct kedge_layout *layout,
     }
     s->tile = kedge_mem_new(TILE, sizeof *s->tile);
     s->control = kedge_mem_new(TILE, sizeof *s->control);
-    int err = s->tile && s->control ? KEDGE_OK
-                                    : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for the server's step");
-    err = err ? err : kedgei_tensors_open(layout, KEDGE_DTYPE_F32, models, sizeof *models, 2, &s->models, d);
-    if (!err && state) {
-        err = kedgei_tensors_open(state_layout, KEDGE_DTYPE_F32, state, sizeof *state, 1, &s->state, d);
-        s->has_state = !err;
+    if (!s->tile || !s->control) {
+        return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for the server's step");
     }
-    return err ? err
-               : kedgei_tensors_open(update_layout, KEDGE_DTYPE_I32, &inputs[0].update, sizeof *inputs, count,
-                                     &s->updates, d);
+    KEDGE_TRY(kedgei_tensors_open(layout, KEDGE_DTYPE_F32, models, sizeof *models, 2, &s->models, d));
+    if (state) {
+        KEDGE_TRY(kedgei_tensors_open(state_layout, KEDGE_DTYPE_F32, state, sizeof *state, 1, &s->state, d));
+        s->has_state = true;
+    }
+    return kedgei_tensors_open(update_layout, KEDGE_DTYPE_I32, &inputs[0].update, sizeof *inputs, count,
+                               &s->updates, d);
+}
+
+static int write_both(struct step *s, const struct kedge_layout *layout,
+                      const struct kedge_layout *state_layout, struct kedge_sink after,
+                      struct kedge_sink state_after, struct kedge_diag *d)
+{
+    KEDGE_TRY(kedgei_write_header(layout, KEDGE_DTYPE_F32, after));
+    KEDGE_TRY(model_run(s, after));
+    KEDGE_TRY(kedgei_write_header(state_layout, KEDGE_DTYPE_F32, state_after));
+    return control_run(s, state_after, d);
 }
 
 int kedge_compute_control_step(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
@@ -101,10 +109,9 @@ int kedge_compute_control_step(const struct kedge_job_spec *spec, const struct k
         return err;
     }
     err = open_all(&s, layout, &state_layout, &update_layout, models, state, inputs, count, reterr);
-    err = err ? err : kedgei_write_header(layout, KEDGE_DTYPE_F32, after);
-    err = err ? err : model_run(&s, after);
-    err = err ? err : kedgei_write_header(&state_layout, KEDGE_DTYPE_F32, state_after);
-    err = err ? err : control_run(&s, state_after, reterr);
+    if (!err) {
+        err = write_both(&s, layout, &state_layout, after, state_after, reterr);
+    }
     if (err == KEDGE_E_NOT_FINITE) {
         (void)kedge_diag_set(reterr, err, "%s: the server's step is not finite; a smaller server_lr may help",
                              aggregate->path);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "grouping/direction.h"
 #include "grouping/quota.h"
 #include "round/compute_impl.h"
@@ -45,21 +46,36 @@ static int measure(struct kedgei_tensors *t, size_t sign_first, const struct siz
 static int write_direction(struct kedgei_tensors *t, size_t sign_first, const struct sizes *s, int32_t *tile,
                            struct kedge_sink sink, struct kedge_diag *d)
 {
-    int err = kedgei_write_header(t->layout, KEDGE_DTYPE_I32, sink);
+    KEDGE_TRY(kedgei_write_header(t->layout, KEDGE_DTYPE_I32, sink));
     memset(tile, 0, TILE * sizeof *tile);
-    for (size_t first = 0, n; first < sign_first && !err; first += n) {
+    for (size_t first = 0, n; first < sign_first; first += n) {
         n = sign_first - first < TILE ? sign_first - first : TILE;
-        err = sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
+        KEDGE_TRY(sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile)));
     }
-    for (size_t first = sign_first, n; first < t->layout->values_count && !err; first += n) {
+    for (size_t first = sign_first, n; first < t->layout->values_count; first += n) {
         n = kedgei_tensors_tile(t, first);
-        err = kedgei_tensors_seek(t, 0, t->count, first, n, d);
-        err = err ? err
-                  : kedge_direction_unit_tile((const int32_t *const *)t->tile, s->maxima, s->weight, t->count,
-                                              0, n, tile);
-        err = err ? err : sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
+        KEDGE_TRY(kedgei_tensors_seek(t, 0, t->count, first, n, d));
+        KEDGE_TRY(kedge_direction_unit_tile((const int32_t *const *)t->tile, s->maxima, s->weight, t->count,
+                                            0, n, tile));
+        KEDGE_TRY(sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile)));
     }
-    return err;
+    return KEDGE_OK;
+}
+
+/* What each update weighs: s->weight. */
+static int find_weights(struct kedgei_tensors *updates, const struct kedge_compute_sites *members,
+                        const struct kedge_job_spec *spec, size_t sign_first, const struct sizes *s,
+                        struct kedge_diag *d)
+{
+    const uint32_t share = spec->tenant_share_max < KEDGE_QUOTA_SHARE_MAX ? (uint32_t)spec->tenant_share_max
+                                                                          : KEDGE_QUOTA_SHARE_MAX;
+    if (updates->sealed_count > HELD) {
+        return kedge_diag_set(d, KEDGE_E_ARG, "a direction of %zu updates, at most %d", updates->count, HELD);
+    }
+    KEDGE_TRY(measure(updates, sign_first, s, d));
+    int err = kedge_quota_direction(members->tenant, s->square, updates->count, share, s->weight);
+    return err ? kedge_diag_set(d, err, "direction of %zu updates: %s", updates->count, kedge_strerror(err))
+               : KEDGE_OK;
 }
 
 int kedge_compute_direction(const struct kedge_layout *layout, const struct kedge_compute_sites *members,
@@ -67,8 +83,6 @@ int kedge_compute_direction(const struct kedge_layout *layout, const struct kedg
                             struct kedge_diag *reterr)
 {
     const size_t count = members->count, sign_first = (size_t)kedge_job_spec_sign_first(spec, layout);
-    const uint32_t share = spec->tenant_share_max < KEDGE_QUOTA_SHARE_MAX ? (uint32_t)spec->tenant_share_max
-                                                                          : KEDGE_QUOTA_SHARE_MAX;
     struct kedgei_tensors updates = {.count = 0};
     struct sizes s = {.maxima = kedge_mem_new(count, sizeof *s.maxima),
                       .square = kedge_mem_new(count, sizeof *s.square),
@@ -81,16 +95,12 @@ int kedge_compute_direction(const struct kedge_layout *layout, const struct kedg
         err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, members->files, sizeof *members->files, count,
                                   &updates, reterr);
     }
-    if (!err && updates.sealed_count > HELD) {
-        err = kedge_diag_set(reterr, KEDGE_E_ARG, "a direction of %zu updates, at most %d", count, HELD);
-    }
-    err = err ? err : measure(&updates, sign_first, &s, reterr);
     if (!err) {
-        err = kedge_quota_direction(members->tenant, s.square, count, share, s.weight);
-        err = err ? kedge_diag_set(reterr, err, "direction of %zu updates: %s", count, kedge_strerror(err))
-                  : KEDGE_OK;
+        err = find_weights(&updates, members, spec, sign_first, &s, reterr);
     }
-    err = err ? err : write_direction(&updates, sign_first, &s, tile, sink, reterr);
+    if (!err) {
+        err = write_direction(&updates, sign_first, &s, tile, sink, reterr);
+    }
     kedgei_tensors_close(&updates);
     kedge_mem_free(s.maxima);
     kedge_mem_free(s.square);

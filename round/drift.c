@@ -17,8 +17,12 @@ static int find_cosines(const struct kedge_layout *layout, const struct kedge_bl
     int64_t *gram = kedge_mem_new(n * n, sizeof *gram);
     uint32_t *maxima = kedge_mem_new(n, sizeof *maxima);
     int err = gram && maxima ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for cosines");
-    err = err ? err : kedgei_tensors_open(layout, KEDGE_DTYPE_I32, at, sizeof *at, n, &files, d);
-    err = err ? err : kedgei_gram_of(&files, maxima, gram, d);
+    if (!err) {
+        err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, at, sizeof *at, n, &files, d);
+    }
+    if (!err) {
+        err = kedgei_gram_of(&files, maxima, gram, d);
+    }
     if (!err) {
         kedge_gram_cosine(gram, n, cosine);
     }

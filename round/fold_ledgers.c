@@ -102,7 +102,9 @@ static int fold_list(struct reader *r, const struct kedge_hash *salted, const st
     struct kedge_buf text;
     kedge_buf_init(&text, KEDGE_INPUT_LIST_MAX);
     int err = kedge_blobs_read(r->logs->tenants[tenant].blobs, digest, &text, r->d);
-    err = err ? err : kedge_input_list_decode(kedge_buf_view(&text), &list);
+    if (!err) {
+        err = kedge_input_list_decode(kedge_buf_view(&text), &list);
+    }
     kedge_buf_deinit(&text);
     if (err) {
         return kedge_diag_wrap(r->d, err, "job \"%s\": a list of its rounds", r->io->spec->name.s);

@@ -70,15 +70,17 @@ int kedge_compute_last_model(const struct kedge_job_spec *spec, const struct ked
 {
     struct last l = {.layout = layout, .unit = 1.0 / (double)(UINT64_C(1) << spec->scale)};
     l.tile = kedge_mem_new(TILE, sizeof *l.tile);
-    int err = l.tile ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a last model");
-    err = err ? err : kedgei_tensors_open(layout, KEDGE_DTYPE_F32, base, sizeof *base, 1, &l.base, reterr);
-    err =
-        err ? err
-            : kedgei_tensors_open(layout, KEDGE_DTYPE_F32, models, sizeof *models, groups, &l.models, reterr);
+    int err = l.tile ? kedgei_tensors_open(layout, KEDGE_DTYPE_F32, base, sizeof *base, 1, &l.base, reterr)
+                     : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a last model");
+    if (!err) {
+        err = kedgei_tensors_open(layout, KEDGE_DTYPE_F32, models, sizeof *models, groups, &l.models, reterr);
+    }
     if (!err && update) {
         err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, update, sizeof *update, 1, &l.update, reterr);
     }
-    err = err ? err : find(&l, ret_group, ret_similarity, reterr);
+    if (!err) {
+        err = find(&l, ret_group, ret_similarity, reterr);
+    }
     kedgei_tensors_close(&l.base);
     kedgei_tensors_close(&l.update);
     kedgei_tensors_close(&l.models);

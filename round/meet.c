@@ -6,6 +6,7 @@
 
 #include "aggregation/share_cap.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "round/compute_impl.h"
 #include "strategy/blend.h"
 
@@ -37,19 +38,30 @@ int kedge_compute_meeting_weights(const struct kedge_job_spec *spec, const uint6
     return err;
 }
 
+static int write_blend(const struct kedgei_tensors *models, const uint64_t *weight, float *tile,
+                       struct kedge_sink sink)
+{
+    const uint64_t values = models->layout->values_count;
+    KEDGE_TRY(kedgei_write_header(models->layout, KEDGE_DTYPE_F32, sink));
+    for (size_t first = 0, n; first < values; first += n) {
+        n = values - first < TILE ? (size_t)(values - first) : TILE;
+        KEDGE_TRY(
+            kedge_blend_tile((const float *const *)models->values, weight, models->count, first, n, tile));
+        KEDGE_TRY(sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile)));
+    }
+    return KEDGE_OK;
+}
+
 int kedge_compute_blend(const struct kedge_layout *layout, const struct kedge_blob_at *of,
                         const uint64_t *weight, size_t edges, struct kedge_sink sink,
                         struct kedge_diag *reterr)
 {
     struct kedgei_tensors models = {.count = 0};
     float *tile = kedge_mem_new(TILE, sizeof *tile);
-    int err = tile ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a model");
-    err = err ? err : kedgei_tensors_open(layout, KEDGE_DTYPE_F32, of, sizeof *of, edges, &models, reterr);
-    err = err ? err : kedgei_write_header(layout, KEDGE_DTYPE_F32, sink);
-    for (size_t first = 0, n; first < layout->values_count && !err; first += n) {
-        n = layout->values_count - first < TILE ? (size_t)(layout->values_count - first) : TILE;
-        err = kedge_blend_tile((const float *const *)models.values, weight, edges, first, n, tile);
-        err = err ? err : sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
+    int err = tile ? kedgei_tensors_open(layout, KEDGE_DTYPE_F32, of, sizeof *of, edges, &models, reterr)
+                   : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a model");
+    if (!err) {
+        err = write_blend(&models, weight, tile, sink);
     }
     kedgei_tensors_close(&models);
     kedge_mem_free(tile);

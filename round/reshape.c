@@ -5,6 +5,7 @@
 #include "aggregation/gram.h"
 #include "aggregation/share_cap.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "grouping/merge.h"
 #include "grouping/split.h"
 #include "round/compute_impl.h"
@@ -15,10 +16,11 @@ int kedgei_gram_of_files(const struct kedge_layout *layout, const struct kedge_b
     struct kedgei_tensors t = {.count = 0};
     *ret_gram = kedge_mem_new(n * n, sizeof **ret_gram);
     *ret_maxima = kedge_mem_new(n, sizeof **ret_maxima);
-    int err = *ret_gram && *ret_maxima ? KEDGE_OK
-                                       : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for inner products");
-    err = err ? err : kedgei_tensors_open(layout, KEDGE_DTYPE_I32, files, sizeof *files, n, &t, d);
-    err = err ? err : kedgei_gram_of(&t, *ret_maxima, *ret_gram, d);
+    if (!*ret_gram || !*ret_maxima) {
+        return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for inner products");
+    }
+    KEDGE_TRY(kedgei_tensors_open(layout, KEDGE_DTYPE_I32, files, sizeof *files, n, &t, d));
+    int err = kedgei_gram_of(&t, *ret_maxima, *ret_gram, d);
     kedgei_tensors_close(&t);
     return err;
 }

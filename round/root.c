@@ -45,7 +45,9 @@ int kedgei_weigh_rooted(const struct kedge_job_spec *spec, const struct kedge_la
                              "weights of %zu updates: expected one of the root site \"%s/%s\" and another",
                              count, spec->tenants[spec->root_tenant].s, spec->root_site.s);
     }
-    err = err ? err : kedgei_weigh(spec, layout, false, ordered, count - 1, ret, reterr);
+    if (!err) {
+        err = kedgei_weigh(spec, layout, false, ordered, count - 1, ret, reterr);
+    }
     if (!err) {
         memmove(ret->weight + root + 1, ret->weight + root, (count - 1 - root) * sizeof *ret->weight);
         ret->weight[root] = 0;

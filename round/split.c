@@ -9,6 +9,7 @@
 
 #include "aggregation/gram.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "grouping/flexcfl.h"
 #include "grouping/split.h"
 #include "round/compute_impl.h"
@@ -54,19 +55,16 @@ typedef void pass_fn(struct kedge_nearest *n, const int32_t *update, const int32
 static int pass_over(struct places *p, size_t count, pass_fn *pass, struct kedge_diag *d)
 {
     const int32_t *const means[2] = {p->mean[0], p->mean[1]};
-    int err = KEDGE_OK;
-    for (size_t first = 0, n; first < p->t.layout->values_count && !err; first += n) {
+    for (size_t first = 0, n; first < p->t.layout->values_count; first += n) {
         n = kedgei_tensors_tile(&p->t, first);
-        err = kedgei_tensors_seek(&p->t, 0, p->known, first, n, d);
-        err = err ? err : mean_tile(p, n);
-        for (size_t i = p->known; i < count && !err; i++) {
-            err = kedgei_tensors_seek(&p->t, i, i + 1, first, n, d);
-            if (!err) {
-                pass(&p->to[i - p->known], p->t.tile[i], means, 0, n);
-            }
+        KEDGE_TRY(kedgei_tensors_seek(&p->t, 0, p->known, first, n, d));
+        KEDGE_TRY(mean_tile(p, n));
+        for (size_t i = p->known; i < count; i++) {
+            KEDGE_TRY(kedgei_tensors_seek(&p->t, i, i + 1, first, n, d));
+            pass(&p->to[i - p->known], p->t.tile[i], means, 0, n);
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* part[known … count): by the nearer mean; part 0 where the update has no direction. Each of the others is
@@ -85,9 +83,15 @@ static int place_others(const struct kedge_layout *layout, const struct kedge_bl
     for (size_t i = 0; i < count - known && !err; i++) {
         p.to[i].groups = 2;
     }
-    err = err ? err : kedgei_tensors_open(layout, KEDGE_DTYPE_I32, files, sizeof *files, count, &p.t, d);
-    err = err ? err : pass_over(&p, count, kedge_nearest_scan, d);
-    err = err ? err : pass_over(&p, count, kedge_nearest_add, d);
+    if (!err) {
+        err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, files, sizeof *files, count, &p.t, d);
+    }
+    if (!err) {
+        err = pass_over(&p, count, kedge_nearest_scan, d);
+    }
+    if (!err) {
+        err = pass_over(&p, count, kedge_nearest_add, d);
+    }
     for (size_t i = known; i < count && !err; i++) {
         if (kedge_nearest_end(&p.to[i - known], &part[i], NULL) != KEDGE_OK) {
             part[i] = 0;
@@ -118,7 +122,9 @@ int kedge_compute_split(const struct kedge_layout *layout, const struct kedge_jo
         return KEDGE_OK; /* nothing to cut, nor to measure */
     }
     int err = kedgei_gram_of_files(layout, files, known, &gram, &maxima, reterr);
-    err = err ? err : kedge_split_norms(gram, maxima, known, spec->scale, &mean, &most);
+    if (!err) {
+        err = kedge_split_norms(gram, maxima, known, spec->scale, &mean, &most);
+    }
     bool is_due = !err && kedge_split_due(mean, most, o->split_mean, o->split_max, count);
     err = is_due ? kedge_split(gram, maxima, known, part, NULL) : err;
     *ret_cut = is_due && !err;

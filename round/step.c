@@ -110,14 +110,18 @@ int kedge_compute_server(const struct kedge_job_spec *spec, uint32_t round, cons
         return err;
     }
     s.tiles = kedge_mem_new((s.states + 1) * TILE, sizeof *s.tiles);
-    err = s.tiles ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for the server's step");
-    err = err ? err : kedgei_tensors_open(layout, KEDGE_DTYPE_F32, both, sizeof *both, 2, &models, reterr);
+    err = s.tiles ? kedgei_tensors_open(layout, KEDGE_DTYPE_F32, both, sizeof *both, 2, &models, reterr)
+                  : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for the server's step");
     if (!err && state_before) {
         err = kedgei_tensors_open(&state_layout, KEDGE_DTYPE_F32, state_before, sizeof *state_before, 1,
                                   &state, reterr);
     }
-    err = err ? err : kedgei_write_header(layout, KEDGE_DTYPE_F32, after);
-    err = err ? err : kedgei_write_header(&state_layout, KEDGE_DTYPE_F32, state_after);
+    if (!err) {
+        err = kedgei_write_header(layout, KEDGE_DTYPE_F32, after);
+    }
+    if (!err) {
+        err = kedgei_write_header(&state_layout, KEDGE_DTYPE_F32, state_after);
+    }
     if (!err) {
         s.before = models.values[0];
         s.aggregate = models.values[1];

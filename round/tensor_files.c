@@ -9,6 +9,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 
 enum { WORD = 4, LINE = 64, CHUNK_VALUES = KEDGE_BLOB_CHUNK / WORD };
@@ -19,15 +20,18 @@ static int read_head(const struct kedge_blob_file *f, struct kedge_buf *head, st
 {
     uint8_t first[8];
     uint64_t start = 0;
-    int err = f->size < sizeof first ? KEDGE_E_FORMAT : kedge_blob_file_read(f, 0, first, sizeof first);
-    err = err ? err : kedge_safetensors_data_start(first, &start, d);
-    if (!err && start > f->size) {
-        err = kedge_diag_set(d, KEDGE_E_FORMAT, "shorter than its header");
+    if (f->size < sizeof first) {
+        return KEDGE_E_FORMAT;
     }
-    err = err ? err : kedge_buf_reserve(head, (size_t)start);
-    err = err ? err : kedge_blob_file_read(f, 0, head->ptr, (size_t)start);
-    head->len = err ? 0 : (size_t)start;
-    return err;
+    KEDGE_TRY(kedge_blob_file_read(f, 0, first, sizeof first));
+    KEDGE_TRY(kedge_safetensors_data_start(first, &start, d));
+    if (start > f->size) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "shorter than its header");
+    }
+    KEDGE_TRY(kedge_buf_reserve(head, (size_t)start));
+    KEDGE_TRY(kedge_blob_file_read(f, 0, head->ptr, (size_t)start));
+    head->len = (size_t)start;
+    return KEDGE_OK;
 }
 
 /* Nothing of a file is used before its header is known to be the canonical one of this layout: from then on
@@ -103,8 +107,10 @@ int kedgei_tensors_open(const struct kedge_layout *layout, enum kedge_dtype dtyp
             continue;
         }
         err = kedge_blob_file_open(file, KEDGE_BLOB_MAP, &t.files[i], d);
-        t.count += !err;
-        err = err ? err : check_file(&t, i, dtype, d);
+        if (!err) {
+            t.count++; /* to be closed, whatever it is */
+            err = check_file(&t, i, dtype, d);
+        }
     }
     if (!err && t.sealed_count > 0) {
         size_t held = t.sealed_count < KEDGEI_TENSORS_HELD_MAX ? t.sealed_count : KEDGEI_TENSORS_HELD_MAX;

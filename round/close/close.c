@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 #include "round/close/grouping.h"
 #include "round/close/impl.h"
@@ -41,11 +42,10 @@ bool kedge_close_steps_by_updates(const struct kedge_job_spec *spec)
 
 int kedge_close_weigh(struct kedge_close *c)
 {
-    int err = KEDGE_OK;
-    for (uint32_t g = 0; g < c->result->groups && !err; g++) {
-        err = kedgei_weigh_group(c, g, false);
+    for (uint32_t g = 0; g < c->result->groups; g++) {
+        KEDGE_TRY(kedgei_weigh_group(c, g, false));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* Mixing follows only after the step of every group, since it moves each model towards those of the other
@@ -57,15 +57,14 @@ int kedge_close_train(struct kedge_close *c)
     struct kedge_round_result *r = c->result;
     uint32_t trained = 0;
     for (uint32_t g = 0; g < r->groups; g++) {
-        int err = kedgei_aggregate_group(c, g, false);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedgei_aggregate_group(c, g, false));
         trained += r->trained[g];
     }
     r->mixed = trained >= 2 && c->spec->mixing > 0;
-    int err = r->mixed ? kedgei_mix(c) : KEDGE_OK;
-    return err || !grouping->close ? err : grouping->close(c);
+    if (r->mixed) {
+        KEDGE_TRY(kedgei_mix(c));
+    }
+    return grouping->close ? grouping->close(c) : KEDGE_OK;
 }
 
 int kedge_close_pretrain(struct kedge_close *c)

@@ -4,6 +4,7 @@
  * round: an edge whose sites happened to miss the last round would else lose all its work. Only updates
  * that took part count. The sums are a part of the state between rounds, and a restart finds them in the
  * lists (round/fold.c). */
+#include "common/base/try.h"
 #include "round/close/grouping.h"
 #include "round/meet.h"
 
@@ -14,13 +15,13 @@ static int meet(struct kedge_close *c)
     struct kedge_round_result *r = c->result;
     uint64_t weight[KEDGE_GROUPS_MAX];
     struct kedge_hash met;
-    int err = kedge_compute_meeting_weights(c->spec, r->since, r->groups, weight);
-    err = err ? err : kedgei_blend(c, KEDGE_DECISION_MEET, 0, r->stepped, weight, r->groups, &met);
-    for (uint32_t g = 0; g < r->groups && !err; g++) {
+    KEDGE_TRY(kedge_compute_meeting_weights(c->spec, r->since, r->groups, weight));
+    KEDGE_TRY(kedgei_blend(c, KEDGE_DECISION_MEET, 0, r->stepped, weight, r->groups, &met));
+    for (uint32_t g = 0; g < r->groups; g++) {
         r->after[g] = met;
         r->since[g] = 0;
     }
-    return err;
+    return KEDGE_OK;
 }
 
 static int close_edges(struct kedge_close *c)

@@ -3,6 +3,7 @@
 #include "round/close/flexcfl.h"
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "strategy/grouping.h"
 
 /* Groups of all inputs; or each input is a group, for a comparison. Where there are more inputs than groups
@@ -25,16 +26,16 @@ static int find_groups(struct kedge_close *c, uint32_t *group)
  * later as newcomers. */
 static int take_groups(struct kedge_close *c, uint32_t *group)
 {
-    int err = kedgei_assignments(c, c->input_count);
-    err = err ? err : find_groups(c, group);
-    for (size_t i = 0; i < c->input_count && !err; i++) {
+    KEDGE_TRY(kedgei_assignments(c, c->input_count));
+    KEDGE_TRY(find_groups(c, group));
+    for (size_t i = 0; i < c->input_count; i++) {
         c->inputs[i].group = group[i];
         c->inputs[i].left_out = group[i] == KEDGE_GROUP_NONE;
         if (!c->inputs[i].left_out) {
             kedgei_assign(c, c->inputs[i].site, group[i]);
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 static int make_first(struct kedge_close *c)
@@ -42,14 +43,17 @@ static int make_first(struct kedge_close *c)
     struct kedge_round_result *r = c->result;
     uint32_t *group = kedge_mem_new(c->input_count + 1, sizeof *group);
     int err = group ? take_groups(c, group) : KEDGE_E_NOMEM;
-    for (uint32_t g = 0; g < r->groups && !err; g++) {
-        r->before[g] = c->initial;
-        err = kedgei_weigh_group(c, g, true);
-        err = err ? err : kedgei_aggregate_group(c, g, true);
-        err = err ? err : kedgei_direct_inputs(c, g);
+    kedge_mem_free(group); /* the inputs have it now */
+    if (err) {
+        return err;
     }
-    kedge_mem_free(group);
-    return err;
+    for (uint32_t g = 0; g < r->groups; g++) {
+        r->before[g] = c->initial;
+        KEDGE_TRY(kedgei_weigh_group(c, g, true));
+        KEDGE_TRY(kedgei_aggregate_group(c, g, true));
+        KEDGE_TRY(kedgei_direct_inputs(c, g));
+    }
+    return KEDGE_OK;
 }
 
 int kedgei_make_flexcfl(struct kedge_close *c)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 #include "round/close/impl.h"
 #include "round/drift.h"
@@ -51,11 +52,13 @@ int kedgei_cluster(struct kedge_close *c, const uint32_t *former, uint32_t *ret_
     }
     m.count = c->input_count;
     const struct kedge_compute_sites sites = sites_of(&m);
-    err = err       ? err
-          : m.lacks ? KEDGE_E_NOT_FOUND
-          : former
-              ? kedge_compute_regroup(c->layout, &sites, c->spec, round, former, ret_group, &d.groups, c->d)
-              : kedge_compute_groups(c->layout, &sites, c->spec, round, ret_group, &d.groups, c->d);
+    if (!err && m.lacks) {
+        err = KEDGE_E_NOT_FOUND;
+    } else if (!err && former) {
+        err = kedge_compute_regroup(c->layout, &sites, c->spec, round, former, ret_group, &d.groups, c->d);
+    } else if (!err) {
+        err = kedge_compute_groups(c->layout, &sites, c->spec, round, ret_group, &d.groups, c->d);
+    }
     err = kedgei_decided(c, &d, err);
     if (!err) {
         *ret_groups = d.groups;
@@ -145,11 +148,8 @@ int kedge_close_cut(const struct kedge_close_host *host, const struct kedge_layo
     if (err) {
         return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
     }
-    err = host->vector(host->arg, &directions[from], paths[0], &both[0]);
-    err = err ? err : host->vector(host->arg, &directions[to], paths[1], &both[1]);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(host->vector(host->arg, &directions[from], paths[0], &both[0]));
+    KEDGE_TRY(host->vector(host->arg, &directions[to], paths[1], &both[1]));
     err = kedge_compute_nearest(layout, &at, both, 2, &nearest, &cosine, d);
     if (err == KEDGE_E_NOT_FOUND) { /* points nowhere */
         return KEDGE_OK;
@@ -217,11 +217,8 @@ static int find_drift(struct kedge_close *c, double *ret)
         if (r->merged_into[g]) {
             continue;
         }
-        int err = kedgei_path_of(c, &made, begin);
-        err = err ? err : kedgei_path_of(c, &now, &r->directions[g]);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedgei_path_of(c, &made, begin));
+        KEDGE_TRY(kedgei_path_of(c, &now, &r->directions[g]));
     }
     return kedge_compute_drift(c->layout, made.at, now.at, now.count, ret, c->d);
 }

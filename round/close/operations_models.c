@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 #include "round/close/impl.h"
 #include "round/control.h"
@@ -103,7 +104,9 @@ int kedgei_weigh_group(struct kedge_close *c, uint32_t group, bool cold)
     struct gathered g;
     int err = gather(c, group, &g);
     struct kedge_compute_weights weights = {.rule = c->spec->rule, .weight = g.weight};
-    err = err ? err : weigh(c, group, cold, &g, &weights);
+    if (!err) {
+        err = weigh(c, group, cold, &g, &weights);
+    }
     c->result->members[group] = (uint32_t)g.count;
     c->result->trained[group] = g.count > 0;
     c->rule[group] = weights.rule;
@@ -126,13 +129,13 @@ static int make_aggregate(struct kedge_close *c, uint32_t group, const struct ga
         .rule = c->rule[group], .weight = g->weight, .divisor = c->divisor[group]};
     struct kedgei_paths base = {.count = 0};
     struct kedge_close_file file;
-    int err = g->lacks ? KEDGE_E_NOT_FOUND : kedgei_path_of(c, &base, &c->result->before[group]);
-    err = err ? err : kedgei_begin(c, KEDGE_DTYPE_F32, 1, &file);
-    if (err) {
-        return err;
+    if (g->lacks) {
+        return KEDGE_E_NOT_FOUND;
     }
-    err = kedge_compute_aggregate(c->spec, c->layout, &base.at[0], g->inputs, g->count, &weights, c->limit,
-                                  file.sink, c->d);
+    KEDGE_TRY(kedgei_path_of(c, &base, &c->result->before[group]));
+    KEDGE_TRY(kedgei_begin(c, KEDGE_DTYPE_F32, 1, &file));
+    int err = kedge_compute_aggregate(c->spec, c->layout, &base.at[0], g->inputs, g->count, &weights,
+                                      c->limit, file.sink, c->d);
     return c->host.end(c->host.arg, &file, err, ret, c->d);
 }
 
@@ -165,10 +168,12 @@ static int step_to(struct kedge_close *c, uint32_t group, const struct kedgei_pa
                                     state, c->d);
     }
     int err = gather(c, group, &g);
-    err = err ? err : g.lacks ? KEDGE_E_NOT_FOUND : KEDGE_OK;
-    err = err ? err
-              : kedge_compute_control_step(c->spec, c->layout, &at[0], &at[1], before, g.inputs, g.count,
-                                           model, state, c->d);
+    if (!err && g.lacks) {
+        err = KEDGE_E_NOT_FOUND;
+    } else if (!err) {
+        err = kedge_compute_control_step(c->spec, c->layout, &at[0], &at[1], before, g.inputs, g.count, model,
+                                         state, c->d);
+    }
     gathered_deinit(&g);
     return err;
 }
@@ -181,15 +186,14 @@ static int make_step(struct kedge_close *c, uint32_t group, struct kedge_decisio
     bool begins = kedge_hash_is_zero(&r->state_before[group]);
     struct kedgei_paths paths = {.count = 0};
     struct kedge_close_file model, next;
-    int err = kedgei_path_of(c, &paths, &r->before[group]);
-    err = err ? err : kedgei_path_of(c, &paths, &r->aggregate[group]);
-    err = err || begins ? err : kedgei_path_of(c, &paths, &r->state_before[group]);
-    err = err ? err : kedgei_begin(c, KEDGE_DTYPE_F32, 1, &model);
-    if (err) {
-        return err;
+    KEDGE_TRY(kedgei_path_of(c, &paths, &r->before[group]));
+    KEDGE_TRY(kedgei_path_of(c, &paths, &r->aggregate[group]));
+    if (!begins) {
+        KEDGE_TRY(kedgei_path_of(c, &paths, &r->state_before[group]));
     }
+    KEDGE_TRY(kedgei_begin(c, KEDGE_DTYPE_F32, 1, &model));
     int next_err = kedgei_begin(c, KEDGE_DTYPE_F32, kedge_server_states(c->spec->server), &next);
-    err = next_err ? next_err : step_to(c, group, &paths, model.sink, next.sink);
+    int err = next_err ? next_err : step_to(c, group, &paths, model.sink, next.sink);
     err = c->host.end(c->host.arg, &model, err, &d->vector, c->d);
     return next_err ? err : c->host.end(c->host.arg, &next, err, &d->state, c->d);
 }
@@ -276,15 +280,11 @@ static int make_blend(struct kedge_close *c, const struct kedge_hash *models, co
 {
     struct kedgei_paths paths = {.count = 0};
     struct kedge_close_file file;
-    int err = KEDGE_OK;
-    for (uint32_t g = 0; g < count && !err; g++) {
-        err = kedgei_path_of(c, &paths, &models[g]);
+    for (uint32_t g = 0; g < count; g++) {
+        KEDGE_TRY(kedgei_path_of(c, &paths, &models[g]));
     }
-    err = err ? err : kedgei_begin(c, KEDGE_DTYPE_F32, 1, &file);
-    if (err) {
-        return err;
-    }
-    err = kedge_compute_blend(c->layout, paths.at, weight, count, file.sink, c->d);
+    KEDGE_TRY(kedgei_begin(c, KEDGE_DTYPE_F32, 1, &file));
+    int err = kedge_compute_blend(c->layout, paths.at, weight, count, file.sink, c->d);
     return c->host.end(c->host.arg, &file, err, ret, c->d);
 }
 

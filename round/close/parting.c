@@ -1,6 +1,7 @@
 /* Clustered federated learning (CFL): groups are cut when their updates pull apart. Lists say whose sites go
  * on as a group of their own; both parts begin with the model of the whole group. */
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "round/close/grouping.h"
 #include "round/split.h"
 
@@ -39,10 +40,7 @@ static int part_groups(struct kedge_close *c, struct kedgei_members *m, uint32_t
                 m->files[m->count++] = c->inputs[i].file;
             }
         }
-        int err = kedgei_cut_by_lengths(c, g, m, part, &is_cut);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedgei_cut_by_lengths(c, g, m, part, &is_cut));
         if (is_cut) {
             cut(c, place, part, m->count, g);
         }
@@ -59,9 +57,15 @@ static int close_parting(struct kedge_close *c)
     uint32_t *place = kedge_mem_new(c->input_count + 1, sizeof *place),
              *part = kedge_mem_new(c->input_count + 1, sizeof *part);
     int err = kedgei_members_init(&members, c->input_count);
-    err = err || (place && part) ? err : KEDGE_E_NOMEM;
-    err = err ? err : kedgei_assignments(c, c->input_count);
-    err = err ? err : part_groups(c, &members, place, part);
+    if (!place || !part) {
+        err = KEDGE_E_NOMEM;
+    }
+    if (!err) {
+        err = kedgei_assignments(c, c->input_count);
+    }
+    if (!err) {
+        err = part_groups(c, &members, place, part);
+    }
     kedgei_members_deinit(&members);
     kedge_mem_free(place);
     kedge_mem_free(part);

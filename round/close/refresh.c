@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "round/close/flexcfl.h"
 
 /* A group without such a site, or all of whose updates are zero, keeps its direction. `made` is set at the
@@ -33,15 +34,12 @@ static int estimate(struct kedge_close *c, const struct kedgei_signs *s, uint32_
 static int refresh(struct kedge_close *c, struct kedgei_signs *s)
 {
     struct kedge_round_result *r = c->result;
-    int err = kedgei_choose_signs(c, s->chosen);
-    for (uint32_t g = 0; g < r->groups && !err; g++) {
-        err = kedgei_signs_of(c, s, g);
-        err = err ? err : estimate(c, s, g);
+    KEDGE_TRY(kedgei_choose_signs(c, s->chosen));
+    for (uint32_t g = 0; g < r->groups; g++) {
+        KEDGE_TRY(kedgei_signs_of(c, s, g));
+        KEDGE_TRY(estimate(c, s, g));
     }
-    err = err ? err : kedgei_measure_drift(c, &r->drift);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_measure_drift(c, &r->drift));
     r->regroup = kedge_job_spec_drifted(r->drift);
     return r->regroup ? KEDGE_OK : kedgei_reshape(c, s);
 }
@@ -52,7 +50,9 @@ int kedgei_refresh(struct kedge_close *c)
     struct kedgei_signs s = {.chosen = kedge_mem_new(n, sizeof *s.chosen),
                              .path = kedge_mem_new(n, sizeof *s.path)};
     int err = kedgei_members_init(&s.of, n);
-    err = err ? err : s.chosen && s.path ? refresh(c, &s) : KEDGE_E_NOMEM;
+    if (!err) {
+        err = s.chosen && s.path ? refresh(c, &s) : KEDGE_E_NOMEM;
+    }
     kedge_mem_free(s.chosen);
     kedge_mem_free(s.path);
     kedgei_members_deinit(&s.of);

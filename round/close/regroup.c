@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "round/close/flexcfl.h"
 
 int kedgei_direct_inputs(struct kedge_close *c, uint32_t group)
@@ -23,7 +24,9 @@ int kedgei_direct_inputs(struct kedge_close *c, uint32_t group)
             members.files[members.count++] = in->file;
         }
     }
-    err = err ? err : kedgei_direct(c, group, &members, true, &c->result->directions[group]);
+    if (!err) {
+        err = kedgei_direct(c, group, &members, true, &c->result->directions[group]);
+    }
     kedgei_members_deinit(&members);
     return err;
 }
@@ -74,17 +77,15 @@ static int model_of_group(struct kedge_close *c, const struct before *b, uint32_
     struct kedge_hash models[KEDGE_GROUPS_MAX] = {c->initial};
     uint64_t weight[KEDGE_GROUPS_MAX] = {1};
     uint32_t from[KEDGE_GROUPS_MAX], n = 0;
-    int err = kedge_compute_regroup_weigh(b->tenant, b->then, b->group, c->input_count, b->groups, group,
-                                          b->weight);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_compute_regroup_weigh(b->tenant, b->then, b->group, c->input_count, b->groups, group,
+                                          b->weight));
     n = kedge_compute_regroup_from(b->then, b->group, b->weight, c->input_count, b->groups, group, from,
                                    weight);
     for (uint32_t k = 0; k < n; k++) {
         models[k] = b->models[from[k]];
     }
-    err = kedgei_blend(c, KEDGE_DECISION_BLEND, group, models, weight, n > 0 ? n : 1, &r->aggregate[group]);
+    int err =
+        kedgei_blend(c, KEDGE_DECISION_BLEND, group, models, weight, n > 0 ? n : 1, &r->aggregate[group]);
     r->before[group] = group < b->groups ? b->models[group] : c->initial;
     r->stepped[group] = r->after[group] = r->aggregate[group];
     if (group >= b->groups) {
@@ -116,10 +117,7 @@ static int move_others(struct kedge_close *c, const struct before *b)
     for (size_t i = 0; i < c->other_count; i++) {
         const struct kedge_close_other *o = &c->others[i];
         uint32_t group = 0;
-        int err = kedgei_nearest(c, o, &b->directions[o->former], &group);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedgei_nearest(c, o, &b->directions[o->former], &group));
         kedgei_assign(c, o->site, group);
     }
     for (size_t i = 0; i < c->input_count; i++) {
@@ -139,17 +137,11 @@ static int regroup(struct kedge_close *c, struct before *b)
     struct kedge_round_result *r = c->result;
     memset(r->members, 0, sizeof r->members);
     memset(r->trained, 0, sizeof r->trained);
-    int err = kedgei_cluster(c, b->then, b->group, &r->groups);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_cluster(c, b->then, b->group, &r->groups));
     take_groups(c, b);
     for (uint32_t g = 0; g < r->groups; g++) {
-        err = model_of_group(c, b, g);
-        err = err ? err : kedgei_direct_inputs(c, g);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(model_of_group(c, b, g));
+        KEDGE_TRY(kedgei_direct_inputs(c, g));
     }
     for (size_t i = 0; i < c->input_count; i++) { /* as lists say it */
         c->inputs[i].weight = c->inputs[i].left_out ? 0 : b->weight[i];
@@ -161,8 +153,12 @@ int kedgei_regroup(struct kedge_close *c)
 {
     struct before b;
     int err = before_init(c, &b);
-    err = err ? err : kedgei_assignments(c, c->input_count + c->other_count);
-    err = err ? err : regroup(c, &b);
+    if (!err) {
+        err = kedgei_assignments(c, c->input_count + c->other_count);
+    }
+    if (!err) {
+        err = regroup(c, &b);
+    }
     before_deinit(&b);
     return err;
 }

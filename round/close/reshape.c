@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "round/close/flexcfl.h"
 #include "round/reshape.h"
 
@@ -73,26 +74,26 @@ static int join_all(struct kedge_close *c, const uint32_t *into)
 int kedgei_join(struct kedge_close *c, const uint32_t *into)
 {
     struct kedge_round_result *r = c->result;
-    int err = kedgei_assignments(c, c->other_count);
+    KEDGE_TRY(kedgei_assignments(c, c->other_count));
     for (uint32_t g = 0; g < r->groups; g++) {
         r->joined[into[g]] = r->joined[into[g]] || into[g] != g;
         r->joined[g] = r->joined[g] || into[g] != g;
     }
-    err = err ? err : join_all(c, into);
-    for (uint32_t g = 0; g < r->groups && !err; g++) {
+    KEDGE_TRY(join_all(c, into));
+    for (uint32_t g = 0; g < r->groups; g++) {
         uint32_t with = r->merged_into[g] ? into[r->merged_into[g] - 1] : into[g];
         if (with != g) {
             r->merged_into[g] = with + 1;
             r->after[g] = r->after[with];
         }
     }
-    for (size_t i = 0; i < c->other_count && !err; i++) {
+    for (size_t i = 0; i < c->other_count; i++) {
         const struct kedge_close_other *o = &c->others[i];
         if (into[o->former] != o->former) {
             kedgei_assign(c, o->site, into[o->former]);
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* ---- one becomes two ---- */
@@ -110,7 +111,9 @@ static int direct_part(struct kedge_close *c, const struct kedgei_members *all, 
             members.files[members.count++] = all->files[i];
         }
     }
-    err = err ? err : kedgei_direct(c, group, &members, false, &c->result->directions[group]);
+    if (!err) {
+        err = kedgei_direct(c, group, &members, false, &c->result->directions[group]);
+    }
     kedgei_members_deinit(&members);
     return err;
 }
@@ -140,19 +143,19 @@ static int cut(struct kedge_close *c, const struct kedgei_members *all, const ui
     r->split_of[to] = from + 1;
     r->merged_into[to] = 0;
     r->groups = to + 1 > r->groups ? to + 1 : r->groups;
-    int err = direct_part(c, all, part, 0, from);
-    err = err ? err : direct_part(c, all, part, 1, to);
-    for (size_t i = 0; i < c->other_count && !err; i++) {
+    KEDGE_TRY(direct_part(c, all, part, 0, from));
+    KEDGE_TRY(direct_part(c, all, part, 1, to));
+    for (size_t i = 0; i < c->other_count; i++) {
         const struct kedge_close_other *o = &c->others[i];
         uint32_t group = from;
         if (o->former == from) {
-            err = kedgei_side(c, o, from, to, &group);
+            KEDGE_TRY(kedgei_side(c, o, from, to, &group));
         }
-        if (!err && group != from) {
+        if (group != from) {
             kedgei_assign(c, o->site, group);
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* Only groups that there were at the beginning are looked at, and neither parts of others nor what this
@@ -166,11 +169,10 @@ static int cut_groups(struct kedge_close *c, struct kedgei_signs *s, uint32_t *p
         if (!has_room) {
             continue;
         }
-        int err = kedgei_signs_of(c, s, g);
-        err = err ? err : kedgei_cut_by_angles(c, g, &s->of, part, &is_cut);
-        err = !err && is_cut ? cut(c, &s->of, part, g) : err;
-        if (err) {
-            return err;
+        KEDGE_TRY(kedgei_signs_of(c, s, g));
+        KEDGE_TRY(kedgei_cut_by_angles(c, g, &s->of, part, &is_cut));
+        if (is_cut) {
+            KEDGE_TRY(cut(c, &s->of, part, g));
         }
     }
     return KEDGE_OK;
@@ -180,16 +182,18 @@ int kedgei_reshape(struct kedge_close *c, struct kedgei_signs *s)
 {
     uint32_t into[KEDGE_GROUPS_MAX];
     bool any = false;
-    int err = kedgei_find_merges(c, into, &any);
-    if (err || any) {
-        return err ? err : kedgei_join(c, into);
+    KEDGE_TRY(kedgei_find_merges(c, into, &any));
+    if (any) {
+        return kedgei_join(c, into);
     }
     if (c->spec->options.silhouette >= 1) {
         return KEDGE_OK;
     }
     uint32_t *part = kedge_mem_new(c->other_count, sizeof *part);
-    err = part ? kedgei_assignments(c, c->other_count) : KEDGE_E_NOMEM;
-    err = err ? err : cut_groups(c, s, part);
+    int err = part ? kedgei_assignments(c, c->other_count) : KEDGE_E_NOMEM;
+    if (!err) {
+        err = cut_groups(c, s, part);
+    }
     kedge_mem_free(part);
     return err;
 }
