@@ -6,6 +6,7 @@
 
 #include "aggregation/share_cap.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "sim/world.h"
 
 enum {
@@ -26,11 +27,11 @@ static int check_range(const char *key, uint32_t value, uint32_t least, uint32_t
 
 int kedge_sim_spec_check(const struct kedge_sim_spec *s, struct kedge_diag *reterr)
 {
-    int err = check_range("tenants", s->tenants, 1, KEDGE_SIM_TENANTS_MAX, reterr);
-    err = err ? err : check_range("sites", s->sites, 1, KEDGE_SIM_SITES_MAX, reterr);
-    err = err ? err : check_range("rounds", s->rounds, 1, KEDGE_SIM_ROUNDS_MAX, reterr);
-    err = err ? err : check_range("groups", s->groups, 1, KEDGE_SIM_GROUPS_MAX, reterr);
-    err = err ? err : check_range("sites_per_round", s->sites_per_round, 0, KEDGE_SIM_SITES_MAX, reterr);
+    KEDGE_TRY(check_range("tenants", s->tenants, 1, KEDGE_SIM_TENANTS_MAX, reterr));
+    KEDGE_TRY(check_range("sites", s->sites, 1, KEDGE_SIM_SITES_MAX, reterr));
+    KEDGE_TRY(check_range("rounds", s->rounds, 1, KEDGE_SIM_ROUNDS_MAX, reterr));
+    KEDGE_TRY(check_range("groups", s->groups, 1, KEDGE_SIM_GROUPS_MAX, reterr));
+    int err = check_range("sites_per_round", s->sites_per_round, 0, KEDGE_SIM_SITES_MAX, reterr);
     if (!err && s->tenants * s->sites > KEDGE_SIM_SITES_MAX) {
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
                              "\"tenants\" × \"sites\": expected at most %d sites together, not %u",
@@ -169,10 +170,7 @@ int kedge_sim_run(const struct kedge_sim_spec *spec, uint64_t seed, kedge_sim_pr
                   struct kedge_sim_outcome *ret, struct kedge_diag *reterr)
 {
     struct watch watch = {progress, arg};
-    int err = kedge_sim_spec_check(spec, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_sim_spec_check(spec, reterr));
     struct sim *w = sim_blank(seed, STREAM, spec->real);
     w->tick = progress ? tick : NULL;
     w->tick_arg = &watch;

@@ -20,6 +20,8 @@ bool kedge_evm_point_eq(const struct kedge_evm_point *a, const struct kedge_evm_
            && kedge_hash_eq(&a->root, &b->root);
 }
 
+/* The hash of the log's name, since the contract's names have 32 bytes and an origin may be longer. Anybody
+ * can compute it, so an auditor finds a log's anchors without asking who made them. */
 void kedge_evm_namespace(struct kedge_view origin, struct kedge_hash *ret)
 {
     kedge_sha256(origin, ret);
@@ -116,6 +118,8 @@ int kedge_evm_heads_decode(struct kedge_view answer, struct kedge_evm_head *ret)
     return KEDGE_OK;
 }
 
+/* Topic 0 of an event is the hash of its signature; its indexed members are topics 1 to 3 (sender, namespace,
+ * seq), and the others stand in the data, in their order (Solidity's ABI, "Events"). */
 int kedge_evm_anchored_decode(const struct kedge_evm_log *log, struct kedge_evm_anchored *ret)
 {
     struct kedge_evm_anchored a;
@@ -159,6 +163,8 @@ void kedge_evm_head_slots(const struct kedge_evm_address *sender, const struct k
     }
 }
 
+/* The first word, from its high bytes down: 8 that no member uses, then block, size and seq. A contract with
+ * other members would have something in those 8. */
 int kedge_evm_head_from_words(const struct kedge_hash *packed, const struct kedge_hash *root,
                               struct kedge_evm_head *ret)
 {

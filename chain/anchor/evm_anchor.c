@@ -96,7 +96,9 @@ static bool read_main(struct kedge_evm_anchor *a, uint64_t at_size, struct kedge
     return true;
 }
 
-/* A clock that was set back since does not stop anchoring; the budget goes on to count. */
+/* A new anchor is planned only when none is waiting to be mined. So the key has at most one pending
+ * transaction, and a replacement is always of that one. A clock that was set back since does not stop
+ * anchoring; the budget goes on to count. */
 static bool is_plan_due(const struct kedge_evm_anchor *a)
 {
     const struct kedge_evm_state *s = &a->state;
@@ -104,6 +106,8 @@ static bool is_plan_due(const struct kedge_evm_anchor *a)
            && (a->now_ms < s->planned_ms || a->now_ms - s->planned_ms >= a->config.interval_ms);
 }
 
+/* The main chain is read first, and only when an anchor is due: with nothing new there and nothing under way
+ * the round ends here, and no node is asked. */
 static bool begin_read(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
 {
     a->want_plan = false;
@@ -174,7 +178,7 @@ static bool is_send_due(const struct kedge_evm_anchor *a, const struct kedge_evm
                && (f->sent_ms == 0 || a->now_ms - f->sent_ms >= a->config.resend_ms));
 }
 
-/* Behind the sending: a replacement for the first unmined one, or a new anchor, or rest. */
+/* After the sending: a replacement for the first unmined one, or a new anchor, or rest. */
 static bool decide_next(struct kedge_evm_anchor *a)
 {
     uint32_t i = kedgei_evm_unmined(a);
@@ -314,8 +318,10 @@ static bool begin(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
     return true;
 }
 
-/* Time never runs backwards here: a machine whose clock is set back would otherwise plan an anchor again
- * that it has just planned. */
+/* One event in, one effect out. Stages that have nothing to do pass on to the next, at most a few times for
+ * each flight; MOVES_MAX makes a circle between stages, which could only be a mistake here, end the process
+ * instead of running for ever. Time never runs backwards here: a machine whose clock is set back would
+ * otherwise plan an anchor again that it has just planned. */
 void kedge_evm_anchor_step(struct kedge_evm_anchor *a, const struct kedge_evm_event *event, uint64_t now_ms,
                            struct kedge_evm_effect *ret_effect)
 {

@@ -91,6 +91,9 @@ static void on_nonce(struct kedge_evm_anchor *a, uint64_t latest)
     a->stage = KEDGE_EVM_AT_FEES;
 }
 
+/* There is one question at a time, so the stage alone says what an answer is about. `failures` is cleared
+ * only when the last of the questions about the chain has an answer: a node that answers the first ones and
+ * fails at the others in every round is asked less often, too. */
 static void on_answer(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
 {
     if (a->stage == KEDGE_EVM_AT_SEND) {
@@ -140,7 +143,9 @@ static void on_answer(struct kedge_evm_anchor *a, const struct kedge_evm_answer 
 }
 
 /* The main chain is compared with what is anchored before anything else is: fewer entries or another root
- * at an anchored size is what anchors are there to show, and no further one covers it up. */
+ * at an anchored size is what anchors are there to show, and no further one covers it up. A main chain that
+ * cannot be read at the moment stops new anchors only: what is under way is still followed, for its
+ * transactions may be mined and must be replaced, counted and recorded whatever happens here. */
 static void on_checkpoint(struct kedge_evm_anchor *a, const struct kedge_evm_event *event)
 {
     const struct kedge_evm_point *tail = kedgei_evm_tail(a);
@@ -214,6 +219,8 @@ static void on_raw(struct kedge_evm_anchor *a, const struct kedge_evm_event *eve
     a->stage = KEDGE_EVM_AT_SAVE_SIGNED;
 }
 
+/* Evidence is kept oldest first (begin_record), so it is always flight 0 that is done. Its point stays as
+ * `last`, on which the next number counts. */
 static void on_recorded(struct kedge_evm_anchor *a)
 {
     struct kedge_evm_state *s = &a->state;
@@ -223,6 +230,9 @@ static void on_recorded(struct kedge_evm_anchor *a)
     a->dirty = true;
 }
 
+/* `again` is set after a newly signed transaction was saved: the round goes back to sending, sends that one,
+ * and rests. Planning another from the same answers of the node would use a number and a head that are older
+ * than what was just signed. */
 static void on_done(struct kedge_evm_anchor *a, int err)
 {
     if (err) { /* what is on disk is unknown: only a new start can tell */

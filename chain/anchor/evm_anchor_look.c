@@ -52,6 +52,8 @@ void kedgei_evm_on_final(struct kedge_evm_anchor *a, const struct kedge_evm_answ
     }
 }
 
+/* The last final block is a newer one than before, and the block that was final before must still be the one
+ * of its number, or the chain was rewritten below what it had called final. */
 void kedgei_evm_on_old_final(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
 {
     const struct kedge_evm_state *s = &a->state;
@@ -236,7 +238,9 @@ void kedgei_evm_on_head(struct kedge_evm_anchor *a, const struct kedge_evm_answe
     }
 }
 
-/* First look at the contract: what it has must be of our main chain. */
+/* First look at the contract, or the first after the operator's --adopt. What it has must be of our main
+ * chain: another history under our key is just what anchors are there to show. The only thing taken over is
+ * the point from which the next number counts; evidence of what others made is not. */
 void kedgei_evm_on_adopt(struct kedge_evm_anchor *a)
 {
     struct kedge_evm_state *s = &a->state;

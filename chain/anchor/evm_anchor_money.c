@@ -9,6 +9,8 @@
 
 enum { HOUR_MS = 3600 * 1000 };
 
+/* Sums and products that do not fit count as the largest number, never as what is left after wrapping around:
+ * beyond any budget, so the anchor waits. */
 static uint64_t add(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
@@ -48,6 +50,9 @@ uint64_t kedgei_evm_committed(const struct kedge_evm_anchor *a)
     return sum;
 }
 
+/* By hours, so that a window of 24 hours needs a fixed room in the state and no list of payments.
+ * KEDGE_EVM_HOURS hours have room at once, and the oldest is always out of the window when its place is
+ * taken. */
 void kedgei_evm_charge(struct kedge_evm_anchor *a, struct kedge_evm_flight *f)
 {
     uint64_t hour = a->now_ms / HOUR_MS;
@@ -121,6 +126,8 @@ bool kedgei_evm_choose_fees(struct kedge_evm_anchor *a, const struct kedge_evm_a
 
 /* ---- a node's words ---- */
 
+/* JSON-RPC has no codes for why a transaction is refused, only words, which differ from program to program:
+ * looked for anywhere in the text, without regard to case. */
 static bool says(const char *text, const char *word)
 {
     size_t len = strlen(word);

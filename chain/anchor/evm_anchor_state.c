@@ -107,6 +107,8 @@ static void get_point(struct kedge_reader *r, const struct kedge_hash *ns, struc
     get_bytes(r, ret->root.b, sizeof ret->root.b);
 }
 
+/* The hash of an attempt is not in the file: it follows from the bytes, and what is not written cannot
+ * contradict them. */
 static void get_flight(struct kedge_reader *r, const struct kedge_hash *ns, struct kedge_evm_flight *f)
 {
     get_point(r, ns, &f->point);
@@ -141,6 +143,8 @@ static void get_flight(struct kedge_reader *r, const struct kedge_hash *ns, stru
     }
 }
 
+/* Numbers must go on from `last` without a gap and nonces must ascend: kedgei_evm_tail, kedgei_evm_unmined
+ * and the order of recording rely on both. */
 static void get_state(struct kedge_reader *r, const struct kedge_hash *ns, struct kedge_evm_state *s)
 {
     get_point(r, ns, &s->last);

@@ -19,6 +19,8 @@ static bool is_signed(const struct kedge_anchor_main *main, const struct kedge_e
            && c.size == e->point.size && kedge_hash_eq(&c.root, &e->point.root);
 }
 
+/* All three must be those of the trust file: another contract may let anybody rewrite its heads, and on
+ * another chain the same key may have said something else. */
 static bool is_by(const struct kedge_trust_anchors *t, const struct kedge_evm_evidence *e)
 {
     return t->has_evm && t->chain_id == e->chain_id && kedge_evm_address_eq(&t->contract, &e->contract)
@@ -145,6 +147,7 @@ static void trust_tell(const struct kedge_trust_anchors *trust, struct kedge_buf
                      contract, trust->chain_id);
 }
 
+/* CHAIN:CONTRACT:ACCOUNT. *into changes only when all three are sound. */
 int kedge_trust_anchor_parse(const char *text, struct kedge_trust_anchors *into)
 {
     struct kedge_trust_anchors a = *into;

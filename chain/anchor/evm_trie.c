@@ -82,6 +82,8 @@ static int follow_path(struct walk *w, const struct kedge_rlp_item items[PAIR])
     return w->at == w->key_len ? finish(w, &items[1]) : KEDGE_E_VERIFY;
 }
 
+/* A branch has a place for each next nibble and, as its 17th, the value of a key that ends there (Yellow
+ * Paper, appendix D). Any other count of items is no node. */
 static int look(struct walk *w)
 {
     struct kedge_rlp_item items[BRANCH];

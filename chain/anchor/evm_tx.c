@@ -101,6 +101,8 @@ void kedge_evm_address_of_contract(const struct kedge_evm_address *sender, uint6
 
 /* ---- writing ---- */
 
+/* Bounds under which nothing here overflows: 35 + 2·(chain id) + parity must fit 64 bits (EIP-155), and
+ * beside its data a transaction takes well below 512 bytes. EIP-155 has one price, so no priority fee. */
 static bool is_sound(const struct kedge_evm_tx *tx)
 {
     return tx->data.len <= KEDGE_EVM_RAW_MAX - 512 && tx->priority_fee <= tx->max_fee
@@ -242,6 +244,8 @@ static int take_signature(struct kedge_view *rest, struct kedge_evm_tx *tx,
     return v > 1 ? KEDGE_E_FORMAT : KEDGE_OK;
 }
 
+/* The sender is nowhere in the bytes: it is the address of the key that the signature gives back. So a
+ * changed byte is no error here but another sender, and callers compare it with the one that they expect. */
 int kedge_evm_tx_decode(struct kedge_view raw, struct kedge_evm_tx *ret_tx,
                         struct kedge_evm_address *ret_sender, struct kedge_hash *ret_hash)
 {

@@ -1,3 +1,7 @@
+/* The first byte of an item says what it is: below 0x80 it is the item; from 0x80 a string, from 0xc0 a list,
+ * with the length in the same byte up to 55, and beyond that the length of the length. Numbers are strings
+ * without leading zeros. The reader refuses every second way to write the same thing: hashes are taken over
+ * these bytes, and two encodings of one transaction would be two transactions. */
 #include "chain/anchor/rlp.h"
 
 #include <string.h>
@@ -56,7 +60,8 @@ void kedge_rlp_put_list(struct kedge_buf *out, struct kedge_view items)
     kedge_buf_put(out, items.ptr, items.len);
 }
 
-/* Length of a long form: len_len bytes behind the first. */
+/* Length of a long form: len_len bytes that follow the first. One that would fit the short form, begins with
+ * a zero or goes beyond the input is refused. */
 static int long_length(struct kedge_view in, size_t len_len, size_t *ret_len)
 {
     uint64_t len = 0;
@@ -177,6 +182,8 @@ int kedge_rlp_decode(struct kedge_view bytes, struct kedge_rlp_item *ret_item)
     return KEDGE_OK;
 }
 
+/* Well-formed at all depths. `open` has what is left of each list that was entered, in place of recursion;
+ * its depth is bounded, for the bytes come from outside and could be nothing but opened lists. */
 int kedge_rlp_check(struct kedge_view bytes)
 {
     struct kedge_view open[KEDGE_RLP_DEPTH_MAX + 1]; /* what is left at each depth */

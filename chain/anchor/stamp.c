@@ -1,3 +1,6 @@
+/* A token is about bytes and says nothing of what they mean, so two things are joined here: the bytes are a
+ * checkpoint (of this log, signed by this key, as far as the caller knows them), and the token is over
+ * exactly these bytes. Only then do its time and the checkpoint's root belong together. */
 #include "chain/anchor/stamp.h"
 
 #include "chain/log/checkpoint.h"
@@ -35,6 +38,8 @@ static int read_checkpoint(struct kedge_view note, struct kedge_view origin, con
     return KEDGE_OK;
 }
 
+/* Without certificates the token is only parsed: its digest must be the note's, and what else it says is a
+ * claim that may be shown and must not be counted (kedge_anchor_claim: trusted). */
 int kedge_stamp_check(struct kedge_view note, struct kedge_view reply, struct kedge_view origin,
                       const struct kedge_vkey *log, struct kedge_view ca_pem, struct kedge_stamp *ret,
                       struct kedge_diag *reterr)

@@ -8,6 +8,8 @@
 #include "common/base/mem.h"
 #include "common/base/try.h"
 
+/* Nobody's word is taken here (`nobody`), not even the exporter's: an anchor goes along if it is what it
+ * claims to be and about this main chain. Whom to believe is for the one who checks the export. */
 static int check_claim(struct kedgei_ex_work *w, const struct kedge_anchor_kind *kind,
                        const struct kedge_anchor_files *files)
 {

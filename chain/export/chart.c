@@ -75,6 +75,8 @@ static double rounded_up(double v)
     return unit;
 }
 
+/* The axis of accuracy always ends at 100 %, so that charts of two jobs can be compared by eye; a loss has no
+ * natural end and gets a round number above its largest value. */
 static void measure(struct chart *c)
 {
     bool any = false;
@@ -114,6 +116,8 @@ static void put_axes(const struct chart *c)
 
 /* ---- lines ---- */
 
+/* Points without an evaluation are left out and the line goes on to the next: a round in which nobody
+ * evaluated is no drop to zero. */
 static void put_line(const struct chart *c, int group)
 {
     char colour[8] = "";

@@ -52,7 +52,8 @@ static bool take_place(const char *path, struct place *ret)
            == KEDGE_OK;
 }
 
-/* The main chain first, then tenants; by index. */
+/* The main chain first, for its rotations say which statement keys signed what a tenant's ledger has from the
+ * coordinator; then tenants; by index, as keys are in force from one entry to another. */
 static int compare(const void *a, const void *b)
 {
     const struct place *x = a, *y = b;

@@ -104,6 +104,8 @@ static const struct kedge_vkey *find_log(const struct kedgei_ex_check *c, struct
     return NULL;
 }
 
+/* NULL for a log of which the export has no entry: its checkpoints are then signed and nothing more, and
+ * there is nothing that could hang on them. */
 static const struct kedgei_ex_head *find_head(const struct kedgei_ex_check *c, const char *log)
 {
     for (size_t i = 0; i < c->head_count; i++) {
@@ -171,6 +173,8 @@ static bool ends_with(const char *s, const char *end)
     return len >= end_len && strcmp(s + len - end_len, end) == 0;
 }
 
+/* Every file of the folder must hold, also a consistency proof that no checkpoint here needs: nothing in an
+ * export stands there unchecked, where a reader could take it for checked. */
 static int check_files(struct kedgei_ex_check *c)
 {
     int err = KEDGE_OK;

@@ -171,6 +171,8 @@ static void put_releases(struct drawing *d, int y)
     }
 }
 
+/* An SVG says its height before anything else, so rounds are counted first. A round without a step (one that
+ * was still open, or failed) made no model and is not drawn. */
 int kedgei_ex_drawing(struct kedgei_ex_work *w, const struct kedgei_ex_job *job, struct kedge_buf *out)
 {
     struct drawing d = {.w = w, .job = job, .out = out, .columns = kedgei_ex_job_groups(job)};

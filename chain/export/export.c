@@ -135,6 +135,9 @@ static void drop_others(struct kedgei_ex_work *w)
     }
 }
 
+/* The caller may name models' files: then only their releases are exported, and each file must be one.
+ * Without a release there is nothing to prove the origin of, so an export without one is refused rather than
+ * empty. */
 static int choose_releases(struct kedgei_ex_work *w)
 {
     size_t releases = 0;

@@ -203,7 +203,8 @@ static int check_envelope(const json_t *envelope, struct kedge_view public_pem, 
     return err ? kedge_diag_set(reterr, err, "the signature does not verify with this key") : KEDGE_OK;
 }
 
-/* Relative, no empty, "." or ".." part; "." alone is a model of one file. */
+/* Relative, no empty, "." or ".." part; "." alone is a model of one file. A signature may come from anybody,
+ * and a name with ".." would have files outside the model's folder judged, or ignored. */
 static bool is_relative(const char *name)
 {
     if (strcmp(name, ".") == 0) {
@@ -222,6 +223,8 @@ static bool is_relative(const char *name)
     }
 }
 
+/* Names must ascend, which also says that none is there twice: the list is later compared with the folder's
+ * in one walk over both (compare_lists in oms_files.c). */
 static int read_resources(const json_t *resources, struct kedge_oms *oms, struct kedge_diag *reterr)
 {
     size_t count = json_array_size(resources);

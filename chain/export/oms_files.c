@@ -17,7 +17,8 @@
 
 enum { BLOCK = 256 * 1024 };
 
-/* At the model's root only. */
+/* At the model's root only: left out by model signing tools unless they are told otherwise, so a checkout of
+ * a model and its release have one signature. */
 static const char *const git_paths[] = {".git", ".gitignore", ".gitattributes", ".github"};
 
 struct walk {
@@ -95,6 +96,8 @@ static bool is_ignored(const struct walk *w, const char *name)
     return false;
 }
 
+/* Read in blocks: models are larger than memory should hold. O_NOFOLLOW closes the gap between lstat in visit
+ * and here, in which a link could take the file's place. */
 static int hash_file(struct walk *w, const char *path, const char *name)
 {
     int fd = kedge_file_open(path, O_RDONLY | (w->ignore->allow_symlinks ? 0 : O_NOFOLLOW), w->reterr);

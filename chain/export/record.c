@@ -1,3 +1,7 @@
+/* The main chain is walked once, up to the checkpoint that the verification ended with, and of each statement
+ * only its place is kept, by job and round. The later steps read again what they need (kedgei_ex_read), so an
+ * export of a long record takes hardly more memory than one of a short one. Logs are opened for reading:
+ * beside a coordinator that goes on writing, or in a copy. */
 #include "chain/export/record.h"
 
 #include <stdio.h>
@@ -87,6 +91,8 @@ static void close_log(struct kedgei_ex_log *log)
     kedge_buf_deinit(&log->note);
 }
 
+/* A tenant that is not to be exported still appears, as rounds counted its updates: by the first digits of
+ * its salted id, which those who know the tenant can compute and others cannot turn back into a name. */
 static void name_tenant(struct kedgei_ex_log *log, const struct kedge_export_options *options)
 {
     log->permitted = options->all_tenants;
@@ -281,6 +287,7 @@ static int take_statement(struct scan *s, uint64_t index)
     return job ? kedgei_ex_job_take(job, st) : KEDGE_OK;
 }
 
+/* What is no entry of a known form is passed over, since the verification has judged it already. */
 static int visit(void *arg, uint64_t index, struct kedge_view entry)
 {
     struct scan *s = arg;
@@ -371,6 +378,8 @@ static int read_main(struct kedgei_ex_record *r, const struct kedge_export_optio
 
 /* ---- open ---- */
 
+/* Either a coordinator's state folder itself, which has config.json, or a folder with one as "state" and the
+ * released models beside it, as an archive unpacks. */
 static int find_folders(struct kedgei_ex_record *r, const char *dir, struct kedge_diag *reterr)
 {
     char config[KEDGE_PATH_MAX];

@@ -64,11 +64,12 @@ static int take(struct kedge_cli *c, struct whole *w, const char *job, const cha
     KEDGE_TRY(kedge_cli_fetch(c, job, &digest, w->base, &size, d));
     int err = join(w, model, d);
     (void)unlink(w->base);
-    err = err ? err : kedge_file_write(w->json, kedge_buf_view(&w->text), 0600, d);
-    if (!err) {
-        kedge_cli_say(c, "%s  the whole model: with the base that the job trained over\n", w->file);
+    if (err) {
+        return err;
     }
-    return err;
+    KEDGE_TRY(kedge_file_write(w->json, kedge_buf_view(&w->text), 0600, d));
+    kedge_cli_say(c, "%s  the whole model: with the base that the job trained over\n", w->file);
+    return KEDGE_OK;
 }
 
 int kedge_cli_take_whole(struct kedge_cli *c, const char *job, const char *spec, const char *model,

@@ -17,6 +17,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 
 enum { CALL_MARGIN_MS = 15000, NS_PER_MS = 1000000 };
 
@@ -74,18 +75,16 @@ static int check_receipt(struct kedge_site_host *h, const struct kedge_msg_recei
     if (memcmp(leaf.b, r->leaf_hash, sizeof leaf.b) != 0 || !kedge_id_eq(&r->log, &h->config.tenant)) {
         return KEDGE_E_VERIFY;
     }
-    int err = kedge_note_parse(r->checkpoint, &note);
-    err = err ? err : kedge_checkpoint_parse(note.text, &cp);
-    if (!err && h->trust.known) {
-        err = kedge_note_verify(&note, &h->trust.tenant_log, 1, NULL, NULL);
+    if (kedge_note_parse(r->checkpoint, &note) != KEDGE_OK
+        || kedge_checkpoint_parse(note.text, &cp) != KEDGE_OK
+        || (h->trust.known && kedge_note_verify(&note, &h->trust.tenant_log, 1, NULL, NULL) != KEDGE_OK)) {
+        return KEDGE_E_VERIFY;
     }
     if (r->proof.len > 0) {
         memcpy(path, r->proof.ptr, r->proof.len);
     }
-    err = err ? err
-              : kedge_inclusion_verify(r->leaf_index, cp.size, &leaf, path, r->proof.len / sizeof path[0],
-                                       &cp.root);
-    if (err) {
+    if (kedge_inclusion_verify(r->leaf_index, cp.size, &leaf, path, r->proof.len / sizeof path[0], &cp.root)
+        != KEDGE_OK) {
         return KEDGE_E_VERIFY;
     }
     char hex[KEDGE_HASH_HEX_LEN + 1];
@@ -108,7 +107,9 @@ static int check_closed(struct kedge_site_host *h, const struct kedge_msg_closed
     int err =
         st ? kedge_mainbook_follow(&h->trust.statement_key, h->trust.deployment, closed->rotations, &key)
            : KEDGE_E_NOMEM;
-    err = err ? err : kedge_statement_open(closed->envelope, &key, st, NULL);
+    if (!err) {
+        err = kedge_statement_open(closed->envelope, &key, st, NULL);
+    }
     if (!err
         && (st->kind != KEDGE_ST_CLOSED || memcmp(st->subject.b, envelope->b, sizeof envelope->b) != 0)) {
         err = KEDGE_E_VERIFY;
@@ -273,21 +274,30 @@ static int take_reply(struct kedge_client_work *w, struct call_item *c, const st
 }
 
 /* A poll is held open by the coordinator for as long as it asked to wait; the time-out is that plus a margin
- * for the network. The envelope is freed here, since only the check of the answer needs it. */
-static void call_run(struct kedge_client_work *w, struct kedge_site_item *item)
+ * for the network. */
+static int ask(struct kedge_client_work *w, struct call_item *c, struct kedge_buf *frame,
+               struct kedge_net_reply *reply)
 {
     struct kedge_site_host *h = w->h;
+    struct kedge_msg msg;
+    KEDGE_TRY(build(h, c, frame));
+    uint64_t held = c->call == KEDGE_SITE_CALL_POLL ? c->wait_ns : 0;
+    uint32_t timeout = (uint32_t)(held / NS_PER_MS) + CALL_MARGIN_MS;
+    KEDGE_TRY(kedge_net_call(h->net, kedge_buf_view(frame), timeout, reply));
+    KEDGE_TRY(kedge_msg_decode(reply->view, &msg));
+    return take_reply(w, c, &msg, kedge_buf_view(&c->envelope));
+}
+
+/* The envelope is freed here, since only the check of the answer needs it. */
+static void call_run(struct kedge_client_work *w, struct kedge_site_item *item)
+{
     struct call_item *c = (struct call_item *)item;
     struct kedge_buf frame;
     struct kedge_net_reply reply = {.impl = NULL};
-    struct kedge_msg msg;
     kedge_buf_init(&frame, KEDGE_FRAME_MAX);
-    c->err = c->err ? c->err : build(h, c, &frame);
-    uint64_t held = c->call == KEDGE_SITE_CALL_POLL ? c->wait_ns : 0;
-    uint32_t timeout = (uint32_t)(held / NS_PER_MS) + CALL_MARGIN_MS;
-    c->err = c->err ? c->err : kedge_net_call(h->net, kedge_buf_view(&frame), timeout, &reply);
-    c->err = c->err ? c->err : kedge_msg_decode(reply.view, &msg);
-    c->err = c->err ? c->err : take_reply(w, c, &msg, kedge_buf_view(&c->envelope));
+    if (!c->err) {
+        c->err = ask(w, c, &frame, &reply);
+    }
     kedge_net_reply_release(&reply);
     kedge_buf_deinit(&c->envelope);
     kedge_buf_deinit(&frame);

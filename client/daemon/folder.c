@@ -33,12 +33,42 @@ static int write_json(const char *dir, const char *name, json_t *o, struct kedge
     char path[KEDGE_PATH_MAX];
     char *text = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
     int err = text ? kedge_path_join(path, dir, name) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_file_write(path, kedge_view_str(text), 0600, d);
+    if (!err) {
+        err = kedge_file_write(path, kedge_view_str(text), 0600, d);
+    }
     if (text) {
         kedge_wipe(text, strlen(text));
     }
     free(text);
     json_decref(o);
+    return err;
+}
+
+/* Keys that are there already are kept (make_key), as is a policy: a folder can be enrolled again, and the
+ * owner may have written the policy before. */
+static int make_folder(const char *dir, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    KEDGE_TRY(kedge_path_join(path, dir, "keys"));
+    KEDGE_TRY(kedge_dir_make(path, 0700, d));
+    KEDGE_TRY(make_key(dir, "keys/tls.pem", d));
+    KEDGE_TRY(make_key(dir, "keys/statement.pem", d));
+    KEDGE_TRY(kedge_path_join(path, dir, "policy.json"));
+    return kedge_file_exists(path)
+               ? KEDGE_OK
+               : write_json(dir, "policy.json", json_pack("{s:s,s:{}}", "jobs", "*", "data"), d);
+}
+
+static int write_config(const char *dir, const struct kedge_token *token, struct kedge_diag *d)
+{
+    char key[2 * KEDGE_KEY_LEN + 1], secret[65];
+    kedge_hex_encode(token->server_key, sizeof token->server_key, key);
+    kedge_hex_encode(token->secret, sizeof token->secret, secret);
+    int err = write_json(dir, "site.json",
+                         json_pack("{s:s,s:s,s:s,s:s,s:s}", "tenant", token->tenant.s, "site", token->site.s,
+                                   "server", token->address, "server_key", key, "token_secret", secret),
+                         d);
+    kedge_wipe(secret, sizeof secret);
     return err;
 }
 
@@ -48,26 +78,14 @@ static int write_json(const char *dir, const char *name, json_t *o, struct kedge
 int kedge_client_enroll_folder(const char *dir, struct kedge_view text, struct kedge_diag *d)
 {
     struct kedge_token token;
-    char path[KEDGE_PATH_MAX], key[2 * KEDGE_KEY_LEN + 1], secret[65];
     int err = kedge_token_decode(text, &token, d);
-    err = err ? err : kedge_path_join(path, dir, "keys");
-    err = err ? err : kedge_dir_make(path, 0700, d);
-    err = err ? err : make_key(dir, "keys/tls.pem", d);
-    err = err ? err : make_key(dir, "keys/statement.pem", d);
-    err = err ? err : kedge_path_join(path, dir, "policy.json");
-    if (!err && !kedge_file_exists(path)) {
-        err = write_json(dir, "policy.json", json_pack("{s:s,s:{}}", "jobs", "*", "data"), d);
+    if (!err) {
+        err = make_folder(dir, d);
     }
     if (!err) {
-        kedge_hex_encode(token.server_key, sizeof token.server_key, key);
-        kedge_hex_encode(token.secret, sizeof token.secret, secret);
-        err = write_json(dir, "site.json",
-                         json_pack("{s:s,s:s,s:s,s:s,s:s}", "tenant", token.tenant.s, "site", token.site.s,
-                                   "server", token.address, "server_key", key, "token_secret", secret),
-                         d);
+        err = write_config(dir, &token, d);
     }
     kedge_wipe(&token, sizeof token);
-    kedge_wipe(secret, sizeof secret);
     return err;
 }
 
@@ -98,7 +116,9 @@ static int read_config(struct kedge_site_host *h, struct kedge_diag *d)
         (void)kedge_diag_set(d, err, "%s: no site here (site.json is missing)", h->dir);
         (void)kedge_diag_hint(d, "enrol it: kedge-client --site %s --enroll-file TOKENFILE", h->dir);
     }
-    err = err ? err : kedge_site_config_parse(kedge_buf_view(&text), path, &h->config, d);
+    if (!err) {
+        err = kedge_site_config_parse(kedge_buf_view(&text), path, &h->config, d);
+    }
     forget_file(&text);
     return err;
 }
@@ -151,30 +171,42 @@ void kedge_client_policy_let_go(const struct kedge_site_policy *p)
     }
 }
 
+/* *p moves into what is returned. The text is parsed a second time because what is shown is the owner's file
+ * as it was written, and not what Kedge made of it. */
+static int hold_policy(struct kedge_site_policy *p, struct kedge_view text, const char *path,
+                       const struct kedge_site_policy **ret, json_t **ret_shown, struct kedge_diag *d)
+{
+    json_t *shown = NULL;
+    KEDGE_TRY(default_trainer(p));
+    KEDGE_TRY(kedgei_json_load(text, KEDGE_POLICY_FILE_MAX, path, &shown, d));
+    struct kedge_policy_held *held = kedge_mem_new(1, sizeof *held);
+    if (!held) {
+        json_decref(shown);
+        return KEDGE_E_NOMEM;
+    }
+    atomic_store(&held->holders, 1);
+    held->policy = *p;
+    *ret = &held->policy;
+    hide_environments(shown);
+    *ret_shown = shown;
+    return KEDGE_OK;
+}
+
 int kedge_client_read_policy(const struct kedge_site_host *h, const struct kedge_site_policy **ret,
                              json_t **ret_shown, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_buf text;
     struct kedge_site_policy p;
-    json_t *shown = NULL;
     KEDGE_TRY(kedge_client_path(h, path, "policy.json"));
     int err = read_file(path, KEDGE_POLICY_FILE_MAX, &text, d);
-    err = err ? err : kedge_policy_parse(kedge_buf_view(&text), path, &p, d);
     if (!err) {
-        err = kedgei_json_load(kedge_buf_view(&text), KEDGE_POLICY_FILE_MAX, path, &shown, d);
-        err = err ? err : default_trainer(&p);
-        struct kedge_policy_held *held = err ? NULL : kedge_mem_new(1, sizeof *held);
-        err = err ? err : held ? KEDGE_OK : KEDGE_E_NOMEM;
+        err = kedge_policy_parse(kedge_buf_view(&text), path, &p, d);
+    }
+    if (!err) {
+        err = hold_policy(&p, kedge_buf_view(&text), path, ret, ret_shown, d);
         if (err) {
-            json_decref(shown);
             kedge_policy_deinit(&p);
-        } else {
-            atomic_store(&held->holders, 1);
-            held->policy = p;
-            *ret = &held->policy;
-            hide_environments(shown);
-            *ret_shown = shown;
         }
     }
     forget_file(&text);
@@ -201,7 +233,9 @@ static int read_trust(struct kedge_site_host *h, struct kedge_diag *d)
         return err;
     }
     err = read_file(path, KEDGE_IDENTITY_TRUST_MAX, &text, d);
-    err = err ? err : kedge_site_trust_parse(kedge_buf_view(&text), path, &h->config.tenant, &h->trust, d);
+    if (!err) {
+        err = kedge_site_trust_parse(kedge_buf_view(&text), path, &h->config.tenant, &h->trust, d);
+    }
     forget_file(&text);
     return err;
 }

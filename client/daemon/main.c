@@ -24,6 +24,7 @@
 #include "common/base/os/log.h"
 #include "common/base/os/notify.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "crypto/passphrase.h"
 
 enum { QUEUE_MAX = 64, TOKEN_FILE_MAX = 4096, THREAD_STACK = 1024 * 1024 };
@@ -99,14 +100,19 @@ static int start_core(struct kedge_site_host *h, struct kedge_diag *d)
     return err;
 }
 
+static int start_threads_as(struct kedge_site_host *h, const pthread_attr_t *attr, pthread_t *ret_beat)
+{
+    KEDGE_TRY(kedge_queue_new(QUEUE_MAX, &h->beat_queue));
+    KEDGE_TRY(pthread_create(ret_beat, attr, beat_main, h) == 0 ? KEDGE_OK : KEDGE_E_NOMEM);
+    return kedge_client_service_start(h, attr);
+}
+
 static int start_threads(struct kedge_site_host *h, pthread_t *ret_beat, struct kedge_diag *d)
 {
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, THREAD_STACK);
-    int err = kedge_queue_new(QUEUE_MAX, &h->beat_queue);
-    err = err ? err : pthread_create(ret_beat, &attr, beat_main, h) == 0 ? KEDGE_OK : KEDGE_E_NOMEM;
-    err = err ? err : kedge_client_service_start(h, &attr);
+    int err = start_threads_as(h, &attr, ret_beat);
     pthread_attr_destroy(&attr);
     return err ? kedge_diag_set(d, err, "cannot start threads") : KEDGE_OK;
 }
@@ -142,7 +148,9 @@ static int open_net(struct kedge_site_host *h, struct kedge_diag *d)
                   "%s is plain: nothing is encrypted and nobody proves who they are", h->config.server);
     }
     int err = read_login(h, login, d);
-    err = err ? err : kedge_net_client_open(&options, &h->net, d);
+    if (!err) {
+        err = kedge_net_client_open(&options, &h->net, d);
+    }
     kedge_wipe(login, sizeof login);
     return err;
 }
@@ -156,22 +164,26 @@ static void log_keys(const struct kedge_site_host *h)
     kedge_log(KEDGE_LOG_INFO, "public keys", "tls_key=%s statement_key=%s", tls, statement);
 }
 
-/* Steps after one that failed are skipped; the process ends then, and the system takes back threads, files
- * and memory. Energy alone is closed even so, for power caps that were lowered outlive a process. */
+/* The core comes last: its first effects already use the network, the works' folders, energy and threads. */
+static int start_all(struct kedge_site_host *h, pthread_t *ret_beat, struct kedge_diag *d)
+{
+    KEDGE_TRY(kedge_client_open_folder(h, d));
+    KEDGE_TRY(kedge_queue_new(QUEUE_MAX, &h->queue)); /* what the network says of the connection */
+    KEDGE_TRY(open_net(h, d));
+    kedge_client_service_open(h);
+    kedge_client_works_open(h);
+    KEDGE_TRY(kedge_client_energy_open(h, d));
+    KEDGE_TRY(start_threads(h, ret_beat, d));
+    return start_core(h, d);
+}
+
+/* A start that failed releases nothing: the process ends then, and the system takes back threads, files and
+ * memory. Energy alone is closed even so, for power caps that were lowered outlive a process. */
 static int run(struct kedge_site_host *h)
 {
     struct kedge_diag d = {.text = "", .hint = ""};
     pthread_t beat;
-    int err = kedge_client_open_folder(h, &d);
-    err = err ? err : kedge_queue_new(QUEUE_MAX, &h->queue); /* what the network says of the connection */
-    err = err ? err : open_net(h, &d);
-    if (!err) {
-        kedge_client_service_open(h);
-        kedge_client_works_open(h);
-    }
-    err = err ? err : kedge_client_energy_open(h, &d);
-    err = err ? err : start_threads(h, &beat, &d);
-    err = err ? err : start_core(h, &d);
+    int err = start_all(h, &beat, &d);
     if (err) {
         fprintf(stderr, "kedge-client: %s\n", kedge_text_shown(d.text[0] ? d.text : kedge_strerror(err)).s);
         if (d.hint[0]) {
@@ -215,7 +227,9 @@ static int begin_anew(const char *name, const struct kedge_site_host *h, enum ke
         argv[n++] = "--passphrase-file";
         argv[n++] = passphrase_file;
     }
-    err = err ? err : kedge_path_join(path, own, "kedge-client");
+    if (!err) {
+        err = kedge_path_join(path, own, "kedge-client");
+    }
     if (!err) {
         (void)execv(path, (char *const *)(uintptr_t)argv);
         err = KEDGE_E_UNKNOWN; /* a supervisor starts it again */
@@ -234,7 +248,9 @@ static int enroll(const char *dir, const char *token_file)
     while (!err && text.len > 0 && (text.ptr[text.len - 1] == '\n' || text.ptr[text.len - 1] == ' ')) {
         text.len--;
     }
-    err = err ? err : kedge_client_enroll_folder(dir, kedge_buf_view(&text), &d);
+    if (!err) {
+        err = kedge_client_enroll_folder(dir, kedge_buf_view(&text), &d);
+    }
     if (text.ptr) {
         kedge_wipe(text.ptr, text.len);
     }
@@ -350,9 +366,9 @@ int main(int argc, char **argv)
     }
     if ((dir[0] == '/' ? snprintf(host.dir, sizeof host.dir, "%s", dir) >= KEDGE_PATH_MAX
                        : !getcwd(cwd, sizeof cwd) || kedge_path_join(host.dir, cwd, dir) != KEDGE_OK)) {
-        err = KEDGE_E_TOO_LONG; /* absolute, because the trainer runs inside the folder */
+        return kedge_exit_code(KEDGE_E_TOO_LONG); /* absolute, because the trainer runs inside the folder */
     }
-    err = err ? err : run(&host);
+    err = run(&host);
     if (!err && host.again) {
         err = begin_anew(argv[0], &host, least, passphrase_file);
     }

@@ -81,9 +81,13 @@ int kedge_client_memory_write(struct kedge_site_host *h, const struct kedge_site
         .memory = *memory, .signeds = h->signeds, .groupeds = h->groupeds, .kept = h->kept};
     memcpy(s.envelopes, h->envelopes, sizeof s.envelopes); /* lent */
     kedge_buf_init(&text, KEDGE_STORED_TEXT_MAX);
-    int err = kedge_stored_encode(&s, &text);
-    err = err ? err : kedge_client_path(h, path, "memory");
-    err = err ? err : kedge_slots_write(path, h->memory_sequence + 1, kedge_buf_view(&text), d);
+    int err = kedge_client_path(h, path, "memory");
+    if (!err) {
+        err = kedge_stored_encode(&s, &text);
+    }
+    if (!err) {
+        err = kedge_slots_write(path, h->memory_sequence + 1, kedge_buf_view(&text), d);
+    }
     kedge_buf_deinit(&text);
     if (!err) {
         h->memory_sequence++;

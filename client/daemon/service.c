@@ -118,9 +118,13 @@ static void write_status(struct kedge_site_host *h, uint64_t now)
     s->status.connected = kedge_net_client_connected(h->net);
     s->status.written_ms = kedge_os_unix_ms();
     kedge_buf_init(&text, KEDGE_STATUS_FILE_MAX);
-    int err = kedge_status_encode(&s->status, &text);
-    err = err ? err : kedge_client_path(h, path, "status.json");
-    err = err ? err : kedge_client_put_file(path, kedge_buf_view(&text));
+    int err = kedge_client_path(h, path, "status.json");
+    if (!err) {
+        err = kedge_status_encode(&s->status, &text);
+    }
+    if (!err) {
+        err = kedge_client_put_file(path, kedge_buf_view(&text));
+    }
     kedge_buf_deinit(&text);
     if (err) {
         kedge_log(KEDGE_LOG_DEBUG, "status", "%s", kedge_strerror(err));

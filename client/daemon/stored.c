@@ -11,6 +11,7 @@
 
 #include "chain/statement/statement.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "crypto/hash.h"
 
@@ -268,21 +269,26 @@ static int read_kept(const json_t *list, struct kedge_kept_table *t, struct kedg
                                KEDGE_KEPT_JOBS_MAX);
 }
 
+static int read_all(const json_t *o, struct kedge_site_stored *s, struct kedge_diag *d)
+{
+    const json_t *enrolled = json_object_get(o, "enrolled");
+    if (!json_is_boolean(enrolled)) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "\"enrolled\": expected true or false");
+    }
+    s->memory.enrolled = json_is_true(enrolled);
+    KEDGE_TRY(read_signed(o, &s->signeds, d));
+    KEDGE_TRY(read_shifts(json_object_get(o, "shifts"), &s->memory, d));
+    KEDGE_TRY(read_grouped(json_object_get(o, "grouped"), &s->groupeds, d));
+    KEDGE_TRY(read_kept(json_object_get(o, "kept"), &s->kept, d));
+    return read_results(json_object_get(o, "results"), s, d);
+}
+
 int kedge_stored_decode(struct kedge_view text, struct kedge_site_stored *ret, struct kedge_diag *reterr)
 {
     struct kedge_site_stored s = {.memory = {.enrolled = false}};
     json_t *o = NULL;
-    int err = kedgei_json_load(text, KEDGE_STORED_TEXT_MAX, "memory", &o, reterr);
-    const json_t *enrolled = json_object_get(o, "enrolled");
-    if (!err && !json_is_boolean(enrolled)) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"enrolled\": expected true or false");
-    }
-    err = err ? err : read_signed(o, &s.signeds, reterr);
-    err = err ? err : read_shifts(json_object_get(o, "shifts"), &s.memory, reterr);
-    err = err ? err : read_grouped(json_object_get(o, "grouped"), &s.groupeds, reterr);
-    err = err ? err : read_kept(json_object_get(o, "kept"), &s.kept, reterr);
-    err = err ? err : read_results(json_object_get(o, "results"), &s, reterr);
-    s.memory.enrolled = json_is_true(enrolled);
+    KEDGE_TRY(kedgei_json_load(text, KEDGE_STORED_TEXT_MAX, "memory", &o, reterr));
+    int err = read_all(o, &s, reterr);
     if (err) {
         kedge_stored_deinit(&s);
     } else {

@@ -12,6 +12,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 
 enum { QUEUE_MAX = 64, THREAD_STACK = 1024 * 1024 };
 
@@ -70,28 +71,34 @@ static void *work_main(void *arg)
     return NULL;
 }
 
+static int start_threads(struct kedge_client_work *w, const pthread_attr_t *attr, struct kedge_diag *d)
+{
+    char folder[KEDGE_PATH_MAX];
+    KEDGE_TRY(kedge_client_work_file(w, "", folder));
+    KEDGE_TRY(kedge_dir_make(folder, 0700, d));
+    KEDGE_TRY(kedge_queue_new(QUEUE_MAX, &w->call_queue));
+    KEDGE_TRY(kedge_queue_new(QUEUE_MAX, &w->work_queue));
+    KEDGE_TRY(pthread_create(&w->threads[0], attr, call_main, w) != 0 ? KEDGE_E_NOMEM : KEDGE_OK);
+    if (pthread_create(&w->threads[1], attr, work_main, w) != 0) {
+        kedge_queue_close(w->call_queue);
+        pthread_join(w->threads[0], NULL);
+        return KEDGE_E_NOMEM;
+    }
+    return KEDGE_OK;
+}
+
 /* A site that is in one job at a time has one place, and threads for that alone. Without threads nothing can
  * be done: the process ends, and starts again. */
 static void start(struct kedge_client_work *w)
 {
     pthread_attr_t attr;
-    char folder[KEDGE_PATH_MAX];
     struct kedge_diag d = {.text = ""};
     if (w->started) {
         return;
     }
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, THREAD_STACK);
-    int err = kedge_client_work_file(w, "", folder);
-    err = err ? err : kedge_dir_make(folder, 0700, &d);
-    err = err ? err : kedge_queue_new(QUEUE_MAX, &w->call_queue);
-    err = err ? err : kedge_queue_new(QUEUE_MAX, &w->work_queue);
-    err = err ? err : pthread_create(&w->threads[0], &attr, call_main, w) != 0 ? KEDGE_E_NOMEM : KEDGE_OK;
-    if (!err && pthread_create(&w->threads[1], &attr, work_main, w) != 0) {
-        kedge_queue_close(w->call_queue);
-        pthread_join(w->threads[0], NULL);
-        err = KEDGE_E_NOMEM;
-    }
+    int err = start_threads(w, &attr, &d);
     pthread_attr_destroy(&attr);
     w->started = !err;
     if (err) {

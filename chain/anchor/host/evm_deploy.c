@@ -1,4 +1,5 @@
-/* Making the contract: one transaction, kept on disk from before it is sent until the address is known. */
+/* Making the contract (kedge anchor deploy), with the account's lock held: one transaction, kept on disk from
+ * before it is sent until the address is known. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -77,6 +78,8 @@ static int sign(struct deploy *p, const char *path, struct kedge_diag *reterr)
     return err ? err : kedge_file_write(path, kedge_buf_view(&p->raw), 0600, reterr);
 }
 
+/* The same bytes are sent again now and then, since nodes forget what waits. Answers to a send decide
+ * nothing, as in the state machine; only missing money is told at once, for no waiting mends it. */
 static int wait_mined(struct deploy *p, const struct kedge_hash *hash, struct kedge_evm_address *ret,
                       struct kedge_diag *reterr)
 {
@@ -120,6 +123,9 @@ static int check_address(const struct kedge_evm_address *sender, uint64_t nonce,
                           text[0], text[1]);
 }
 
+/* deploy.raw is the whole state of a deployment: with it an interrupted one goes on waiting for the same
+ * transaction, without it a second contract would be paid for. It goes away last, when the settings name the
+ * contract. */
 static int run(struct deploy *p, struct kedge_evm_address *ret, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];

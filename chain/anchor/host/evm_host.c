@@ -40,6 +40,8 @@ static int save(struct host *h, struct kedge_diag *reterr)
     return err ? err : kedge_file_write(path, kedge_buf_view(&bytes), 0600, reterr);
 }
 
+/* Checked by the same function as an auditor's before it is written: a file that does not hold would be worse
+ * than none, and later nobody could ask the node again for what was wrong. */
 static int write_evidence(const struct host *h, const struct kedge_evm_evidence *e, struct kedge_diag *reterr)
 {
     struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
@@ -52,6 +54,8 @@ static int write_evidence(const struct host *h, const struct kedge_evm_evidence 
     return kedge_file_write(path, kedge_buf_view(&text), 0644, reterr);
 }
 
+/* What the node cannot give (header, state proof) or the store no longer has (the checkpoint of that size) is
+ * left out: the signed transaction alone still proves who anchored what, where. */
 static int record(struct host *h, const struct kedge_evm_flight *f, struct kedge_diag *reterr)
 {
     struct kedge_evm_evidence *e = kedge_mem_new(1, sizeof *e);
@@ -118,6 +122,9 @@ static void perform(struct host *h, const struct kedge_evm_effect *fx, struct ke
     }
 }
 
+/* Effects are done one by one in the machine's order. Its promise that a transaction is durable before it is
+ * first sent rests on that: SAVE comes back before SEND is asked for. A wait may return early, by a signal,
+ * so the clock decides whether it is over. */
 static int loop(struct host *h, struct kedge_diag *reterr)
 {
     const struct kedge_anchor_hooks *hooks = h->hooks;
@@ -199,6 +206,8 @@ static int check_code(struct host *h, struct kedge_diag *reterr)
     return KEDGE_E_STATE;
 }
 
+/* The lock is held before the state is read: two processes with one account would both take the same number,
+ * and each would replace the other's transactions. */
 static int open_host(struct host *h, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];

@@ -109,6 +109,9 @@ static struct kedge_view hex_digits(const json_t *value)
     return good ? kedge_view_of(v.ptr + 2, v.len - 2) : kedge_view_of(NULL, 0);
 }
 
+/* JSON-RPC has two kinds of hex (Ethereum's execution API, "hex value encoding"): a quantity is a number,
+ * without leading zeros and "0x0" for zero; data are bytes, two digits each. A value of the wrong kind is
+ * refused, and so are numbers beyond 64 bits: none that is asked for here can be that large. */
 bool kedgei_evm_quantity(const json_t *value, uint64_t *ret)
 {
     struct kedge_view digits = hex_digits(value);
@@ -133,6 +136,7 @@ bool kedgei_evm_data(const json_t *value, uint8_t *out, size_t len)
     return digits.ptr && digits.len == 2 * len && kedge_hex_decode(digits, out, len) == KEDGE_OK;
 }
 
+/* Data of any length, appended; "0x" is none. */
 bool kedgei_evm_bytes(const json_t *value, struct kedge_buf *out)
 {
     struct kedge_view digits = hex_digits(value);
@@ -182,7 +186,8 @@ static bool get_block(const json_t *block, struct kedge_evm_answer *ret)
                && kedgei_evm_data(json_object_get(block, "hash"), ret->hash.b, KEDGE_HASH_LEN));
 }
 
-/* Takes a log of ours, if it is one. False: malformed. */
+/* Takes a log of ours, if it is one. Those of other contracts in the same receipt are passed over, but must
+ * be well-formed as all else is. False: malformed. */
 static bool get_log(const json_t *o, const struct kedge_evm_config *config, struct kedge_evm_receipt *ret)
 {
     struct kedge_evm_log log = {.topic_count = json_array_size(json_object_get(o, "topics"))};

@@ -133,6 +133,9 @@ static bool put_state(const json_t *proof, struct kedge_evm_evidence *e)
            && put_nodes(json_object_get(json_array_get(storage, 1), "proof"), &e->bytes, &e->root);
 }
 
+/* Each piece may be missing: then evidence proves less, but nothing false. A block with fields that this
+ * program does not know hashes to something else and is left out; and without a header that has the block's
+ * hash no state proof is asked for, as nothing would tie it to the block. */
 void kedge_evm_rpc_evidence(struct kedge_evm_rpc *rpc, struct kedge_evm_evidence *e)
 {
     struct kedge_hash packed, root;

@@ -184,6 +184,7 @@ static int put_text(const char *text, size_t len, void *arg)
     return ((struct kedge_buf *)arg)->err ? -1 : 0;
 }
 
+/* Only `contract` changes: the owner's other keys are written back as they were read. */
 int kedge_anchor_settings_set_contract(const char *state, const struct kedge_evm_address *contract,
                                        struct kedge_diag *reterr)
 {
@@ -209,6 +210,9 @@ int kedge_anchor_settings_set_contract(const char *state, const struct kedge_evm
 
 /* ---- the key ---- */
 
+/* The mode is asked of the open file and not of its path, so it is that of the bytes which were read. A key
+ * that others can read is refused rather than warned about: any program of this machine could spend the
+ * money. */
 int kedge_anchor_key_read(const char *path, struct kedge_secp_secret *ret_secret,
                           struct kedge_evm_address *ret_address, struct kedge_diag *reterr)
 {

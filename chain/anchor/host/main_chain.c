@@ -21,6 +21,8 @@ static int read_checkpoint(struct kedge_ledger *l, const char *state, struct ked
                                 "%s: the main chain's checkpoint has another root than it", state);
 }
 
+/* The log is opened anew each time and only for reading: the coordinator goes on writing, and what anchors
+ * holds no file of it open while it waits for a chain or an authority. */
 int kedge_anchor_read_main(const char *state, uint64_t at_size, uint64_t *ret_size,
                            struct kedge_hash *ret_root, struct kedge_hash *ret_root_at,
                            struct kedge_buf *ret_note, struct kedge_diag *reterr)

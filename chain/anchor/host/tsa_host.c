@@ -1,3 +1,7 @@
+/* The loop of time stamps. There is no state file: the newest pair on disk says what was stamped last and
+ * when, which is all that a restart needs. Failures are of two kinds. What may pass (network, a wrong reply,
+ * a store that is busy) is said and tried again, twice as late each time; what cannot (an old backup, a fork,
+ * no more room) ends the process, as going on would cover it up. */
 #include "chain/anchor/host/tsa_host.h"
 
 #include <stdio.h>
@@ -117,7 +121,9 @@ static int post(struct host *h, struct kedge_view query, struct kedge_buf *reply
                           : kedge_http_post(h->http, query, KEDGE_TSA_TIMEOUT_MS, NULL, reply, d);
 }
 
-/* Whether the reply is a token for this very query. */
+/* Whether the reply is a token for this very query. The nonce (RFC 3161, section 2.4.1) keeps an old reply
+ * over the same bytes from being passed off as a new one. The clocks are compared because the interval counts
+ * from the token's time, and because a token of a wrong time proves a wrong thing for good. */
 static int judge(struct host *h, struct kedge_view reply, uint64_t nonce, struct kedge_stamp *ret,
                  struct kedge_diag *d)
 {
@@ -192,7 +198,8 @@ static void put_off(struct host *h, uint64_t now, int err, const struct kedge_di
     say(h, d->text[0] ? d->text : kedge_strerror(err));
 }
 
-/* Asks for a token when one is due. Only what cannot pass by itself is an error. */
+/* Asks for a token when one is due. The interval counts from the last token's own time, which a restart does
+ * not lose. Only what cannot pass by itself is an error. */
 static int step(struct host *h, uint64_t now, struct kedge_diag *reterr)
 {
     struct kedge_diag d = {.text = ""};

@@ -91,7 +91,9 @@ static void keep_latest(struct kedge_site_host *h, const struct ask_item *a)
 {
     char path[KEDGE_PATH_MAX];
     int err = kedge_client_path(h, path, "refused-main/latest");
-    err = err ? err : kedge_client_put_file(path, kedge_buf_view(&a->note));
+    if (!err) {
+        err = kedge_client_put_file(path, kedge_buf_view(&a->note));
+    }
     if (err) {
         kedge_log(KEDGE_LOG_WARN, "refused-main", "%s: %s", path, kedge_strerror(err));
     }

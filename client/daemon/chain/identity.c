@@ -104,7 +104,9 @@ int kedge_site_trust_parse(struct kedge_view text, const char *where, const stru
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
                              "%s: expected deployment, statement_key, main_log and this tenant's log", where);
     }
-    err = err ? err : read_witness_policy(o, where, &t, reterr);
+    if (!err) {
+        err = read_witness_policy(o, where, &t, reterr);
+    }
     if (!err) {
         snprintf(t.deployment, sizeof t.deployment, "%s", deployment);
         *ret = t;

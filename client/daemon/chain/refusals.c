@@ -9,6 +9,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/kept.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 
 enum { KEPT_MAX = 32, FILES_MAX = 2, KEPT_S = 365 * 86400 };
 
@@ -51,30 +52,36 @@ static int put(const char *dir, const struct kedge_id *site, const struct kedge_
     return err ? err : kedge_file_write(path, content, 0600, d);
 }
 
-/* The site goes on without: what is kept is for its owner, and the log says what is not. */
-static void keep(struct kedge_client_work *w, const struct kedge_msg_refused *m,
-                 const struct kedge_site_result *r, struct kedge_view envelope)
+/* The envelope comes before the refusal that is about it: a crash in between leaves no refusal whose subject
+ * is missing. */
+static int put_all(struct kedge_client_work *w, const struct kedge_msg_refused *m,
+                   const struct kedge_site_result *r, struct kedge_view envelope, struct kedge_diag *d)
 {
     static const struct kedge_kept_rule rules[] = {
         {"refusal", KEPT_MAX, KEPT_MAX, 0}, {"envelope", KEPT_MAX, KEPT_MAX, 0}, {"update", FILES_MAX, 0, 0}};
     struct kedge_site_host *h = w->h;
     const struct kedge_id *site = &h->config.site;
-    struct kedge_diag d = {.text = ""};
     char dir[KEDGE_PATH_MAX], file[KEDGE_PATH_MAX];
     struct kedge_kept_gone gone;
-    int err = kedge_client_path(h, dir, "refusals");
-    err = err ? err : kedge_dir_make(dir, 0700, &d);
-    err = err ? err : put(dir, site, &r->envelope, "envelope", envelope, &d);
-    err = err ? err : put(dir, site, &r->envelope, "refusal", m->envelope, &d);
-    err = err ? err : kedge_client_work_path(w, "update", &r->update, file);
-    if (!err) {
-        err = kedge_kept_link(dir, site, r->update.b, "update", file);
-        err =
-            err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err; /* lost by a power cut; the refusal says its digest */
+    KEDGE_TRY(kedge_client_path(h, dir, "refusals"));
+    KEDGE_TRY(kedge_dir_make(dir, 0700, d));
+    KEDGE_TRY(put(dir, site, &r->envelope, "envelope", envelope, d));
+    KEDGE_TRY(put(dir, site, &r->envelope, "refusal", m->envelope, d));
+    KEDGE_TRY(kedge_client_work_path(w, "update", &r->update, file));
+    int err = kedge_kept_link(dir, site, r->update.b, "update", file);
+    if (err && err != KEDGE_E_NOT_FOUND) { /* lost by a power cut; the refusal says its digest */
+        return err;
     }
-    err = err ? err
-              : kedge_kept_tidy(dir, rules, sizeof rules / sizeof rules[0], NULL, KEPT_S,
-                                kedge_os_unix_ms() / 1000, &gone, &d);
+    return kedge_kept_tidy(dir, rules, sizeof rules / sizeof rules[0], NULL, KEPT_S,
+                           kedge_os_unix_ms() / 1000, &gone, d);
+}
+
+/* The site goes on without: what is kept is for its owner, and the log says what is not. */
+static void keep(struct kedge_client_work *w, const struct kedge_msg_refused *m,
+                 const struct kedge_site_result *r, struct kedge_view envelope)
+{
+    struct kedge_diag d = {.text = ""};
+    int err = put_all(w, m, r, envelope, &d);
     if (err) {
         kedge_log(KEDGE_LOG_WARN, "refusal not kept", "%s", d.text[0] ? d.text : kedge_strerror(err));
     }

@@ -14,18 +14,15 @@ int kedge_client_chain_of(struct kedge_view note, const struct kedge_vkey *key, 
 {
     struct kedge_checkpoint cp;
     struct kedge_note parsed;
-    int err;
     if (key) {
-        err = kedge_checkpoint_open(note, kedge_view_str(key->name), key, 1, &cp, NULL);
+        KEDGE_TRY(kedge_checkpoint_open(note, kedge_view_str(key->name), key, 1, &cp, NULL));
     } else {
-        err = kedge_note_parse(note, &parsed);
-        err = err ? err : kedge_checkpoint_parse(parsed.text, &cp);
+        KEDGE_TRY(kedge_note_parse(note, &parsed));
+        KEDGE_TRY(kedge_checkpoint_parse(parsed.text, &cp));
     }
-    if (!err) {
-        ret->size = cp.size;
-        memcpy(ret->root.b, cp.root.b, sizeof ret->root.b);
-    }
-    return err;
+    ret->size = cp.size;
+    memcpy(ret->root.b, cp.root.b, sizeof ret->root.b);
+    return KEDGE_OK;
 }
 
 /* Not there: KEDGE_E_NOT_FOUND. */
@@ -96,25 +93,35 @@ void kedge_client_seen_keep(struct kedge_site_host *h, const struct kedge_site_e
     h->seen_note.err = KEDGE_OK;
     kedge_buf_put(&h->seen_note, h->shown_note.ptr, h->shown_note.len);
     int err = h->seen_note.err ? h->seen_note.err : kedge_client_path(h, path, "seen-main");
-    err = err ? err : kedge_client_put_file(path, h->shown_note);
+    if (!err) {
+        err = kedge_client_put_file(path, h->shown_note);
+    }
     if (err) {
         kedge_log(KEDGE_LOG_WARN, "seen-main", "%s/seen-main: %s", h->dir, kedge_strerror(err));
     }
 }
 
-void kedge_client_seen_refuse(struct kedge_site_host *h, const struct kedge_site_effect *fx)
+/* The new folder's own name is made durable first; kedge_file_write syncs no more than a file and its folder.
+ * `shown` is last: it alone makes a refusal (read_evidence), and by then what it contradicts is there too. */
+static int write_evidence(const struct kedge_site_host *h, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
+    KEDGE_TRY(kedge_client_path(h, path, "refused-main"));
+    KEDGE_TRY(kedge_dir_make(path, 0700, d));
+    KEDGE_TRY(kedge_dir_sync(h->dir));
+    KEDGE_TRY(kedge_client_path(h, path, "refused-main/seen"));
+    KEDGE_TRY(kedge_file_write(path, kedge_buf_view(&h->seen_note), 0600, d));
+    KEDGE_TRY(kedge_client_path(h, path, "refused-main/shown"));
+    return kedge_file_write(path, h->shown_note, 0600, d);
+}
+
+/* The site refuses even when the evidence cannot be written: h->refusal and h->fatal are set first. */
+void kedge_client_seen_refuse(struct kedge_site_host *h, const struct kedge_site_effect *fx)
+{
     struct kedge_diag d = {.text = ""};
     h->refusal = (struct kedge_site_refusal){fx->err, fx->seen, fx->shown};
     h->fatal = fx->err;
-    int err = kedge_client_path(h, path, "refused-main");
-    err = err ? err : kedge_dir_make(path, 0700, &d);
-    err = err ? err : kedge_dir_sync(h->dir);
-    err = err ? err : kedge_client_path(h, path, "refused-main/seen");
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&h->seen_note), 0600, &d);
-    err = err ? err : kedge_client_path(h, path, "refused-main/shown"); /* last: both are there */
-    err = err ? err : kedge_file_write(path, h->shown_note, 0600, &d);
+    int err = write_evidence(h, &d);
     if (err) {
         kedge_log(KEDGE_LOG_ERROR, "refused-main", "the evidence cannot be kept: %s",
                   d.text[0] ? d.text : kedge_strerror(err));

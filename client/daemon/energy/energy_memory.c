@@ -40,9 +40,13 @@ int kedgei_energy_write(struct kedge_site_host *h, const struct kedge_budget *b,
     struct kedge_buf text;
     e->stored.budget = *b;
     kedge_buf_init(&text, KEDGE_ENERGY_TEXT_MAX);
-    int err = kedge_energy_stored_encode(&e->stored, &text);
-    err = err ? err : kedge_client_path(h, path, "energy");
-    err = err ? err : kedge_slots_write(path, e->sequence + 1, kedge_buf_view(&text), d);
+    int err = kedge_client_path(h, path, "energy");
+    if (!err) {
+        err = kedge_energy_stored_encode(&e->stored, &text);
+    }
+    if (!err) {
+        err = kedge_slots_write(path, e->sequence + 1, kedge_buf_view(&text), d);
+    }
     e->sequence += !err;
     kedge_buf_deinit(&text);
     return err && !d->text[0] ? kedge_diag_set(d, err, "energy: %s", kedge_strerror(err)) : err;

@@ -75,6 +75,21 @@ static json_t *step_of(const json_t *request, uint32_t batch, uint64_t seed)
     return o;
 }
 
+/* One step from the base with `size` samples: how far it went, squared, and how many samples it really had.
+ */
+static int step_once(struct kedge_client_work *w, uint64_t serial, json_t *request, const char *base,
+                     const char *out, const char *left, double *ret_squared, uint64_t *ret_samples,
+                     struct kedge_diag *d)
+{
+    struct kedge_metrics m = {.samples = 0};
+    KEDGE_TRY(kedge_client_ask(w, serial, request, true, false, &m, d));
+    if (left) {
+        KEDGE_TRY(kedge_client_trainer_take(w, left, out, d));
+    }
+    *ret_samples = m.samples;
+    return m.steps == 1 ? squared_way(w, base, out, ret_squared, d) : KEDGE_E_TRAINER;
+}
+
 void kedge_client_energy_probe(struct kedge_client_work *w, uint64_t serial, const json_t *request,
                                const char *base, const char *out, const char *left,
                                struct kedge_energy_plan *plan)
@@ -87,12 +102,10 @@ void kedge_client_energy_probe(struct kedge_client_work *w, uint64_t serial, con
     for (uint64_t pair = 0; pair < PAIRS && sizes[1] > 0 && !err; pair++) {
         double squared[2] = {0, 0}, used[2] = {0, 0};
         for (uint64_t which = 0; which < 2 && !err; which++) {
-            struct kedge_metrics m = {.samples = 0};
-            err = kedge_client_ask(w, serial, step_of(request, sizes[which], serial * 64 + pair * 2 + which),
-                                   true, false, &m, &d);
-            err = err || !left ? err : kedge_client_trainer_take(w, left, out, &d);
-            err = err ? err : m.steps == 1 ? squared_way(w, base, out, &squared[which], &d) : KEDGE_E_TRAINER;
-            used[which] = fmin(sizes[which], (double)m.samples);
+            uint64_t samples = 0;
+            err = step_once(w, serial, step_of(request, sizes[which], serial * 64 + pair * 2 + which), base,
+                            out, left, &squared[which], &samples, &d);
+            used[which] = fmin(sizes[which], (double)samples);
         }
         if (!err) {
             kedge_client_energy_saw_noise(w, plan, used[0], squared[0] / (lr * lr), used[1],

@@ -52,7 +52,9 @@ int kedgei_owner_read_status(const char *dir, json_t **ret, struct kedge_diag *d
     char path[KEDGE_PATH_MAX], site[KEDGE_PATH_MAX];
     struct kedge_buf text;
     int err = kedge_path_join(path, dir, "status.json");
-    err = err ? err : kedge_path_join(site, dir, "site.json");
+    if (!err) {
+        err = kedge_path_join(site, dir, "site.json");
+    }
     if (err) {
         return kedge_diag_set(d, err, "%.100s: %s", dir, kedge_strerror(err));
     }
@@ -67,7 +69,9 @@ int kedgei_owner_read_status(const char *dir, json_t **ret, struct kedge_diag *d
                                       : "enrol it: kedge-client --site %s --enroll-file TOKENFILE",
                               dir);
     }
-    err = err ? err : kedge_status_decode(kedge_buf_view(&text), path, ret, d);
+    if (!err) {
+        err = kedge_status_decode(kedge_buf_view(&text), path, ret, d);
+    }
     kedge_buf_deinit(&text);
     return err;
 }

@@ -147,7 +147,9 @@ int kedge_client_accept_main(int argc, char **argv)
         (void)kedge_diag_hint(&d, "shown: %s%s%s; accept none that the operator has not told you",
                               chains[1].root, chains[2].size > 0 ? ", " : "", chains[2].root);
     }
-    err = err || !accepted ? err : accept(asked.dir, accepted, &d);
+    if (!err && accepted) {
+        err = accept(asked.dir, accepted, &d);
+    }
     if (err) {
         code = kedgei_owner_fail(asked.json, err, &d);
     } else {

@@ -12,6 +12,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/dataset.h"
 
 enum { CLASSES_SHOWN = 16 };
@@ -72,7 +73,9 @@ static json_t *try_one(const json_t *binding)
     struct kedge_data_binding *b = kedge_mem_new(1, sizeof *b);
     struct kedge_data_facts f;
     int err = b ? kedge_doctor_binding(binding, b, &d) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_data_binding_facts(b, &f, &d);
+    if (!err) {
+        err = kedge_data_binding_facts(b, &f, &d);
+    }
     kedge_mem_free(b);
     if (err) {
         return failure(err, &d);
@@ -166,10 +169,12 @@ static int read_policy(const char *dir, struct kedge_site_policy *p, struct kedg
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_buf text;
+    KEDGE_TRY(kedge_path_join(path, dir, "policy.json"));
     kedge_buf_init(&text, KEDGE_POLICY_FILE_MAX);
-    int err = kedge_path_join(path, dir, "policy.json");
-    err = err ? err : kedge_file_read(path, &text, d);
-    err = err ? err : kedge_policy_parse(kedge_buf_view(&text), path, p, d);
+    int err = kedge_file_read(path, &text, d);
+    if (!err) {
+        err = kedge_policy_parse(kedge_buf_view(&text), path, p, d);
+    }
     kedge_buf_deinit(&text);
     return err;
 }
@@ -225,7 +230,9 @@ int kedge_client_try_data_main(int argc, char **argv)
     int err = kedge_doctor_become_owner(asked.dir);
     err = err ? kedge_diag_set(&d, err, "cannot become the user to whom %s belongs", asked.dir)
               : kedge_path_real(asked.dir, dir, &d);
-    err = err ? err : read_policy(dir, &p, &d);
+    if (!err) {
+        err = read_policy(dir, &p, &d);
+    }
     if (!err && chdir(dir) != 0) { /* where the trainer runs: relative paths begin there */
         err = kedge_diag_set(&d, kedge_errno(errno), "%s: %s", dir, strerror(errno));
     }

@@ -127,7 +127,9 @@ void kedgei_owner_energy(struct kedge_doctor *k, const char *dir)
         h->energy = e;
         err = kedge_meters_open(&e->meters, &options);
         e->meters.count = p->meters ? e->meters.count : 0;
-        err = err ? err : kedgei_energy_read(h, &d);
+        if (!err) {
+            err = kedgei_energy_read(h, &d);
+        }
         if (!err) {
             check_meters(k, e, h->policy);
             check_rounds(k, h->dir, e, h->policy);

@@ -17,7 +17,9 @@ static void measure_trial(struct kedge_client_work *w, const struct kedge_train_
         return;
     }
     int err = kedge_client_work_path(w, "trial", &t->trial, path);
-    err = err ? err : kedge_client_measure(w, item->fx.serial, t, item->classes, path, &trial, &d);
+    if (!err) {
+        err = kedge_client_measure(w, item->fx.serial, t, item->classes, path, &trial, &d);
+    }
     m->has_trial = !err && trial.test_samples == m->test_samples;
     m->trial_correct = trial.test_correct;
     m->trial_loss = trial.test_loss;

@@ -99,8 +99,8 @@ static bool is_personal(const struct kedge_client_work *w, const struct kedge_si
 static int personal_path(struct kedge_client_work *w, const struct kedge_id *job, char out[KEDGE_PATH_MAX],
                          struct kedge_diag *d)
 {
-    int err = kedge_client_path(w->h, out, "personal");
-    err = err ? err : kedge_dir_make(out, 0700, d);
+    KEDGE_TRY(kedge_client_path(w->h, out, "personal"));
+    int err = kedge_dir_make(out, 0700, d);
     return err ? err : kedge_client_path(w->h, out, "personal/%s.safetensors", job->s);
 }
 
@@ -111,10 +111,9 @@ static int open_personal(struct kedge_client_work *w, struct kedge_train_item *i
     if (!is_personal(w, &item->fx.task)) {
         return KEDGE_OK;
     }
-    int err = personal_path(w, job, path, &item->diag);
-    err = err ? err
-              : kedge_kept_open_or_begin(w->h->dir, job, "personal", &item->in_force, w->whole.values_count,
-                                         &item->personal, &item->diag);
+    KEDGE_TRY(personal_path(w, job, path, &item->diag));
+    int err = kedge_kept_open_or_begin(w->h->dir, job, "personal", &item->in_force, w->whole.values_count,
+                                       &item->personal, &item->diag);
     return err ? err : kedge_kept_to_model(&item->personal, &w->whole, path, &item->diag);
 }
 
@@ -166,10 +165,7 @@ static int name_files(struct kedge_client_work *w, struct kedge_train_item *t, c
 {
     const char *drift = t->has_control ? t->control.drift : NULL;
     char personal[KEDGE_PATH_MAX] = "";
-    int err = is_personal(w, &t->fx.task) ? personal_path(w, &t->fx.task.job, personal, d) : KEDGE_OK;
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(is_personal(w, &t->fx.task) ? personal_path(w, &t->fx.task.job, personal, d) : KEDGE_OK);
     if (w->spec->is_external) {
         return kedge_client_trainer_give(w, base, drift, personal[0] ? personal : NULL, ret, d);
     }
@@ -201,25 +197,26 @@ static int ask_trainer(struct kedge_client_work *w, struct kedge_train_item *t, 
 {
     struct kedge_trainer_given given;
     bool foreign = w->spec->is_external;
-    int err = name_files(w, t, base, out, &given, d);
-    json_t *request = err ? NULL : request_of(w, t, &given);
+    KEDGE_TRY(name_files(w, t, base, out, &given, d));
+    json_t *request = request_of(w, t, &given);
     if (request && t->plan.wants_noise) {
         kedge_client_energy_probe(w, t->fx.serial, request, base, out, foreign ? given.out : NULL, &t->plan);
     }
     bool train = t->fx.task.kind != KEDGE_SITE_EVALUATE;
     bool chosen = t->fx.task.choice_count > 0; /* then the loss is known */
-    err = err ? err
-              : kedge_client_ask(w, t->fx.serial, request, train, !train || t->fx.task.evaluate_base, m, d);
-    err = err || !foreign || !train ? err : take_foreign(w, t, &given, out, d);
-    if (!err && chosen) {
-        m->base_loss = t->chosen_loss;
-    } else if (!err && t->fx.task.kind == KEDGE_SITE_TRAIN && kedge_job_spec_site_plan(w->spec).sends_loss
-               && !m->has_base_loss) {
-        err = kedge_diag_set(d, KEDGE_E_TRAINER,
-                             "trainer: its answer lacks base_loss, which strategy \"%s\" needs",
-                             w->spec->strategy->name);
+    KEDGE_TRY(kedge_client_ask(w, t->fx.serial, request, train, !train || t->fx.task.evaluate_base, m, d));
+    if (foreign && train) {
+        KEDGE_TRY(take_foreign(w, t, &given, out, d));
     }
-    return err;
+    if (chosen) {
+        m->base_loss = t->chosen_loss;
+    } else if (t->fx.task.kind == KEDGE_SITE_TRAIN && kedge_job_spec_site_plan(w->spec).sends_loss
+               && !m->has_base_loss) {
+        return kedge_diag_set(d, KEDGE_E_TRAINER,
+                              "trainer: its answer lacks base_loss, which strategy \"%s\" needs",
+                              w->spec->strategy->name);
+    }
+    return KEDGE_OK;
 }
 
 /* The names of its classes come with each task of a job that learns them, but in the round in which it does.
@@ -276,12 +273,10 @@ static int open_residual(struct kedge_client_work *w, struct kedge_train_item *i
     }
     const uint32_t group = t->group == KEDGE_SITE_NONE ? 0 : t->group;
     struct kedge_kept *k = &item->residual;
-    int err = kedge_kept_open_or_begin(w->h->dir, &t->job, "residual", &item->in_force,
-                                       w->layout.values_count, k, &item->diag);
-    if (!err) {
-        kedge_kept_set_group(k, group);
-    }
-    return err;
+    KEDGE_TRY(kedge_kept_open_or_begin(w->h->dir, &t->job, "residual", &item->in_force,
+                                       w->layout.values_count, k, &item->diag));
+    kedge_kept_set_group(k, group);
+    return KEDGE_OK;
 }
 
 /* All that the site keeps, as it is after this training, under the update that it belongs to. */
@@ -291,21 +286,20 @@ static int keep_all(struct kedge_client_work *w, struct kedge_train_item *item,
     const struct kedge_id *job = &item->fx.task.job;
     struct kedge_kept *all[] = {&item->control.kept, &item->residual, &item->personal, &item->head.kept};
     char path[KEDGE_PATH_MAX];
-    int err = KEDGE_OK;
     if (item->fx.task.kind != KEDGE_SITE_TRAIN) {
         return KEDGE_OK; /* a pre-training shows what the data are like; nothing of it is gone on with */
     }
     if (item->personal.count > 0) {
-        err = personal_path(w, job, path, &item->diag);
-        err = err ? err : kedge_kept_from_model(&item->personal, &w->whole, path, &item->diag);
+        KEDGE_TRY(personal_path(w, job, path, &item->diag));
+        KEDGE_TRY(kedge_kept_from_model(&item->personal, &w->whole, path, &item->diag));
     }
-    for (size_t i = 0; i < sizeof all / sizeof all[0] && !err; i++) {
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (all[i]->count > 0) {
-            err = kedge_kept_write(w->h->dir, job, update, all[i], &item->diag);
             item->keeps = true;
+            KEDGE_TRY(kedge_kept_write(w->h->dir, job, update, all[i], &item->diag));
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* The same over a frozen base: the trainer works on both together. */
@@ -331,8 +325,8 @@ static int train_whole(struct kedge_client_work *w, struct kedge_train_item *ite
     if (!kedge_job_spec_has_head(w->spec)) {
         return ask_trainer(w, item, base, out, m, d);
     }
-    int err = kedge_client_head_open(w, &item->fx.task.job, &item->in_force, base, head, d);
-    err = err ? err : ask_trainer(w, item, head->base, head->out, m, d);
+    KEDGE_TRY(kedge_client_head_open(w, &item->fx.task.job, &item->in_force, base, head, d));
+    int err = ask_trainer(w, item, head->base, head->out, m, d);
     return err || item->fx.task.kind == KEDGE_SITE_EVALUATE ? err : kedge_client_head_split(w, head, out, d);
 }
 
@@ -352,10 +346,35 @@ static int make_result(struct kedge_client_work *w, struct kedge_train_item *ite
                               "trainer: its answer says 0 steps, by which a control variate "
                               "cannot be divided");
     }
-    int err = kedge_client_make_update(w, base, out, item->has_control ? &item->control : NULL,
-                                       item->residual.count > 0 ? &item->residual : NULL, m->steps, r, d);
-    err = err ? err : keep_all(w, item, &r->update);
+    KEDGE_TRY(kedge_client_make_update(w, base, out, item->has_control ? &item->control : NULL,
+                                       item->residual.count > 0 ? &item->residual : NULL, m->steps, r, d));
+    int err = keep_all(w, item, &r->update);
     return err ? err : kedge_client_sign_update(w, t, &item->plan, m, r, &item->envelopes[i], d);
+}
+
+/* What is kept, each in the version in force, and where the model lies and the trained one goes. Files that
+ * are open when a later step fails are closed with the item. */
+static int open_inputs(struct kedge_client_work *w, struct kedge_train_item *item, char base[KEDGE_PATH_MAX],
+                       char out[KEDGE_PATH_MAX])
+{
+    KEDGE_TRY(kedge_client_work_path(w, "model", &item->fx.task.base, base));
+    KEDGE_TRY(kedge_client_work_file(w, "trained", out));
+    KEDGE_TRY(check_classes(w, item));
+    KEDGE_TRY(open_control(w, item));
+    KEDGE_TRY(open_residual(w, item));
+    return open_personal(w, item);
+}
+
+static int train_with_energy(struct kedge_client_work *w, struct kedge_train_item *item, const char *base,
+                             const char *out, struct kedge_metrics *m)
+{
+    int err = kedge_client_energy_begin(w, &item->fx.task, &item->plan, &item->diag);
+    w->trouble = err ? KEDGE_TROUBLE_ENERGY : KEDGE_TROUBLE_NONE;
+    if (err) {
+        return err;
+    }
+    KEDGE_TRY(train_whole(w, item, base, out, m));
+    return check_found(w, item, m, &item->diag);
 }
 
 /* A choice of models comes first because it sets the base that all that follows is about. Energy begins
@@ -380,18 +399,10 @@ static int run_task(struct kedge_client_work *w, struct kedge_train_item *item)
                                       .round = t->round,
                                       .base = t->base,
                                       .group = t->group == KEDGE_SITE_NONE ? 0 : t->group};
-    int err = kedge_client_work_path(w, "model", &t->base, base);
-    err = err ? err : kedge_client_work_file(w, "trained", out);
-    err = err ? err : check_classes(w, item);
-    err = err ? err : open_control(w, item);
-    err = err ? err : open_residual(w, item);
-    err = err ? err : open_personal(w, item);
+    int err = open_inputs(w, item, base, out);
     if (!err) {
-        err = kedge_client_energy_begin(w, t, &item->plan, d);
-        w->trouble = err ? KEDGE_TROUBLE_ENERGY : KEDGE_TROUBLE_NONE;
+        err = train_with_energy(w, item, base, out, &m);
     }
-    err = err ? err : train_whole(w, item, base, out, &m);
-    err = err ? err : check_found(w, item, &m, d);
     kedge_client_energy_end(w, &item->plan, &m, err, d);
     if (!err) {
         memcpy(item->engine, m.engine, sizeof item->engine);

@@ -132,12 +132,12 @@ static int start_foreign(struct kedge_client_work *w, const struct kedge_trainer
 {
     char folder[KEDGE_PATH_MAX];
     struct place place;
-    int err = kedge_client_path(w->h, folder, "trainers/%s", t->name.s);
-    err = err ? err : kedge_dir_make(folder, 0700, d);
-    err = err ? err : find_place(w, folder, &place, d);
-    struct environment *environment = err ? NULL : kedge_mem_new(1, sizeof *environment);
+    KEDGE_TRY(kedge_client_path(w->h, folder, "trainers/%s", t->name.s));
+    KEDGE_TRY(kedge_dir_make(folder, 0700, d));
+    KEDGE_TRY(find_place(w, folder, &place, d));
+    struct environment *environment = kedge_mem_new(1, sizeof *environment);
     if (!environment) {
-        return err ? err : KEDGE_E_NOMEM;
+        return KEDGE_E_NOMEM;
     }
     put_environment(w, t, folder, environment);
     struct kedge_sandbox sandbox = {.cpu_seconds_max = t->cpu_seconds_max,
@@ -157,7 +157,7 @@ static int start_foreign(struct kedge_client_work *w, const struct kedge_trainer
                                             .die_with_parent = true,
                                             .memory_max = kedge_policy_memory(w->policy, t->memory_max),
                                             .sandbox = &sandbox};
-    err = kedge_process_start(&options, &w->trainer.process, d);
+    int err = kedge_process_start(&options, &w->trainer.process, d);
     kedge_mem_free(environment);
     if (err) {
         return kedge_diag_wrap(d, err == KEDGE_E_NOT_FOUND ? KEDGE_E_DENIED : err,
@@ -374,6 +374,16 @@ static void put_device(const struct kedge_client_work *w, json_t *request)
     }
 }
 
+/* One line out, one line back. The process is started here if it is not there yet, or no longer. */
+static int exchange(struct kedge_client_work *w, const struct kedge_trainer_terms *terms, const char *text,
+                    struct asking *a, size_t *ret_len, struct kedge_diag *d)
+{
+    KEDGE_TRY(trainer_start(w, terms, d));
+    KEDGE_TRY(send_line(w, kedge_view_str(text), a, d));
+    KEDGE_TRY(send_line(w, kedge_view_str("\n"), a, d));
+    return receive_line(w, a, ret_len, d);
+}
+
 /* The id is the daemon's own counter, not the job's name: an answer that was late for one request can then
  * not be taken for the next one's. Of a failed exchange only one kind leaves the process running: the
  * built-in trainer has answered that it cannot, which is an answer in order. */
@@ -394,15 +404,12 @@ int kedge_client_ask(struct kedge_client_work *w, uint64_t serial, json_t *reque
     char *text = err ? NULL : json_dumps(request, JSON_COMPACT);
     json_decref(request);
     w->trainer.said_lines = 0;
-    err = text ? KEDGE_OK : KEDGE_E_NOMEM;
-    err = err ? err : trainer_start(w, terms, d);
-    err = err ? err : send_line(w, kedge_view_str(text), &a, d);
-    err = err ? err : send_line(w, kedge_view_str("\n"), &a, d);
+    err = text ? exchange(w, terms, text, &a, &len, d) : KEDGE_E_NOMEM;
     free(text);
-    err = err ? err : receive_line(w, &a, &len, d);
     bool answered = !err;
-    err = err ? err : read_answer(w, len, id, train, test, m, d);
-    if (err && !answered) {
+    if (answered) {
+        err = read_answer(w, len, id, train, test, m, d);
+    } else {
         w->trouble = KEDGE_TROUBLE_TRAINER_FAILED;
     }
     if (err && (terms || !answered)) {
@@ -428,8 +435,12 @@ int kedge_client_trainer_hello(struct kedge_client_work *w, const struct kedge_t
     if (!err && terms) {
         kedge_client_trainer_lacks(&w->trainer.process, lacks);
     }
-    err = err ? err : send_line(w, kedge_view_str(hello), &a, d);
-    err = err ? err : receive_line(w, &a, &len, d);
+    if (!err) {
+        err = send_line(w, kedge_view_str(hello), &a, d);
+    }
+    if (!err) {
+        err = receive_line(w, &a, &len, d);
+    }
     if (err == KEDGE_E_TIMEOUT) {
         (void)kedge_diag_set(d, err, "no answer within %u s; it last said: %.160s", seconds,
                              kedgei_trainer_last_words(w));

@@ -28,19 +28,25 @@ static int remove_old(const char *path, struct kedge_diag *d)
                : kedge_diag_set(d, kedge_errno(errno), "%s: %s", path, strerror(errno));
 }
 
+/* O_EXCL after the removal, and O_NOFOLLOW: the folder is the trainer's to write in, and a link that it puts
+ * there must not make this daemon write elsewhere. */
+static int write_new(const char *to, struct kedge_view bytes, struct kedge_diag *d)
+{
+    KEDGE_TRY(remove_old(to, d));
+    int fd = kedge_file_open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, d);
+    if (fd < 0) {
+        return fd;
+    }
+    int err = kedge_fd_write(fd, bytes);
+    close(fd);
+    return err ? kedge_diag_set(d, err, "%s: %s", to, kedge_strerror(err)) : KEDGE_OK;
+}
+
 static int copy(const char *from, const char *to, struct kedge_diag *d)
 {
     struct kedge_map map;
     KEDGE_TRY(kedge_map_open(from, &map, d));
-    int err = remove_old(to, d);
-    int fd = err ? err : kedge_file_open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, d);
-    err = fd < 0 ? fd : kedge_fd_write(fd, kedge_view_of(map.ptr, map.len));
-    if (fd >= 0 && err) {
-        err = kedge_diag_set(d, err, "%s: %s", to, kedge_strerror(err));
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
+    int err = write_new(to, kedge_view_of(map.ptr, map.len), d);
     kedge_map_close(&map);
     return err;
 }
@@ -63,14 +69,15 @@ int kedge_client_trainer_give(struct kedge_client_work *w, const char *base, con
     KEDGE_TRY(folder_of(w, folder, d));
     KEDGE_TRY(name_in(w, folder, "base", g.base));
     KEDGE_TRY(name_in(w, folder, "out", g.out));
-    int err = copy(base, g.base, d);
-    err = err || !drift ? err : name_in(w, folder, "drift", g.drift);
-    err = err || !drift ? err : copy(drift, g.drift, d);
-    err = err || !personal ? err : name_in(w, folder, "personal", g.personal);
-    err = err || !personal ? err : remove_old(g.personal, d);
-    err = err || !personal || !kedge_file_exists(personal) ? err : copy(personal, g.personal, d);
-    if (err) {
-        return err;
+    KEDGE_TRY(copy(base, g.base, d));
+    if (drift) {
+        KEDGE_TRY(name_in(w, folder, "drift", g.drift));
+        KEDGE_TRY(copy(drift, g.drift, d));
+    }
+    if (personal) {
+        KEDGE_TRY(name_in(w, folder, "personal", g.personal));
+        KEDGE_TRY(remove_old(g.personal, d));
+        KEDGE_TRY(kedge_file_exists(personal) ? copy(personal, g.personal, d) : KEDGE_OK);
     }
     KEDGE_TRY(remove_old(g.out, d));
     *ret = g;
@@ -100,23 +107,25 @@ static int read_head(struct kedge_client_work *w, struct taken *t)
         return kedge_diag_set(t->d, KEDGE_E_FORMAT, "%lld bytes, expected a safetensors file",
                               (long long)len);
     }
-    int err = kedge_safetensors_data_start(first, &start, t->d);
-    if (!err && kedge_job_spec_has_base(w->spec)
-        && (uint64_t)len == start + kedge_layout_data_len(&w->layout)) {
+    KEDGE_TRY(kedge_safetensors_data_start(first, &start, t->d));
+    if (kedge_job_spec_has_base(w->spec) && (uint64_t)len == start + kedge_layout_data_len(&w->layout)) {
         t->wanted = &w->layout; /* without what is frozen */
     }
     uint64_t expected = start + kedge_layout_data_len(t->wanted);
-    if (!err && (uint64_t)len != expected) {
-        err = kedge_diag_set(
+    if ((uint64_t)len != expected) {
+        return kedge_diag_set(
             t->d, KEDGE_E_FORMAT, "%lld bytes, expected %llu: the header and %llu values of 4 bytes",
             (long long)len, (unsigned long long)expected, (unsigned long long)t->wanted->values_count);
     }
-    uint8_t *head = err ? NULL : kedge_mem_new((size_t)start, 1);
-    err = err || head ? err : KEDGE_E_NOMEM;
-    err = err ? err : kedge_fd_read_at(t->fd, head, (size_t)start, 0);
-    err = err ? err
-              : kedge_safetensors_read(kedge_view_of(head, (size_t)start), (uint64_t)len,
-                                       KEDGE_SAFETENSORS_ANY, &t->layout, &t->start, t->d);
+    uint8_t *head = kedge_mem_new((size_t)start, 1);
+    if (!head) {
+        return KEDGE_E_NOMEM;
+    }
+    int err = kedge_fd_read_at(t->fd, head, (size_t)start, 0);
+    if (!err) {
+        err = kedge_safetensors_read(kedge_view_of(head, (size_t)start), (uint64_t)len, KEDGE_SAFETENSORS_ANY,
+                                     &t->layout, &t->start, t->d);
+    }
     kedge_mem_free(head);
     return err;
 }
@@ -146,21 +155,21 @@ static int find(const struct taken *t, const struct kedge_tensor *wanted, const 
 static int take_tensor(const struct taken *t, const struct kedge_tensor *wanted, float *tile, int out)
 {
     const struct kedge_tensor *got = NULL;
-    int err = find(t, wanted, &got);
-    for (uint64_t i = 0; i < wanted->count && !err; i += TILE_VALUES) {
+    KEDGE_TRY(find(t, wanted, &got));
+    for (uint64_t i = 0; i < wanted->count; i += TILE_VALUES) {
         size_t n = wanted->count - i < TILE_VALUES ? (size_t)(wanted->count - i) : TILE_VALUES;
-        err = kedge_fd_read_at(t->fd, (uint8_t *)tile, n * sizeof *tile,
-                               t->start + got->offset + i * sizeof *tile);
-        for (size_t k = 0; k < n && !err; k++) {
+        KEDGE_TRY(kedge_fd_read_at(t->fd, (uint8_t *)tile, n * sizeof *tile,
+                                   t->start + got->offset + i * sizeof *tile));
+        for (size_t k = 0; k < n; k++) {
             if (!isfinite(tile[k])) {
-                err = kedge_diag_set(t->d, KEDGE_E_NOT_FINITE,
-                                     "tensor \"%s\": value %llu is %s, expected a number", wanted->name,
-                                     (unsigned long long)(i + k), isnan(tile[k]) ? "NaN" : "infinite");
+                return kedge_diag_set(t->d, KEDGE_E_NOT_FINITE,
+                                      "tensor \"%s\": value %llu is %s, expected a number", wanted->name,
+                                      (unsigned long long)(i + k), isnan(tile[k]) ? "NaN" : "infinite");
             }
         }
-        err = err ? err : kedge_fd_write(out, kedge_view_of(tile, n * sizeof *tile));
+        KEDGE_TRY(kedge_fd_write(out, kedge_view_of(tile, n * sizeof *tile)));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* In the model's own order and with a header of our own, so that the bytes of an update do not depend on a
@@ -171,7 +180,9 @@ static int write_canonical(const struct taken *t, int out, uint64_t *ret_len)
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
     float *tile = kedge_mem_new(TILE_VALUES, sizeof *tile);
     int err = tile ? kedge_safetensors_header(t->wanted, KEDGE_DTYPE_F32, &header) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_fd_write(out, kedge_buf_view(&header));
+    if (!err) {
+        err = kedge_fd_write(out, kedge_buf_view(&header));
+    }
     for (uint32_t i = 0; i < t->wanted->count && !err; i++) {
         err = take_tensor(t, &t->wanted->tensors[i], tile, out);
     }
@@ -181,12 +192,25 @@ static int write_canonical(const struct taken *t, int out, uint64_t *ret_len)
     return err;
 }
 
+static int take_file(struct kedge_client_work *w, struct taken *t, const char *to)
+{
+    uint64_t len = 0;
+    int out = -1;
+    KEDGE_TRY(read_head(w, t));
+    if (t->layout.dtype != KEDGE_DTYPE_F32 || t->layout.count != t->wanted->count) {
+        return kedge_diag_set(t->d, KEDGE_E_SHAPE, "%u tensors of type %s, expected %u of F32",
+                              t->layout.count, kedge_dtype_name(t->layout.dtype), t->wanted->count);
+    }
+    KEDGE_TRY(kedge_client_reuse_begin(to, &out));
+    int err = write_canonical(t, out, &len);
+    int end_err = kedge_client_reuse_end(out, err ? 0 : len);
+    return err ? err : end_err;
+}
+
 int kedge_client_trainer_take(struct kedge_client_work *w, const char *from, const char *to,
                               struct kedge_diag *d)
 {
     struct taken t = {.path = from, .wanted = &w->whole, .d = d};
-    uint64_t len = 0;
-    int out = -1;
     t.fd = kedge_file_open(from, O_RDONLY | O_NOFOLLOW, NULL);
     if (t.fd < 0) {
         return kedge_diag_set(
@@ -194,17 +218,7 @@ int kedge_client_trainer_take(struct kedge_client_work *w, const char *from, con
             "trainer \"%s\": it said ok, but left no weights: expected a safetensors file at %s",
             w->spec->external.trainer.s, from);
     }
-    int err = read_head(w, &t);
-    if (!err && (t.layout.dtype != KEDGE_DTYPE_F32 || t.layout.count != t.wanted->count)) {
-        err = kedge_diag_set(d, KEDGE_E_SHAPE, "%u tensors of type %s, expected %u of F32", t.layout.count,
-                             kedge_dtype_name(t.layout.dtype), t.wanted->count);
-    }
-    err = err ? err : kedge_client_reuse_begin(to, &out);
-    err = err ? err : write_canonical(&t, out, &len);
-    if (out >= 0) {
-        int end = kedge_client_reuse_end(out, err ? 0 : len);
-        err = err ? err : end;
-    }
+    int err = take_file(w, &t, to);
     close(t.fd);
     kedge_layout_deinit(&t.layout);
     return err ? kedge_diag_wrap(d, err, "trainer \"%s\": what it trained, %s", w->spec->external.trainer.s,

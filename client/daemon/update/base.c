@@ -120,7 +120,9 @@ static int write_tensors(const struct kedge_client_work *w, bool all, struct sou
     struct kedge_buf header;
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
     int err = kedge_safetensors_header(layout, KEDGE_DTYPE_F32, &header);
-    err = err ? err : kedge_fd_write(fd, kedge_buf_view(&header));
+    if (!err) {
+        err = kedge_fd_write(fd, kedge_buf_view(&header));
+    }
     *ret_len = header.len + kedge_layout_data_len(layout);
     kedge_buf_deinit(&header);
     for (uint32_t i = 0; i < w->whole.count && !err; i++) {
@@ -143,8 +145,8 @@ static int write_model(const struct kedge_client_work *w, bool all, struct sourc
     uint64_t len = 0;
     int fd = -1;
     int err = kedge_client_reuse_begin(path, &fd);
-    err = err ? err : write_tensors(w, all, from, fd, &len);
-    if (fd >= 0) {
+    if (!err) {
+        err = write_tensors(w, all, from, fd, &len);
         int end_err = kedge_client_reuse_end(fd, err ? 0 : len);
         err = err ? err : end_err;
     }
@@ -209,7 +211,9 @@ int kedge_client_base_split(struct kedge_client_work *w, const struct kedge_clie
     int err = open_model(&w->whole, b->whole, &before, d);
     if (!err) {
         err = check_frozen(w, before.values, after.values, d);
-        err = err ? err : write_model(w, false, (struct source){NULL, after.values}, shared, d);
+        if (!err) {
+            err = write_model(w, false, (struct source){NULL, after.values}, shared, d);
+        }
         kedge_map_close(&before.map);
     }
     kedge_map_close(&after.map);

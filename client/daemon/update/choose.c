@@ -5,6 +5,7 @@
 
 #include "client/daemon/host.h"
 #include "client/daemon/trainer/trainer.h"
+#include "common/base/try.h"
 
 static json_t *request_of(struct kedge_client_work *w, const struct kedge_site_task *t, const char *op,
                           const char *classes, const char *base)
@@ -61,11 +62,8 @@ int kedge_client_choose(struct kedge_client_work *w, uint64_t serial, struct ked
     uint32_t best = 0;
     for (uint32_t g = 0; g < task->choice_count; g++) {
         double loss;
-        int err = kedge_client_work_path(w, "model", &task->choices[g], path);
-        err = err ? err : measure(w, serial, task, path, &loss, d);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedge_client_work_path(w, "model", &task->choices[g], path));
+        KEDGE_TRY(measure(w, serial, task, path, &loss, d));
         if (g == 0 || loss < *ret_loss) {
             best = g;
             *ret_loss = loss;

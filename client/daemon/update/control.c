@@ -9,6 +9,7 @@
 
 #include "client/daemon/update/variate.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 
 static int open_own(struct kedge_client_work *w, const struct kedge_id *job,
@@ -37,14 +38,11 @@ static int open_server(struct kedge_client_work *w, const struct kedge_site_dige
     char path[KEDGE_PATH_MAX];
     struct kedge_layout expected, got;
     uint64_t start = 0;
-    int err = kedge_client_work_path(w, "control", digest, path);
-    err = err ? err : kedge_map_open(path, &c->map, d);
-    err = err ? err : kedge_job_spec_control_layout(&w->layout, &expected, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_client_work_path(w, "control", digest, path));
+    KEDGE_TRY(kedge_map_open(path, &c->map, d));
+    KEDGE_TRY(kedge_job_spec_control_layout(&w->layout, &expected, d));
     struct kedge_view all = kedge_view_of(c->map.ptr, c->map.len);
-    err = kedge_safetensors_read(all, all.len, KEDGE_SAFETENSORS_CANONICAL, &got, &start, d);
+    int err = kedge_safetensors_read(all, all.len, KEDGE_SAFETENSORS_CANONICAL, &got, &start, d);
     if (!err) {
         err = kedge_layout_check_same(&expected, &got, KEDGE_DTYPE_F32, d);
         kedge_layout_deinit(&got);
@@ -57,26 +55,34 @@ static int open_server(struct kedge_client_work *w, const struct kedge_site_dige
     return KEDGE_OK;
 }
 
+static int put_drift(const struct kedge_client_work *w, const struct kedge_client_control *c, int fd,
+                     struct kedge_view header, float tile[KEDGE_CONTROL_TILE])
+{
+    KEDGE_TRY(kedge_fd_write(fd, header));
+    for (uint64_t first = 0, n; first < c->kept.count; first += n) {
+        n = c->kept.count - first < KEDGE_CONTROL_TILE ? c->kept.count - first : KEDGE_CONTROL_TILE;
+        kedge_variate_drift(w->spec, c->own + first, c->server ? c->server + first : NULL, n, tile);
+        KEDGE_TRY(kedge_fd_write(fd, kedge_view_of(tile, (size_t)n * sizeof *tile)));
+    }
+    return KEDGE_OK;
+}
+
 /* The trainer's only view of variates is c_k − c, in the units of the model: it needs to know nothing of
  * integers or of the server. */
 static int write_drift(struct kedge_client_work *w, struct kedge_client_control *c, struct kedge_diag *d)
 {
     struct kedge_buf header;
+    int fd = -1;
+    KEDGE_TRY(kedge_client_work_file(w, "drift", c->drift));
     float *tile = kedge_mem_new(KEDGE_CONTROL_TILE, sizeof *tile);
-    int fd = -1, err = kedge_client_work_file(w, "drift", c->drift);
-    uint64_t len = 0;
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
-    err = err ? err : tile ? kedge_safetensors_header(&w->layout, KEDGE_DTYPE_F32, &header) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_client_reuse_begin(c->drift, &fd);
-    err = err ? err : kedge_fd_write(fd, kedge_buf_view(&header));
-    for (uint64_t first = 0, n; first < c->kept.count && !err; first += n) {
-        n = c->kept.count - first < KEDGE_CONTROL_TILE ? c->kept.count - first : KEDGE_CONTROL_TILE;
-        kedge_variate_drift(w->spec, c->own + first, c->server ? c->server + first : NULL, n, tile);
-        err = kedge_fd_write(fd, kedge_view_of(tile, (size_t)n * sizeof *tile));
+    int err = tile ? kedge_safetensors_header(&w->layout, KEDGE_DTYPE_F32, &header) : KEDGE_E_NOMEM;
+    if (!err) {
+        err = kedge_client_reuse_begin(c->drift, &fd);
     }
-    len = err ? 0 : header.len + c->kept.count * sizeof *tile;
-    if (fd >= 0) {
-        int end_err = kedge_client_reuse_end(fd, len);
+    if (!err) {
+        err = put_drift(w, c, fd, kedge_buf_view(&header), tile);
+        int end_err = kedge_client_reuse_end(fd, err ? 0 : header.len + c->kept.count * sizeof *tile);
         err = err ? err : end_err;
     }
     kedge_buf_deinit(&header);
@@ -90,8 +96,12 @@ int kedge_client_control_open(struct kedge_client_work *w, const struct kedge_si
 {
     struct kedge_client_control c = {.own = NULL};
     int err = open_own(w, &t->job, in_force, &c, d);
-    err = err || t->control_len == 0 ? err : open_server(w, &t->control, &c, d);
-    err = err ? err : write_drift(w, &c, d);
+    if (!err && t->control_len > 0) {
+        err = open_server(w, &t->control, &c, d);
+    }
+    if (!err) {
+        err = write_drift(w, &c, d);
+    }
     if (err) {
         kedge_client_control_close(&c);
         return err;

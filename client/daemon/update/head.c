@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 
 static int read_values(const struct kedge_layout *layout, const char *path, float *ret, struct kedge_diag *d)
@@ -13,12 +14,9 @@ static int read_values(const struct kedge_layout *layout, const char *path, floa
     struct kedge_map map;
     struct kedge_layout got;
     uint64_t start = 0;
-    int err = kedge_map_open(path, &map, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_safetensors_read(kedge_view_of(map.ptr, map.len), map.len, KEDGE_SAFETENSORS_CANONICAL, &got,
-                                 &start, d);
+    KEDGE_TRY(kedge_map_open(path, &map, d));
+    int err = kedge_safetensors_read(kedge_view_of(map.ptr, map.len), map.len, KEDGE_SAFETENSORS_CANONICAL,
+                                     &got, &start, d);
     if (!err) {
         err = kedge_layout_check_same(layout, &got, KEDGE_DTYPE_F32, d);
         kedge_layout_deinit(&got);
@@ -30,22 +28,29 @@ static int read_values(const struct kedge_layout *layout, const char *path, floa
     return err ? kedge_diag_wrap(d, err, "%s", path) : KEDGE_OK;
 }
 
+/* The file is used again from task to task (kedge_client_reuse_begin), so one that was not written whole is
+ * cut to 0 bytes: what an earlier task left in it must not be taken for this one's model. */
+static int put_values(struct kedge_view header, struct kedge_view values, const char *path)
+{
+    int fd = -1;
+    KEDGE_TRY(kedge_client_reuse_begin(path, &fd));
+    int err = kedge_fd_write(fd, header);
+    if (!err) {
+        err = kedge_fd_write(fd, values);
+    }
+    int end_err = kedge_client_reuse_end(fd, err ? 0 : header.len + values.len);
+    return err ? err : end_err;
+}
+
 static int write_values(const struct kedge_layout *layout, const float *values, const char *path,
                         struct kedge_diag *d)
 {
     struct kedge_buf header;
-    int fd = -1;
-    uint64_t len = 0;
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
     int err = kedge_safetensors_header(layout, KEDGE_DTYPE_F32, &header);
-    err = err ? err : kedge_client_reuse_begin(path, &fd);
-    err = err ? err : kedge_fd_write(fd, kedge_buf_view(&header));
-    err =
-        err ? err : kedge_fd_write(fd, kedge_view_of(values, (size_t)layout->values_count * sizeof *values));
-    len = err ? 0 : header.len + layout->values_count * sizeof *values;
-    if (fd >= 0) {
-        int end_err = kedge_client_reuse_end(fd, len);
-        err = err ? err : end_err;
+    if (!err) {
+        err = put_values(kedge_buf_view(&header),
+                         kedge_view_of(values, (size_t)layout->values_count * sizeof *values), path);
     }
     kedge_buf_deinit(&header);
     return err && !d->text[0] ? kedge_diag_set(d, err, "%s: %s", path, kedge_strerror(err)) : err;
@@ -88,15 +93,11 @@ int kedge_client_head_open(struct kedge_client_work *w, const struct kedge_id *j
                            struct kedge_client_head *ret, struct kedge_diag *d)
 {
     struct kedge_client_head h = {.base = ""};
-    int err = kedge_client_work_file(w, "whole", h.base);
-    err = err ? err : kedge_client_work_file(w, "whole-trained", h.out);
-    err = err ? err
-              : kedge_kept_open_or_begin(w->h->dir, job, "head", in_force,
-                                         w->whole.values_count - w->layout.values_count, &h.kept, d);
-    if (err) {
-        return err;
-    }
-    err = join(w, shared, &h, d);
+    KEDGE_TRY(kedge_client_work_file(w, "whole", h.base));
+    KEDGE_TRY(kedge_client_work_file(w, "whole-trained", h.out));
+    KEDGE_TRY(kedge_kept_open_or_begin(w->h->dir, job, "head", in_force,
+                                       w->whole.values_count - w->layout.values_count, &h.kept, d));
+    int err = join(w, shared, &h, d);
     if (err) {
         kedge_kept_close(&h.kept);
         return err;

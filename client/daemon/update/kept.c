@@ -16,6 +16,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 #include "crypto/hash.h"
 
@@ -85,9 +86,9 @@ static int places_of(const char *dir, const struct kedge_id *job, const char *na
 {
     char next[KEDGE_ID_MAX + 8], kept[KEDGE_PATH_MAX];
     snprintf(next, sizeof next, "%s.next", name);
-    int err = kedge_path_join(kept, dir, "kept");
-    err = err ? err : kedge_path_join(ret->dir, kept, job->s);
-    err = err ? err : kedge_path_join(ret->now, ret->dir, name);
+    KEDGE_TRY(kedge_path_join(kept, dir, "kept"));
+    KEDGE_TRY(kedge_path_join(ret->dir, kept, job->s));
+    int err = kedge_path_join(ret->now, ret->dir, name);
     return err ? err : kedge_path_join(ret->next, ret->dir, next);
 }
 
@@ -157,18 +158,15 @@ static int open_with(const char *dir, const struct kedge_id *job, const char *na
     static const struct kedge_site_digest none;
     struct kedge_kept k = {.name = name, .count = count};
     struct places p;
-    int err = places_of(dir, job, name, &p);
-    err = err ? err : kedge_dir_make(p.dir, 0700, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(places_of(dir, job, name, &p));
+    KEDGE_TRY(kedge_dir_make(p.dir, 0700, reterr));
     k.file = kedge_mem_new(file_len(&k), 1);
     if (!k.file) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for \"%s\", %llu values", name,
                               (unsigned long long)count);
     }
     k.is_new = memcmp(in_force->b, none.b, sizeof none.b) == 0;
-    err = k.is_new ? KEDGE_OK : find_file(&p, in_force, &k, reterr);
+    int err = k.is_new ? KEDGE_OK : find_file(&p, in_force, &k, reterr);
     if (begins && (err == KEDGE_E_NOT_FOUND || err == KEDGE_E_CORRUPT)) {
         kedge_log(KEDGE_LOG_WARN, "lost", "job=%s: what this site kept as \"%s\" is lost: %s", job->s, name,
                   reterr ? reterr->text : kedge_strerror(err));
@@ -215,10 +213,7 @@ int kedge_kept_write(const char *dir, const struct kedge_id *job, const struct k
 {
     struct places p;
     struct kedge_hash sum;
-    int err = places_of(dir, job, k->name, &p);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(places_of(dir, job, k->name, &p));
     memcpy(k->file, magic, MAGIC_LEN);
     memcpy(k->file + AT_UPDATE, update->b, sizeof update->b);
     kedge_store_be64(k->file + AT_COUNT, k->count);
@@ -248,8 +243,12 @@ int kedge_kept_to_model(const struct kedge_kept *k, const struct kedge_layout *l
     kedge_buf_init(&file, SIZE_MAX / 2);
     int err = kedge_safetensors_header(layout, KEDGE_DTYPE_F32, &file);
     kedge_buf_put(&file, k->values, (size_t)k->count * sizeof(float));
-    err = err ? err : file.err;
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&file), 0600, reterr);
+    if (!err) {
+        err = file.err;
+    }
+    if (!err) {
+        err = kedge_file_write(path, kedge_buf_view(&file), 0600, reterr);
+    }
     kedge_buf_deinit(&file);
     return err;
 }
@@ -263,12 +262,9 @@ int kedge_kept_from_model(struct kedge_kept *k, const struct kedge_layout *layou
     if (!kedge_file_exists(path)) {
         return kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "%s: the trainer has left no model there", path);
     }
-    int err = kedge_map_open(path, &map, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_safetensors_read(kedge_view_of(map.ptr, map.len), map.len, KEDGE_SAFETENSORS_CANONICAL, &got,
-                                 &start, reterr);
+    KEDGE_TRY(kedge_map_open(path, &map, reterr));
+    int err = kedge_safetensors_read(kedge_view_of(map.ptr, map.len), map.len, KEDGE_SAFETENSORS_CANONICAL,
+                                     &got, &start, reterr);
     if (!err) {
         err = kedge_layout_check_same(layout, &got, KEDGE_DTYPE_F32, reterr);
         kedge_layout_deinit(&got);

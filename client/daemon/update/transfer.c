@@ -44,10 +44,11 @@ static int call(struct kedge_client_work *w, const struct kedge_msg *msg, struct
     struct kedge_buf frame;
     kedge_buf_init(&frame, KEDGE_FRAME_MAX);
     int err = kedge_msg_encode(msg, &frame);
-    err = err ? err : kedge_net_call(w->h->net, kedge_buf_view(&frame), CHUNK_TIMEOUT_MS, reply);
+    if (!err) {
+        err = kedge_net_call(w->h->net, kedge_buf_view(&frame), CHUNK_TIMEOUT_MS, reply);
+    }
     kedge_buf_deinit(&frame);
-    err = err ? err : kedge_msg_decode(reply->view, ret);
-    return err;
+    return err ? err : kedge_msg_decode(reply->view, ret);
 }
 
 /* KEDGE_OK for an answer that is no error. An answer "come back in …" is one that has been waited for: then
@@ -109,11 +110,26 @@ static int keep_since(struct fetch *f, const struct kedge_msg_chunk_packed *c)
 /* Every number of an answer is held against what was asked for before a byte is taken: the offset must be
  * ours, the total the task's, and a piece may be neither empty (that would never end) nor longer than what is
  * left. */
+static int take_piece(struct fetch *f, const struct kedge_msg *answer)
+{
+    const uint64_t total = f->fx->len, left = total - f->offset;
+    const struct kedge_msg_chunk *c = &answer->u.chunk;
+    const struct kedge_msg_chunk_packed *p = &answer->u.chunk_packed;
+    if (answer->type == KEDGE_MSG_CHUNK && c->offset == f->offset && c->total == total && c->data.len > 0
+        && c->data.len <= left) {
+        return keep(f, c->data);
+    }
+    if (answer->type == KEDGE_MSG_CHUNK_PACKED && f->base && p->offset == f->offset && p->total == total
+        && p->len <= left) {
+        return keep_since(f, p);
+    }
+    return KEDGE_E_FORMAT;
+}
+
 static int fetch_piece(struct kedge_client_work *w, struct fetch *f)
 {
     const struct kedge_site_effect *fx = f->fx;
     uint32_t max = fx->len <= KEDGE_CHUNK_MAX ? KEDGE_CHUNK_MAX : PIECE;
-    uint64_t left = fx->len - f->offset;
     struct kedge_msg msg = {.type = KEDGE_MSG_BLOB_GET}, answer;
     struct kedge_net_reply reply = {.impl = NULL};
     if (f->base) {
@@ -127,17 +143,11 @@ static int fetch_piece(struct kedge_client_work *w, struct fetch *f)
         memcpy(msg.u.blob_get.digest, fx->digest.b, sizeof fx->digest.b);
     }
     int err = call(w, &msg, &reply, &answer);
-    const struct kedge_msg_chunk *c = &answer.u.chunk;
-    const struct kedge_msg_chunk_packed *p = &answer.u.chunk_packed;
-    err = err ? err : take_error(w, fx->serial, &answer);
-    if (!err && answer.type == KEDGE_MSG_CHUNK && c->offset == f->offset && c->total == fx->len
-        && c->data.len > 0 && c->data.len <= left) {
-        err = keep(f, c->data);
-    } else if (!err && answer.type == KEDGE_MSG_CHUNK_PACKED && f->base && p->offset == f->offset
-               && p->total == fx->len && p->len <= left) {
-        err = keep_since(f, p);
-    } else if (!err) {
-        err = KEDGE_E_FORMAT;
+    if (!err) {
+        err = take_error(w, fx->serial, &answer);
+    }
+    if (!err) {
+        err = take_piece(f, &answer);
     }
     kedge_net_reply_release(&reply);
     return err;
@@ -153,16 +163,13 @@ static int fetch_file(struct kedge_client_work *w, const struct kedge_site_effec
     struct kedge_hash digest;
     struct fetch f = {.fx = fx, .fd = -1};
     snprintf(temporary, sizeof temporary, "%s.part", path);
-    int err = kedge_hasher_new(&f.hasher);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_hasher_new(&f.hasher));
     if (old) {
         f.base = base && kedge_file_size(old) == (int64_t)fx->len ? base : NULL;
         kedge_client_reuse_give(old, temporary);
     }
     unsigned busy = 0;
-    err = kedge_client_reuse_begin(temporary, &f.fd);
+    int err = kedge_client_reuse_begin(temporary, &f.fd);
     while (!err && f.offset < fx->len) {
         err = kedge_client_aborted(w, fx->serial) ? KEDGE_E_CANCELLED : fetch_piece(w, &f);
         err = err == KEDGE_E_BUSY && busy++ < BUSY_TRIES ? KEDGE_OK : err; /* its time has been waited for */
@@ -170,7 +177,9 @@ static int fetch_file(struct kedge_client_work *w, const struct kedge_site_effec
     kedge_hasher_final(f.hasher, &digest);
     kedge_hasher_free(f.hasher);
     int end_err = f.fd >= 0 ? kedge_client_reuse_end(f.fd, err ? 0 : fx->len) : KEDGE_OK;
-    err = err ? err : end_err;
+    if (!err) {
+        err = end_err;
+    }
     if (!err && memcmp(digest.b, fx->digest.b, sizeof digest.b) != 0) {
         err = KEDGE_E_BLOB_DIGEST;
     }
@@ -416,11 +425,8 @@ static int put_piece(struct kedge_client_work *w, const struct kedge_site_effect
     struct kedge_net_reply reply = {.impl = NULL};
     uint8_t prefix[KEDGE_MSG_PREFIX_MAX];
     size_t prefix_len;
-    int err = kedge_msg_prefix(&msg, prefix, &prefix_len);
-    err = err ? err : kedge_net_call_begin(w->h->net, prefix_len + len, &out);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_msg_prefix(&msg, prefix, &prefix_len));
+    KEDGE_TRY(kedge_net_call_begin(w->h->net, prefix_len + len, &out));
     memcpy(out.ptr, prefix, prefix_len);
     if (msg.type == KEDGE_MSG_BLOB_PUT_PACKED) {
         if (kedge_pack(piece, out.ptr + prefix_len, len) != len) { /* the file changes under our hands */
@@ -430,9 +436,13 @@ static int put_piece(struct kedge_client_work *w, const struct kedge_site_effect
     } else if (len > 0) {
         memcpy(out.ptr + prefix_len, piece.ptr, len);
     }
-    err = kedge_net_call_send(w->h->net, &out, CHUNK_TIMEOUT_MS, &reply);
-    err = err ? err : kedge_msg_decode(reply.view, &answer);
-    err = err ? err : take_error(w, fx->serial, &answer);
+    int err = kedge_net_call_send(w->h->net, &out, CHUNK_TIMEOUT_MS, &reply);
+    if (!err) {
+        err = kedge_msg_decode(reply.view, &answer);
+    }
+    if (!err) {
+        err = take_error(w, fx->serial, &answer);
+    }
     if (!err && (answer.type != KEDGE_MSG_PUT_OK || answer.u.put_ok.next_offset > r->update_len)) {
         err = KEDGE_E_FORMAT;
     } else if (!err) {
@@ -455,20 +465,22 @@ static int upload_pieces(struct kedge_client_work *w, const struct kedge_site_ef
     bool complete = false;
     uint64_t len =
         total < KEDGE_CHUNK_MAX ? total : 0; /* a small file goes at once, a large one asks first */
-    int err = KEDGE_OK;
-    for (unsigned busy = 0; !complete && !err;) {
+    for (unsigned busy = 0; !complete;) {
         uint64_t before = next;
-        err = kedge_client_aborted(w, fx->serial) ? KEDGE_E_CANCELLED
-                                                  : kedge_fd_read_at(fd, piece, (size_t)len, next);
-        err = err ? err : put_piece(w, fx, kedge_view_of(piece, (size_t)len), next, &next, &complete);
-        if (err == KEDGE_E_BUSY && busy++ < BUSY_TRIES) {
-            err = KEDGE_OK; /* its time has been waited for */
-        } else if (!err && !complete && next == before && ++busy > BUSY_TRIES) {
-            err = KEDGE_E_STATE; /* no progress */
+        if (kedge_client_aborted(w, fx->serial)) {
+            return KEDGE_E_CANCELLED;
+        }
+        KEDGE_TRY(kedge_fd_read_at(fd, piece, (size_t)len, next));
+        int err = put_piece(w, fx, kedge_view_of(piece, (size_t)len), next, &next, &complete);
+        if (err && (err != KEDGE_E_BUSY || busy++ >= BUSY_TRIES)) {
+            return err; /* a "later" below the bound has been waited for */
+        }
+        if (!err && !complete && next == before && ++busy > BUSY_TRIES) {
+            return KEDGE_E_STATE; /* no progress */
         }
         len = total - next < PIECE ? total - next : PIECE;
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* Read and not mapped: where the disk fails, that is this update's error, and no signal for the daemon. */

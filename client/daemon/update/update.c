@@ -16,6 +16,7 @@
 #include "client/daemon/update/control.h"
 #include "client/daemon/update/kept.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 
 enum { TILE = 65536 };
@@ -99,6 +100,21 @@ static int quantise(struct kedge_client_work *w, const struct training *t, bool 
                : KEDGE_OK;
 }
 
+static int put_parts(struct kedge_client_work *w, const struct training *t, int fd,
+                     struct kedge_hasher *hasher, int32_t tile[TILE], struct kedge_diag *d)
+{
+    const uint64_t values = w->layout.values_count;
+    const int parts = t->control ? 2 : 1;
+    for (int part = 0; part < parts; part++) {
+        for (uint64_t i = 0; i < values; i += TILE) {
+            size_t n = values - i < TILE ? (size_t)(values - i) : TILE;
+            KEDGE_TRY(quantise(w, t, part == 1, i, n, tile, d));
+            KEDGE_TRY(put_bytes(fd, hasher, kedge_view_of(tile, n * sizeof *tile)));
+        }
+    }
+    return KEDGE_OK;
+}
+
 /* q = quantise(out − base) by tiles into fd; the digest is that of the whole file. With a control variate the
  * file has two parts of the same shape, the model's change and then the variate's. The digest is computed
  * while writing, so a large update is never read again, nor held in memory as a whole. */
@@ -108,12 +124,9 @@ static int write_update(struct kedge_client_work *w, const struct training *t, i
     struct kedge_hasher *hasher;
     struct kedge_layout layout;
     struct kedge_buf header;
-    uint64_t values = w->layout.values_count;
-    int parts = t->control ? 2 : 1, err = kedge_job_spec_update_layout(w->spec, &w->layout, &layout, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_hasher_new(&hasher);
+    const uint64_t values = w->layout.values_count, parts = t->control ? 2 : 1;
+    KEDGE_TRY(kedge_job_spec_update_layout(w->spec, &w->layout, &layout, d));
+    int err = kedge_hasher_new(&hasher);
     if (err) {
         kedge_layout_deinit(&layout);
         return err;
@@ -121,23 +134,60 @@ static int write_update(struct kedge_client_work *w, const struct training *t, i
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
     int32_t *tile = kedge_mem_new(TILE, sizeof *tile);
     err = tile ? kedge_safetensors_header(&layout, KEDGE_DTYPE_I32, &header) : KEDGE_E_NOMEM;
-    err = err ? err : put_bytes(fd, hasher, kedge_buf_view(&header));
-    for (int part = 0; part < parts; part++) {
-        for (uint64_t i = 0; i < values && !err; i += TILE) {
-            size_t n = values - i < TILE ? (size_t)(values - i) : TILE;
-            err = quantise(w, t, part == 1, i, n, tile, d);
-            err = err ? err : put_bytes(fd, hasher, kedge_view_of(tile, n * sizeof *tile));
-        }
+    if (!err) {
+        err = put_bytes(fd, hasher, kedge_buf_view(&header));
+    }
+    if (!err) {
+        err = put_parts(w, t, fd, hasher, tile, d);
     }
     if (!err) {
         kedge_hasher_final(hasher, ret);
-        *ret_len = header.len + (uint64_t)parts * values * sizeof(int32_t);
+        *ret_len = header.len + parts * values * sizeof(int32_t);
     }
     kedge_mem_free(tile);
     kedge_buf_deinit(&header);
     kedge_hasher_free(hasher);
     kedge_layout_deinit(&layout);
     return err;
+}
+
+/* The first pass: the sum of change and residual, in the residual's place. */
+static int add_residual(struct kedge_client_work *w, const struct training *t, struct kedge_diag *d)
+{
+    const uint64_t values = w->layout.values_count;
+    int32_t tile[KEDGE_COMPACT_BLOCK], *whole = t->residual->values;
+    for (uint64_t i = 0, n; i < values; i += n) {
+        n = values - i < KEDGE_COMPACT_BLOCK ? values - i : KEDGE_COMPACT_BLOCK;
+        KEDGE_TRY(quantise(w, t, false, i, (size_t)n, tile, d));
+        kedge_compact_add(&w->spec->compression, whole + i, (size_t)n, tile);
+        memcpy(whole + i, tile, (size_t)n * sizeof *tile);
+    }
+    return KEDGE_OK;
+}
+
+/* The second: what is sent goes to the file, what is not stays in the residual. */
+static int put_compact(struct kedge_client_work *w, const struct training *t, int fd,
+                       struct kedge_hasher *hasher, uint64_t *ret_len, struct kedge_diag *d)
+{
+    const struct kedge_compact *c = &w->spec->compression;
+    const uint64_t values = w->layout.values_count;
+    uint8_t block[KEDGE_COMPACT_BLOCK_BYTES_MAX];
+    int32_t *whole = t->residual->values, limit = 0;
+    struct kedge_compact_plan plan;
+    uint64_t len = KEDGE_COMPACT_HEAD;
+    KEDGE_TRY(kedge_scale_limit(w->spec->bound, w->spec->scale, &limit));
+    KEDGE_TRY(add_residual(w, t, d));
+    KEDGE_TRY(kedge_compact_plan(c, whole, (size_t)values, &plan));
+    kedge_compact_head_write(c->kind, values, block);
+    KEDGE_TRY(put_bytes(fd, hasher, kedge_view_of(block, KEDGE_COMPACT_HEAD)));
+    for (uint64_t i = 0, n; i < values; i += n) {
+        n = values - i < KEDGE_COMPACT_BLOCK ? values - i : KEDGE_COMPACT_BLOCK;
+        size_t some = kedge_compact_block_write(&plan, whole + i, (size_t)n, limit, block);
+        KEDGE_TRY(put_bytes(fd, hasher, kedge_view_of(block, some)));
+        len += some;
+    }
+    *ret_len = len;
+    return KEDGE_OK;
 }
 
 /* The same with what earlier updates have left, as far as it is sent; `residual` has the rest then (error
@@ -147,38 +197,11 @@ static int write_update(struct kedge_client_work *w, const struct training *t, i
 static int write_compact(struct kedge_client_work *w, const struct training *t, int fd,
                          struct kedge_hash *ret, uint64_t *ret_len, struct kedge_diag *d)
 {
-    const struct kedge_compact *c = &w->spec->compression;
-    const uint64_t values = w->layout.values_count;
-    uint8_t block[KEDGE_COMPACT_BLOCK_BYTES_MAX];
-    int32_t tile[KEDGE_COMPACT_BLOCK], *whole = t->residual->values, limit = 0;
-    struct kedge_compact_plan plan;
     struct kedge_hasher *hasher;
-    uint64_t len = KEDGE_COMPACT_HEAD;
-    int err = kedge_hasher_new(&hasher);
-    if (err) {
-        return err;
-    }
-    err = kedge_scale_limit(w->spec->bound, w->spec->scale, &limit);
-    for (uint64_t i = 0, n; i < values && !err; i += n) {
-        n = values - i < KEDGE_COMPACT_BLOCK ? values - i : KEDGE_COMPACT_BLOCK;
-        err = quantise(w, t, false, i, (size_t)n, tile, d);
-        if (!err) {
-            kedge_compact_add(c, whole + i, (size_t)n, tile);
-            memcpy(whole + i, tile, (size_t)n * sizeof *tile);
-        }
-    }
-    err = err ? err : kedge_compact_plan(c, whole, (size_t)values, &plan);
-    kedge_compact_head_write(c->kind, values, block);
-    err = err ? err : put_bytes(fd, hasher, kedge_view_of(block, KEDGE_COMPACT_HEAD));
-    for (uint64_t i = 0, n; i < values && !err; i += n) {
-        n = values - i < KEDGE_COMPACT_BLOCK ? values - i : KEDGE_COMPACT_BLOCK;
-        size_t some = kedge_compact_block_write(&plan, whole + i, (size_t)n, limit, block);
-        err = put_bytes(fd, hasher, kedge_view_of(block, some));
-        len += some;
-    }
+    KEDGE_TRY(kedge_hasher_new(&hasher));
+    int err = put_compact(w, t, fd, hasher, ret_len, d);
     if (!err) {
         kedge_hasher_final(hasher, ret);
-        *ret_len = len;
     }
     kedge_hasher_free(hasher);
     return err;
@@ -194,17 +217,15 @@ int kedge_client_make_update(struct kedge_client_work *w, const char *base_path,
     struct model_file base, out;
     char temporary[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
     struct kedge_hash digest;
-    int fd = -1, err = open_model(w, base_path, &base, d);
-    if (err) {
-        return err;
-    }
-    err = open_model(w, out_path, &out, d);
+    int fd = -1;
+    KEDGE_TRY(kedge_client_work_file(w, "update.part", temporary));
+    KEDGE_TRY(open_model(w, base_path, &base, d));
+    int err = open_model(w, out_path, &out, d);
     if (err) {
         kedge_map_close(&base.map);
         return err;
     }
-    err = kedge_client_work_file(w, "update.part", temporary);
-    err = err ? err : kedge_client_reuse_begin(temporary, &fd);
+    err = kedge_client_reuse_begin(temporary, &fd);
     if (!err) {
         const struct training t = {base.values, out.values, control, residual, steps};
         err = residual ? write_compact(w, &t, fd, &digest, &r->update_len, d)
