@@ -11,8 +11,7 @@
 /* A driver that wakes its devices up may take seconds. */
 enum { DEVICES_MS = 20000, SAID_MAX = 8192 };
 
-/* What stands after "KEY: " in one of the lines, cut from the rest; NULL: no such line. The text is
- * searched, not cut: lines are short. */
+/* What stands after "KEY: " in one of the lines; false: no such line. */
 static bool find_line(const char *text, const char *key, char *out, size_t size)
 {
     size_t len = strlen(key);

@@ -20,7 +20,8 @@ static bool ends_with(const char *name, const char *tail)
     return n >= t && strcmp(name + n - t, tail) == 0;
 }
 
-/* True when the key is fine; else says what is wrong with it. */
+/* True when the key is fine; else says what is wrong with it. The key is read as the daemon reads it, modes
+ * included, and wiped. */
 static bool check_key(struct kedge_doctor *k, const char *path)
 {
     struct kedge_diag d = {.text = ""};
@@ -97,6 +98,8 @@ static int check_setting(const char *path, const struct kedge_setting *table, co
     return KEDGE_OK;
 }
 
+/* Every key is held against the table that the daemon uses, so that a misspelt one is told with the nearest
+ * that there is. */
 json_t *kedge_doctor_settings(struct kedge_doctor *k, const char *folder, const char *name,
                               const struct kedge_setting *table)
 {

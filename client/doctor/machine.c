@@ -21,6 +21,8 @@ enum { ANSWER_MS = 3000, CPUINFO_MAX = 4 * 1024 * 1024, FILES_LOW = 1024 };
 
 /* ---- programs ---- */
 
+/* A program that hangs must not hang the doctor: its output is read until it ends, the room is full or the
+ * time is over, and then it is stopped. */
 bool kedge_doctor_ask(const char *program, const char *option, uint32_t timeout_ms, char *out, size_t size)
 {
     const char *const argv[] = {program, option, NULL};
@@ -73,7 +75,8 @@ void kedge_doctor_program(struct kedge_doctor *k, const char *own, const char *n
     }
 }
 
-/* FIPS 180-4 and RFC 8032 §7.1 TEST 1: that hash and signature are those of everybody else. */
+/* FIPS 180-4 and RFC 8032 §7.1 TEST 1: that hash and signature are those of everybody else. A library that
+ * was built wrongly would give keys and logs that no other machine accepts. */
 void kedge_doctor_crypto(struct kedge_doctor *k)
 {
     static const char abc[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";

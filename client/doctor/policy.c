@@ -17,6 +17,8 @@
 
 enum { DATA_FILES_MAX = 256, BINDING_TOKENS_MAX = 4096, FILE_PATHS = 3 };
 
+/* By the parser that kedge-train uses, which reads JSON in tokens: the binding is written out once more for
+ * it. */
 int kedge_doctor_binding(const json_t *v, struct kedge_data_binding *ret, struct kedge_diag *d)
 {
     struct kedge_json_token *tokens = kedge_mem_new(BINDING_TOKENS_MAX, sizeof *tokens);
@@ -32,6 +34,8 @@ int kedge_doctor_binding(const json_t *v, struct kedge_data_binding *ret, struct
     return err;
 }
 
+/* Groups first, then the group, then the user: in another order the process would no longer have the right
+ * to the next step. Without an entry in the table of users it has no other groups than its own. */
 int kedge_doctor_become_owner(const char *site)
 {
     struct stat st;
@@ -44,7 +48,8 @@ int kedge_doctor_become_owner(const char *site)
     return ok ? KEDGE_OK : KEDGE_E_DENIED;
 }
 
-/* Whether the site's user can read the file: root, who may be asking, can read any. */
+/* Whether the site's user can read the file: root, who may be asking, can read any. A child asks in the
+ * user's place, since who became another user cannot become root again. */
 static bool is_readable(const char *site, const char *path)
 {
     int status = 0;
@@ -83,7 +88,8 @@ static void check_files(struct kedge_doctor *k, const char *site, const char *na
     }
 }
 
-/* A trainer of the owner's own may read data in another way than kedge-train. */
+/* A trainer of the owner's own may read data in another way than kedge-train, so what this one cannot read
+ * is a warning then. */
 static void check_data(struct kedge_doctor *k, const char *site, const struct kedge_site_policy *p)
 {
     const bool own = p->trainers.count > 0 || p->trainer[0];
@@ -108,7 +114,8 @@ static void check_data(struct kedge_doctor *k, const char *site, const struct ke
                      "%u data bindings, %u files readable", bindings, files);
 }
 
-/* The program of a trainer's command, where kedge-client looks for it. */
+/* The program of a trainer's command, where kedge-client looks for it. Names without a folder are looked
+ * for in three folders only: trainers run with this PATH, whatever the one of the person who asks. */
 static bool is_program(const char *word)
 {
     static const char *const folders[] = {"/usr/local/bin", "/usr/bin", "/bin"};

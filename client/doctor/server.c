@@ -82,6 +82,8 @@ static bool read_login(struct kedge_doctor *k, const char *dir, const json_t *po
     return !err;
 }
 
+/* The same handshake as kedge-client's, with the site's own key, and HELLO. Nothing else is asked, so that
+ * a doctor that runs beside the client changes nothing at the coordinator. */
 static void try_server(struct kedge_doctor *k, const char *dir, const char *url, const char *server_hex,
                        const json_t *policy)
 {
@@ -97,8 +99,12 @@ static void try_server(struct kedge_doctor *k, const char *dir, const char *url,
     if (!err) {
         err = kedge_keyfile_read_private(path, &key, &d);
     }
-    if (err || !read_login(k, dir, policy, login)) {
+    if (err) {
         return; /* said already, where the folder was looked at */
+    }
+    if (!read_login(k, dir, policy, login)) {
+        kedge_key_wipe(&key);
+        return;
     }
     struct kedge_net_client_options options = {.url = url,
                                                .key = &key,
