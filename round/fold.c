@@ -1,3 +1,7 @@
+/* A job's state from its record, entry by entry. The order of entries is the caller's to keep; here each
+ * one is applied to what is known. Nothing is trusted to be in range: numbers of groups and sites index
+ * arrays, so each is looked at before it is used, and a record that has others is corrupt. That its
+ * decisions are right is the auditor's to say. */
 #include "round/fold.h"
 
 #include <string.h>
@@ -9,6 +13,8 @@ void kedge_round_fold_begin(struct kedge_round_fold *ret, const struct kedge_job
     ret->state.round = ret->round = KEDGE_ROUND_NONE;
 }
 
+/* The group-assigned of a close name the round that has just ended, and hold from the next one on. The
+ * others are made while their round is open, and hold from then on. */
 bool kedge_round_is_of_close(const struct kedge_st_group_assigned *assigned)
 {
     return assigned->how == KEDGE_GROUP_COLD_START || assigned->how == KEDGE_GROUP_RECLUSTER
@@ -67,6 +73,8 @@ static void fold_round_opened(struct kedge_round_fold *io, const struct kedge_st
     }
 }
 
+/* With IFCA there is no group-assigned: the update says its group itself. With FeSEM the site's next group
+ * is found from what it trained last. */
 void kedge_round_site_trained(const struct kedge_job_spec *spec, uint32_t group,
                               const struct kedge_hash *update, const struct kedge_hash *base,
                               struct kedge_round_site *io)
@@ -109,6 +117,9 @@ static int fold_assigned(struct kedge_round_fold *io, const struct kedge_st_grou
 
 /* ---- the close ---- */
 
+/* The same as kedge_close_end, told from the step instead of the close's result: what one sets the other
+ * must set, too, or a coordinator that restarts goes on from another state. Groups that the step no longer
+ * has are zeroed, but keep the former direction for one round. */
 static void fold_groups(struct kedge_round_fold *io, const struct kedge_st_step *step)
 {
     struct kedge_round_state *state = &io->state;
@@ -152,7 +163,9 @@ static bool is_cut(const struct kedge_round_state *state, uint32_t group)
     return false;
 }
 
-/* The groups of sites that no list of the close has. */
+/* The groups of sites that no list of the close has. Joined: the step says into which group. Cut by
+ * directions, or made anew: only vectors tell, so the site is marked undecided, and its old group stands
+ * until somebody decides (kedge_close_follow) or its group-assigned is folded. */
 static void follow(const struct kedge_round_fold *io, bool is_new, struct kedge_round_site *s)
 {
     if (s->group == KEDGE_ROUND_NONE || s->is_unstated) {
@@ -166,6 +179,8 @@ static void follow(const struct kedge_round_fold *io, bool is_new, struct kedge_
     s->is_undecided = is_new || is_cut(&io->state, s->group);
 }
 
+/* All rows are checked before any is applied, since rows refer to each other. A task ends with the round,
+ * but in asynchronous jobs, where a site in no list is still at work. */
 static int fold_step(struct kedge_round_fold *io, const struct kedge_st_step *step)
 {
     bool is_kept = strcmp(step->rule, KEDGE_RULE_KEPT) == 0;
@@ -234,6 +249,8 @@ static void fold_placed(const struct kedge_input_row *row, bool is_kept, struct 
     s->is_unstated = true;
 }
 
+/* Refused updates with a leaf in the ledger were made by the site all the same: what it trained last, and
+ * its choice, follow from them. Those without a leaf were turned away at the door and leave no trace. */
 static int fold_input(struct kedge_round_fold *io, const struct kedge_input_row *row,
                       struct kedge_round_site *s)
 {

@@ -1,3 +1,9 @@
+/* Picks a job's entries out of its ledgers and hands them to the fold in the order in which they became
+ * true. The main chain says which rounds there are; lists name the sites by tenant; a tenant's ledger has
+ * its sites' group-assigned and, where samples are asked for, its updates.
+ *
+ * Entries are found by their keys, which begin with kind, job and round, so a restart reads what it needs
+ * and not the whole history. */
 #include "round/fold_ledgers.h"
 
 #include <inttypes.h>
@@ -87,6 +93,8 @@ static int place_list(struct reader *r, uint32_t tenant, const struct kedge_inpu
     return err;
 }
 
+/* A list is a blob of its tenant, and the main chain names the tenant by a salted hash only: it is looked
+ * for among the job's tenants, of whom the reader has the salt. */
 static int fold_list(struct reader *r, const struct kedge_hash *salted, const struct kedge_hash *digest)
 {
     uint32_t tenant = 0;
@@ -172,6 +180,8 @@ static int fold_one(struct reader *r, enum kedge_statement_kind kind, const char
 
 /* ---- group-assigned ---- */
 
+/* Room is doubled: a long job has as many of these as sites times moves, and their number is not known
+ * before. */
 static int note_assigned(void *arg, struct kedge_view key, uint64_t index)
 {
     struct reader *r = arg;
@@ -281,6 +291,9 @@ static int fold_opening(struct reader *r, uint32_t round, bool *ret_found)
     return err || !*ret_found ? err : fold_under(r, KEDGE_ST_ROUND_OPENED, KEDGE_ROUND_NONE, round);
 }
 
+/* Rounds follow each other, and the first that the main chain has not opened, or not closed, ends the fold.
+ * Groups given by the close before come first (fold_assigned without the open ones), then the opening, then
+ * those that were given while it was open. */
 static int fold_rounds(struct reader *r, uint32_t from, uint32_t until)
 {
     for (uint32_t round = from; round <= KEDGE_ROUNDS_MAX; round++) {
@@ -310,7 +323,8 @@ static int visit_last(void *arg, struct kedge_view key, uint64_t index)
     return KEDGE_OK;
 }
 
-/* The last round that is closed, or the one before `until`. */
+/* The last round that is closed, or the one before `until`. Keys are in the order of rounds, so the last that
+ * a scan meets is the last step. */
 static int last_closed(struct reader *r, uint32_t until, uint32_t *ret)
 {
     char prefix[KEDGE_IDEM_KEY_MAX + 1];
