@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+/* One model alone is copied and not computed, so that a group that nobody joined keeps its model bit for
+ * bit. Models with weight 0 are never read; they may be missing. */
 int kedge_blend_tile(const float *const *models, const uint64_t *weight, size_t count, size_t first, size_t n,
                      float *out)
 {

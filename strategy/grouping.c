@@ -1,5 +1,7 @@
 #include "strategy/grouping.h"
 
+/* One row for each way in which sites come to their groups. `needs_whole` is the reason why compression is
+ * refused, in the words of the message. */
 static const struct kedge_grouping_row rows[] = {
     [KEDGE_GROUPING_KIND_NONE] = {.name = "none", .entry = KEDGE_ENTRY_PRETRAIN, .in_jobs = true},
     [KEDGE_GROUPING_KIND_FLEXCFL] = {.name = "flexcfl", .entry = KEDGE_ENTRY_PRETRAIN, .in_jobs = true},

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+/* The list in options.h is the only one: struct, table and parser follow from it. */
 static const struct kedge_strategy_option rows[] = {
 #define ROW(name, least, largest, text) \
     {#name, least, largest, text, offsetof(struct kedge_strategy_options, name)},

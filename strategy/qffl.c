@@ -27,6 +27,9 @@ static bool is_usable(const struct kedge_strategy_input *in)
     return isfinite(in->loss) && in->loss >= 0 && isfinite(in->norm_sq) && in->norm_sq >= 0;
 }
 
+/* The formula's sum is divided out of every share first, so that what remains is a mean with real weights.
+ * A loss that a site states too high would count for more: it is bounded where the statement is taken
+ * (kedge_job_spec_takes), and the cap on a tenant's share does not go with this strategy. */
 int kedge_weigh_qffl(const struct kedge_strategy_options *options, const struct kedge_strategy_input *inputs,
                      size_t n, double lr, uint64_t *weight, uint64_t *ret_divisor)
 {

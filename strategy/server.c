@@ -19,6 +19,7 @@ size_t kedge_server_states(enum kedge_server server)
     return 0;
 }
 
+/* Only the rate changes with the round; the states' own decay stays as the paper has it. */
 struct kedge_strategy_options kedge_server_options(const struct kedge_strategy_options *options,
                                                    uint32_t round)
 {
@@ -46,7 +47,8 @@ static double second_moment(enum kedge_server server, const struct kedge_strateg
     return o->second_moment * v + keep * d2;
 }
 
-/* The direction in which the server steps; states are brought up to date. */
+/* The direction in which the server steps; states are brought up to date. Each state is rounded to float
+ * before it is used: an auditor has the file, in which there are floats, and must come to the same step. */
 static double step_of(enum kedge_server server, const struct kedge_strategy_options *o, double d,
                       float *const state[KEDGE_SERVER_STATES_MAX], size_t i)
 {

@@ -313,6 +313,8 @@ const struct kedge_strategy *kedge_strategy_find(const char *name)
     return NULL;
 }
 
+/* Either bound may be the smaller one in a spec: they are put in order instead of being refused, for
+ * "groups" and "most" come from different defaults. */
 void kedge_strategy_groups(const struct kedge_strategy *strategy,
                            const struct kedge_strategy_options *options, size_t groups, size_t *ret_least,
                            size_t *ret_most)
@@ -327,6 +329,9 @@ bool kedge_strategy_drifted(double drift)
     return drift > KEDGE_DRIFT_MOST;
 }
 
+/* Compression changes single values of an update and gives the difference to the next one. A mean over
+ * rounds loses little by that; what looks at one update alone (its length, its direction, its rank among
+ * others) does. The text is the end of a message to the owner of the job. */
 const char *kedge_strategy_refuses_compact(const struct kedge_strategy *strategy, bool sparse, bool mean)
 {
     if (strategy->local->variate) {
@@ -349,6 +354,7 @@ const char *kedge_strategy_refuses_compact(const struct kedge_strategy *strategy
                : NULL;
 }
 
+/* `uses` is a list of words, so that a row is read like a sentence; words are compared whole. */
 bool kedge_strategy_uses(const struct kedge_strategy *strategy, const struct kedge_strategy_option *option)
 {
     const size_t len = strlen(option->name);

@@ -71,7 +71,9 @@ int kedge_weigh_first(const struct kedge_strategy_options *options, const struct
     return err;
 }
 
-/* The divisor is rounded first and the weights are made for it, so that its rounding does not bend them. */
+/* Shares become whole weights over one divisor, because sums of updates are exact integers. The divisor is
+ * as large as lets the largest share stay within 2^20, so that small shares keep as many digits as there is
+ * room for. It is rounded first and the weights are made for it, so that its rounding does not bend them. */
 int kedgei_weigh_reals(const double *share, size_t n, uint64_t *weight, uint64_t *ret_divisor)
 {
     double most = 0;
@@ -110,6 +112,9 @@ static uint64_t multiply_divide(uint64_t a, uint64_t b, uint64_t c)
     return quotient;
 }
 
+/* The cap changes what weights stand to each other, and by a common factor how large they are. The divisor
+ * follows by the ratio of the sums, so that the step stays as long as it was: for FedNova and FedBuff the
+ * sum of weights over the divisor is not 1, and means something. */
 int kedge_strategy_cap(uint64_t *weight, const uint32_t *tenant, size_t n, uint32_t share_max,
                        uint64_t *divisor)
 {
