@@ -1,4 +1,5 @@
-/* Reading of compact updates, and their sizes. */
+/* Reading of compact updates, and their sizes. The bytes come from a site: each reader checks lengths,
+ * codes and products before a value is used. */
 #include "aggregation/compact.h"
 
 #include <string.h>
@@ -112,6 +113,8 @@ static int read_int8(struct kedge_view block, size_t n, int32_t *out)
     return most > CODE_MAX || (uint64_t)(uint32_t)most * step > INT32_MAX ? KEDGE_E_FORMAT : KEDGE_OK;
 }
 
+/* Only whole numbers are taken: an exponent below that of 1 or bits below the point would be a fraction of
+ * a step, which an integer update cannot hold. A zero has one form, all bits 0. */
 static int read_bf16(struct kedge_view block, size_t n, int32_t *out)
 {
     if (block.len != 2 * n) {
@@ -155,6 +158,8 @@ static bool read_gap(struct kedge_view rest, size_t *at, size_t *ret)
     return true;
 }
 
+/* Entries are gap and value, in ascending order by construction: a gap adds to the place of the last entry,
+ * so none can stand twice. An entry of value 0 says nothing and is refused. */
 static int read_sparse(struct kedge_view block, size_t n, bool coded, int32_t *out, uint32_t *ret_entries)
 {
     uint32_t step = 1, entries = 0;

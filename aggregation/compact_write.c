@@ -25,6 +25,10 @@ static uint32_t find_bin(const uint32_t *bins, uint64_t most, uint64_t *ret_abov
     return bin;
 }
 
+/* Which values a sparse update sends: the largest by magnitude, of equal ones the first. A sort would need
+ * a copy of the update; here the magnitude at which to stop is found first, its upper 16 bits in one pass
+ * over the values and its lower 16 in another, and `ties` says how many values of just that magnitude may
+ * be sent. */
 int kedge_compact_plan(const struct kedge_compact *c, const int32_t *values, size_t n,
                        struct kedge_compact_plan *ret)
 {
@@ -56,6 +60,9 @@ int kedge_compact_plan(const struct kedge_compact *c, const int32_t *values, siz
     return KEDGE_OK;
 }
 
+/* What compression left out of the last update is added to this one (error feedback), `carry` of it. The
+ * sum is bounded to what an update can hold; what goes beyond is lost, and not wrapped into the opposite
+ * sign. */
 void kedge_compact_add(const struct kedge_compact *c, const int32_t *left, size_t n, int32_t *values)
 {
     for (size_t i = 0; i < n; i++) {
@@ -89,6 +96,8 @@ static uint32_t step_for(uint32_t most)
     return most > CODE_MAX ? (uint32_t)(((uint64_t)most + CODE_MAX - 1) / CODE_MAX) : 1;
 }
 
+/* Rounded to the nearest code, but never to a value beyond the job's bound: the coordinator refuses an
+ * update with such a value. */
 static uint32_t code_for(uint32_t size, uint32_t step, int32_t limit)
 {
     uint32_t code = (uint32_t)(((uint64_t)size + step / 2) / step);
@@ -106,6 +115,7 @@ static uint32_t find_step(const int32_t *values, size_t n, const bool *taken, in
     return step_for(most);
 }
 
+/* Every writer takes off the values what it has written, so that what remains in them is the residual. */
 static size_t write_int8(int32_t *values, size_t n, int32_t limit, uint8_t *out)
 {
     const uint32_t step = find_step(values, n, NULL, limit);
@@ -118,7 +128,8 @@ static size_t write_int8(int32_t *values, size_t n, int32_t limit, uint8_t *out)
     return 4 + n;
 }
 
-/* The bits below the eight leading ones, rounded off. */
+/* The bits below the eight leading ones, rounded off: to the nearest, ties to even. Where rounding up would
+ * go beyond the job's bound it is down. */
 static uint32_t round_bf16(uint32_t size, int32_t limit)
 {
     uint32_t drop = 0;
@@ -153,6 +164,8 @@ static size_t write_bf16(int32_t *values, size_t n, int32_t limit, uint8_t *out)
     return 2 * n;
 }
 
+/* A gap is the number of values that are passed over. Seven bits a byte, as in LEB128; two bytes reach
+ * further than a block is long. */
 static size_t put_gap(uint8_t *out, size_t gap)
 {
     if (gap < 128) {

@@ -71,6 +71,7 @@ static size_t padded(size_t count)
     return (count + KEDGEI_GRAM_ROWS - 1) / KEDGEI_GRAM_ROWS * KEDGEI_GRAM_ROWS;
 }
 
+/* Rows are padded to a whole number of the kernel's rows, and the first begins on a cache line. */
 size_t kedge_gram_scratch(size_t count)
 {
     return padded(count) * KEDGEI_GRAM_STRIDE + KEDGEI_GRAM_LINE;
@@ -90,6 +91,8 @@ static void block_scalar(const int16_t *a, const int16_t *b, size_t n, int64_t c
     }
 }
 
+/* Sums are of integers, so all kernels give the same bits, and a coordinator and an auditor on different
+ * processors agree. */
 static kedgei_gram_block *choose_block(void)
 {
 #if defined(__x86_64__)
@@ -155,6 +158,8 @@ void kedgei_gram_products(const int16_t *x, size_t count, size_t n, int64_t *gra
     add_tile(choose_block(), x, count, n, &nothing, gram);
 }
 
+/* Rows that are not there, zero vectors and the end of a tile are filled with zeros, which add nothing:
+ * kernels need no case for them. */
 static void scale_tile(const int32_t *const *vectors, const uint32_t *maxima, size_t count, size_t first,
                        size_t n, size_t whole, int16_t *x)
 {
@@ -168,6 +173,8 @@ static void scale_tile(const int32_t *const *vectors, const uint32_t *maxima, si
     }
 }
 
+/* The tile is scaled once and then used by every pair: n² products of rows that are in the cache, for n
+ * readings from memory. */
 int kedge_gram_tile(const int32_t *const *vectors, const uint32_t *maxima, size_t count, size_t first,
                     size_t n, int16_t *scratch, int64_t *gram)
 {

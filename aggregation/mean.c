@@ -11,6 +11,8 @@
 
 typedef void mean_kernel(const struct kedgei_mean_pass *pass, size_t n, int64_t *acc);
 
+/* The bound is what makes all later sums safe: no value is above the limit, so no sum of weight times value
+ * reaches 2^62, in whatever order it is added up. */
 int kedge_mean_weight_sum(const struct kedge_mean_source *sources, size_t count, int32_t limit,
                           uint64_t *ret_sum)
 {
@@ -51,7 +53,7 @@ static void mean_scalar(const struct kedgei_mean_pass *pass, size_t n, int64_t *
     }
 }
 
-/* Such a kernel leaves acc alone in a pass that both opens and closes. */
+/* Such a kernel leaves acc alone in a pass that both opens and closes: the sums never leave its registers. */
 static bool keeps_sums(mean_kernel *kernel)
 {
 #if defined(__x86_64__)
@@ -94,7 +96,9 @@ static unsigned pass_count(size_t left)
     return passes == 0 ? 0 : (unsigned)((left + passes - 1) / passes);
 }
 
-/* All sources over one block of n coordinates from `at` on. */
+/* All sources over one block of n coordinates from `at` on. Its sums stay in acc, in the first-level cache,
+ * while passes of up to KEDGEI_MEAN_FUSE sources go over it: the first pass clears them, the last one
+ * divides and writes. */
 static void run_block(mean_kernel *kernel, const struct kedge_mean_source *sources, size_t count, size_t at,
                       size_t n, struct kedgei_mean_pass *pass)
 {

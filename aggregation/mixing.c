@@ -11,6 +11,8 @@ double kedge_mixing_norm(const struct kedge_reduce *sumsq)
     return sqrt(kedge_reduce_root(sumsq));
 }
 
+/* A group that did not train pulls nobody, and neither does a model of zeros, which has no unit length:
+ * both have norm 0. */
 int kedge_mixing_init(struct kedge_mixing *mixing, const double *norms, const bool *trained, size_t groups,
                       double eta)
 {

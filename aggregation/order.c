@@ -17,6 +17,9 @@ enum interest { NONE, SUMMED, PLACED };
 
 /* ---- networks ---- */
 
+/* Batcher's merge exchange (Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M). A network
+ * compares the same places whatever the values are, so that all columns of a block are sorted at once, one
+ * in each lane. */
 void kedgei_order_draw(struct kedgei_order_network *network, size_t count)
 {
     size_t top = 1;
@@ -83,6 +86,8 @@ static void run_block(const struct kedgei_order_block *block, size_t lanes)
     }
 }
 
+/* Rows of a block times lanes is what fits the first-level cache: many updates are sorted in narrower
+ * blocks. */
 static size_t count_lanes(size_t count)
 {
     return count <= KEDGEI_ORDER_ROWS ? KEDGEI_ORDER_LANES : KEDGEI_ORDER_LANES_MANY;

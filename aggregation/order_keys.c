@@ -30,7 +30,8 @@ static void sort_keys(const struct kedgei_order_network *network, int64_t *rows)
     kedgei_order_keys_body(network, rows);
 }
 
-/* Sum of the copies from … to − 1 of one sorted column. */
+/* Sum of the copies from … to − 1 of one sorted column. A vector of v votes stands for v copies of its
+ * value; those in the range are counted by the overlap of two intervals, so no copy is made. */
 static int64_t sum_copies(const int64_t *column, size_t count, const uint64_t *votes, uint64_t from,
                           uint64_t to)
 {

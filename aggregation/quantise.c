@@ -37,6 +37,8 @@ int kedge_scale_limit(double bound, unsigned scale_bits, int32_t *ret_limit)
     return KEDGE_OK;
 }
 
+/* A job is refused at submission if any round could reach 2^62, instead of failing in the round in which
+ * many large updates meet. */
 int kedge_scale_check(double bound, unsigned scale_bits, uint64_t weight_max_sum)
 {
     int32_t limit;
@@ -45,6 +47,7 @@ int kedge_scale_check(double bound, unsigned scale_bits, uint64_t weight_max_sum
     return weight_max_sum > most / (uint64_t)limit ? KEDGE_E_OVERFLOW : KEDGE_OK;
 }
 
+/* The comparison is written so that a NaN fails it, too. */
 static int quantise_scalar(const struct kedgei_quantise *job, size_t first, size_t n, size_t *ret_bad)
 {
     for (size_t i = first; i < n; i++) {

@@ -9,6 +9,7 @@ struct tenants {
     uint64_t least, most; /* of the sums that are not 0 */
 };
 
+/* The sum of weights is bounded here, once; all products below fit 64 bits because of it. */
 static int add_up(const struct kedge_share_input *inputs, size_t count, struct tenants *t)
 {
     uint64_t total = 0;

@@ -154,6 +154,8 @@ int kedge_rule_params_check(const struct kedge_rule *rule, const struct kedge_ru
 
 /* ---- votes ---- */
 
+/* What Krum and its like promise holds from per_bad · f + 3 votes on, f being the bad ones that the job
+ * tolerates. Fewer votes, and the job takes the median for that round (kedge_rule_effective). */
 static bool is_enough(const struct kedge_rule *rule, const struct kedge_rule_params *params, uint64_t votes)
 {
     if (rule->per_bad == 0) {
@@ -198,6 +200,8 @@ const struct kedge_rule *kedge_rule_effective(const struct kedge_rule *rule,
 
 /* ---- weights ---- */
 
+/* Bounds that the rules' own arithmetic relies on: 512 vectors on the stack, weights below 2^31, finite
+ * norms. */
 static bool has_inputs(const struct kedge_rule *rule, const struct kedge_rule_inputs *inputs)
 {
     const size_t all = inputs->count + (rule->needs_root ? 1 : 0);
@@ -249,6 +253,8 @@ struct voters {
     bool alike; /* all have the same number of votes */
 };
 
+/* An update without a vote (Bulyan has not chosen it) is not sorted at all: its value would take a place in
+ * the column. */
 static int take_voters(const int32_t *const *vectors, const uint64_t *weight, size_t count, struct voters *v)
 {
     v->count = 0;
@@ -268,7 +274,8 @@ static int take_voters(const int32_t *const *vectors, const uint64_t *weight, si
     return v->sum > 0 ? KEDGE_OK : KEDGE_E_ARG;
 }
 
-/* Keeps all but `cut` votes at either end; the median's cut leaves one or two. */
+/* Keeps all but `cut` votes at either end; the median's cut leaves one or two. Votes that are alike need no
+ * keys that say whose a value is. */
 static int tile_between(const struct kedge_order_columns *columns, const struct voters *v, uint64_t cut)
 {
     if (v->alike && cut % v->votes[0] == 0) {

@@ -33,6 +33,8 @@ static void close_centre(struct centre *c)
     kedge_mem_free(c->order);
 }
 
+/* Products are kept, and distances beside them: |x − z|² follows from products alone for any z that is a
+ * weighted sum of updates, so no step reads an update. */
 static int open_centre(const struct kedge_rule_inputs *inputs, struct centre *c)
 {
     const size_t n = inputs->count;
@@ -106,6 +108,8 @@ static double find_least(const struct centre *c, const uint64_t *weight)
     return smoothing * (median > 0 ? median : least);
 }
 
+/* A distance that rounding made negative, or that is nearly 0 because z lies at an update, is kept at
+ * `least`: otherwise one update would get all of the weight and the iteration could not leave it. */
 static void step(struct centre *c, double least)
 {
     double square = 0; /* |z|² */

@@ -5,6 +5,9 @@
 #include "aggregation/gram.h"
 #include "aggregation/rule/rule_impl.h"
 
+/* Products of scaled vectors are brought to one scale by both maxima. Lengths are known exactly and the
+ * diagonal takes them, unless rounding to 12 bits made the product larger: then a distance of a vector to
+ * itself would be below 0. */
 void kedgei_rule_products(const struct kedge_rule_inputs *inputs, size_t all, double *matrix)
 {
     for (size_t i = 0; i < all; i++) {

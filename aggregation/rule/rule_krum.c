@@ -25,6 +25,8 @@ static void close_krum(struct krum *krum)
     kedge_mem_free(krum->score);
 }
 
+/* All rows are sorted once: scores for any number of votes, and of fewer and fewer updates (Bulyan), then
+ * take a walk along a row. */
 static int open_krum(const struct kedge_rule_inputs *inputs, struct krum *krum)
 {
     const size_t n = inputs->count;
@@ -61,7 +63,8 @@ static double sum_nearest(const struct krum *krum, size_t i, uint64_t want)
     return sum;
 }
 
-/* The update with the least score among those with votes; scores take `want` votes less an update's own. */
+/* The update with the least score among those with votes, the first of equals; scores take `want` votes
+ * less an update's own. */
 static size_t find_best(const struct krum *krum, uint64_t want)
 {
     size_t best = krum->count;
@@ -93,6 +96,7 @@ int kedgei_rule_krum(const struct kedge_rule_params *params, const struct kedge_
     return KEDGE_OK;
 }
 
+/* The mean of the best updates, by their votes, up to M − F − 2 of these; the last one counts in part. */
 int kedgei_rule_multi_krum(const struct kedge_rule_params *params, const struct kedge_rule_inputs *inputs,
                            uint64_t *weight, uint64_t *ret_divisor)
 {

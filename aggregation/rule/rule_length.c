@@ -38,6 +38,8 @@ static int find_divisor(const struct kedge_rule_inputs *inputs, uint64_t *ret_di
     return sum > INT32_MAX ? KEDGE_E_OVERFLOW : KEDGE_OK;
 }
 
+/* Where nothing is too long the weights stay the strategy's own, so that a job without long updates has the
+ * mean's bits. */
 int kedgei_rule_clip(const struct kedge_rule_params *params, const struct kedge_rule_inputs *inputs,
                      uint64_t *weight, uint64_t *ret_divisor)
 {
@@ -90,7 +92,9 @@ static uint64_t round_up(double x)
     return whole + ((double)whole < x ? 1 : 0);
 }
 
-/* Weights in units of 2^-20 / 2^shift votes; false when Σ weight · maxima could pass 2^62. */
+/* Weights in units of 2^-20 / 2^shift votes; false when Σ weight · maxima could pass 2^62, for an update
+ * far shorter than the root's is stretched. The caller then halves all of them together (shift), which
+ * changes no share. */
 static bool weigh_trust(const double *product, const struct kedge_rule_inputs *inputs, int shift,
                         uint64_t *weight, uint64_t *ret_divisor)
 {
