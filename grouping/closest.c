@@ -14,7 +14,8 @@ int kedge_closest_init(struct kedge_closest *c, size_t groups)
     return KEDGE_OK;
 }
 
-/* Lanes as those of kedge_sumsq_block; the difference is taken in binary64. */
+/* Lanes as those of sumsq_block in aggregation/reduce.c, whose tree adds up the blocks: the sum does not
+ * depend on how the model is tiled. The difference is taken in binary64. */
 static double block_of(const float *a, const float *b, size_t n)
 {
     double lane[8] = {0};

@@ -18,6 +18,8 @@ static int32_t divide_half_even(int64_t sum, int64_t count)
     return (int32_t)quotient;
 }
 
+/* A chunk's sums stay in the cache while members are read one after the other; each member is read once, in
+ * order. */
 int kedge_direction_tile(const int32_t *const *members, size_t count, size_t first, size_t n, int32_t *out)
 {
     enum { CHUNK = 512 };

@@ -15,6 +15,8 @@ void kedge_distance_cosine(const double *cosine, size_t n, double *distance)
     }
 }
 
+/* MADC (Duan et al. 2022): how differently two updates look at all others. With two updates there is no
+ * other, and the cosine itself is taken. */
 void kedge_distance_madc(const double *cosine, size_t n, double *distance)
 {
     if (n == 2) {

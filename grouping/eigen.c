@@ -1,6 +1,8 @@
-/* Pairs (p, q) row by row, p < q; a rotation that brings a[p][q] to zero is applied to rows, columns and
- * vectors in index order. Stops when the off-diagonal sum of squares is at most 1e-32 of the whole,
- * checked before each sweep. */
+/* Jacobi's method (Golub & Van Loan, Matrix Computations, 8.5): slower than others, but each step is a few
+ * multiplications in a fixed order, with no library whose rounding an auditor could not repeat. Pairs (p,
+ * q) row by row, p < q; a rotation that brings a[p][q] to zero is applied to rows, columns and vectors in
+ * index order. Stops when the off-diagonal sum of squares is at most 1e-32 of the whole, checked before
+ * each sweep. */
 #include "grouping/eigen.h"
 
 #include <math.h>
@@ -86,6 +88,8 @@ static int diagonalise(double *a, double *v, size_t n, double total)
     return KEDGE_E_BUG;
 }
 
+/* An eigenvector's sign is arbitrary: it is turned so that its largest component is positive, the first of
+ * equals. */
 static void write_vector(const double *from, size_t n, double *to)
 {
     size_t top = 0;

@@ -47,6 +47,8 @@ static void close_grouping(struct grouping *g)
     kedge_mem_free(g->group);
 }
 
+/* Updates that are zero have no direction and are left out before anything is computed: their rows would
+ * divide by 0. */
 static int open_grouping(struct grouping *g, const uint32_t *maxima, size_t count,
                          const struct kedge_flexcfl_params *params)
 {
@@ -120,7 +122,8 @@ static void fill_plain(struct grouping *g, const int64_t *gram, const uint32_t *
     }
 }
 
-/* Each update counts as `weight` of them: rows and columns times √weight, which e_i does not keep. */
+/* Each update counts as `weight` of them: rows and columns times √weight, which e_i does not keep. So a
+ * tenant's many sites do not turn the axes that all updates are measured along (grouping/quota.h). */
 static void apply_weights(struct grouping *g)
 {
     for (size_t a = 0; g->weight && a < g->n; a++) {
@@ -173,8 +176,8 @@ static int cluster_into(struct grouping *g, size_t k)
     return err;
 }
 
-/* All candidates are judged in one space: the largest silhouette, then the fewest groups. One group where the
- * cosines of even the best do not tell its groups apart. */
+/* All candidates are judged in one space: the largest silhouette, then the fewest groups. One group where
+ * the cosines of even the best do not tell its groups apart, for k-means finds clusters in noise, too. */
 static int choose_by_silhouette(struct grouping *g, size_t least, size_t *ret_k)
 {
     size_t best = 0;
@@ -197,7 +200,8 @@ static int choose_by_silhouette(struct grouping *g, size_t least, size_t *ret_k)
     return err;
 }
 
-/* Tibshirani's rule, all candidates in the space of the most groups. */
+/* Tibshirani, Walther, Hastie 2001: the least k whose gap is at least the next one's less its error. All
+ * candidates are in the space of the most groups. */
 static int choose_by_gap(struct grouping *g, size_t least, size_t *ret_k)
 {
     struct kedge_kmeans_params params = kmeans_params(g);
@@ -247,6 +251,7 @@ static int cluster(struct grouping *g)
     return err;
 }
 
+/* Rows and columns go back to the places of all updates; what was left out has no group and zeros. */
 static void write_result(const struct grouping *g, size_t count, struct kedge_flexcfl_result *result)
 {
     const size_t groups = g->params->groups;

@@ -1,4 +1,6 @@
-/* One workspace for all restarts; every sum runs in index order, so equal inputs give equal bits. */
+/* Lloyd's algorithm from k-means++ seeds (Arthur & Vassilvitskii 2007), several restarts, the least inertia
+ * wins, the first of equals. One workspace for all restarts; every sum runs in index order, so equal inputs
+ * give equal bits, on which auditors rely. */
 #include "grouping/kmeans.h"
 
 #include <math.h>
@@ -42,6 +44,8 @@ static const double *point(const struct run *r, size_t i)
     return r->points + i * r->dims;
 }
 
+/* Distances to the nearest centre are kept up to date as centres are added, so that seeding costs one pass
+ * a centre. */
 static void take_centre(struct run *r, size_t c, size_t i)
 {
     memcpy(r->centres + c * r->dims, point(r, i), r->dims * sizeof *r->centres);
@@ -136,6 +140,8 @@ static bool assign_points(struct run *r)
     return moved;
 }
 
+/* An assignment can leave a cluster without points. It gets the point that is farthest from its own centre,
+ * of a cluster that has another one; so there are always as many groups as were asked for. */
 static void fill_empty(struct run *r)
 {
     for (size_t c = 0; c < r->k; c++) {
@@ -197,7 +203,8 @@ static double run_once(struct run *r, const struct kedge_kmeans_params *params, 
     return inertia;
 }
 
-/* Numbers clusters by their first member; label has k entries. */
+/* Numbers clusters by their first member, so that the same clusters have the same numbers whichever restart
+ * found them; label has k entries. */
 static void number_clusters(const uint32_t *from, size_t count, size_t k, size_t *label, uint32_t *to)
 {
     uint32_t next = 0;

@@ -61,6 +61,9 @@ static double join_distance(const struct links *l, size_t i, size_t j, size_t k)
     return (ni * a + nj * b) / (ni + nj);
 }
 
+/* The joined cluster takes the lower place. Its nearest is looked for anew, and so is that of every earlier
+ * cluster whose nearest was one of the two. For the others the joined cluster is no nearer than both parts
+ * were, but for rounding; a tie goes to the lower place. */
 static void join(struct links *l, size_t i, size_t j)
 {
     for (size_t k = 0; k < l->n; k++) {
@@ -100,6 +103,8 @@ static void number_clusters(struct links *l, uint32_t *cluster)
     }
 }
 
+/* Only the upper triangle of the caller's matrix is read, so that a matrix that is not symmetric to the bit
+ * cannot make the result depend on which half was looked at. */
 static int open_links(struct links *l, const double *distance)
 {
     l->distance = kedge_mem_new(l->n * l->n, sizeof *l->distance);

@@ -13,6 +13,8 @@ void kedge_nearest_scan(struct kedge_nearest *n, const int32_t *update, const in
     }
 }
 
+/* Both vectors are scaled by their own largest values, as in the Gram matrix: a cosine here is the same
+ * number as there. The largest values must be known first, which is kedge_nearest_scan's pass. */
 void kedge_nearest_add(struct kedge_nearest *n, const int32_t *update, const int32_t *const *directions,
                        size_t first, size_t len)
 {

@@ -33,6 +33,9 @@ static double *make_distance(const int64_t *gram, const uint32_t *maxima, size_t
     return distance;
 }
 
+/* FedClust (Islam et al., ICPP 2024): average linkage, joined while the distance is at most `link`. Where
+ * that leaves more than `most` groups, joining goes on until there are so many, for a job has room for no
+ * more. */
 int kedge_oneshot(const int64_t *gram, const uint32_t *maxima, size_t count, double link, size_t most,
                   uint32_t *group, size_t *ret_groups)
 {

@@ -6,8 +6,9 @@
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 
-/* x = m · 2^e with m in [√½, √2); log m = 2 artanh((m − 1) / (m + 1)) by its series, |s| < 0.172: 12 terms
- * reach 2^-60. */
+/* A logarithm of our own, because that of the C library differs between libraries in the last bit, and the
+ * number of groups may hang on it. x = m · 2^e with m in [√½, √2); log m = 2 artanh((m − 1) / (m + 1)) by
+ * its series, |s| < 0.172: 12 terms reach 2^-60. */
 double kedge_natural_log(double x)
 {
     const double ln2 = 0x1.62e42fefa39efp-1, root = 0x1.6a09e667f3bcdp+0;
@@ -58,6 +59,7 @@ static double log_inertia(double inertia)
     return kedge_natural_log(inertia > 1e-300 ? inertia : 1e-300);
 }
 
+/* The references depend on seed, round and number alone, so every k is held against the same ones. */
 int kedge_gap(const double *points, size_t n, size_t dims, size_t k, const struct kedge_kmeans_params *params,
               double *ret_gap, double *ret_error)
 {

@@ -44,6 +44,8 @@ int kedge_quota(const uint64_t *available, size_t tenants, uint64_t want, uint64
     return KEDGE_OK;
 }
 
+/* Updates that are zero are not counted, for the clustering leaves them out: the others of a tenant weigh 1
+ * together. */
 int kedge_quota_weights(const uint32_t *tenant, const uint32_t *maxima, size_t count, double *weight)
 {
     uint64_t usable[KEDGE_SHARE_TENANTS_MAX] = {0};
@@ -59,7 +61,8 @@ int kedge_quota_weights(const uint32_t *tenant, const uint32_t *maxima, size_t c
     return KEDGE_OK;
 }
 
-/* What each update that is not zero counts by its tenant's share: equal weights under the cap. */
+/* What each update that is not zero counts by its tenant's share: equal weights under the cap. They are
+ * 2^20 each, so that the cap's whole numbers divide finely. */
 static int cap_shares(const uint32_t *tenant, const int64_t *square, size_t count, uint32_t share_max,
                       struct kedge_share_input *inputs)
 {

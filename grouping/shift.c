@@ -1,3 +1,6 @@
+/* What a site can see of a shift of its own data: other labels, other counts, another update, a larger
+ * loss. Each test compares a few numbers that never leave the site. kedge_group_drift is the coordinator's:
+ * how far directions have moved. */
 #include "grouping/shift.h"
 
 #include <math.h>
@@ -37,6 +40,8 @@ static void sort_counts(const uint64_t *from, size_t n, uint64_t *to)
     }
 }
 
+/* Sorted counts are compared, as FlexCFL's released code does: it sees how uneven the labels are, and not
+ * which label is which. */
 int kedge_shift_counts(const uint64_t *then, const uint64_t *now, size_t classes, uint64_t samples,
                        bool *ret_shifted)
 {
@@ -65,6 +70,8 @@ bool kedge_shift_loss(double then, double then_square, double now, double now_sq
     return now - then > 3.0 * sqrt(then_square + now_square);
 }
 
+/* In units of the mean distance between the groups: the same move means more where directions are close to
+ * each other. Groups that coincided are infinitely far from where they were, whatever the move. */
 double kedge_group_drift(const double *cosine, const double *moved, size_t groups)
 {
     double far = 0.0, sum = 0.0, pairs = 0.0;

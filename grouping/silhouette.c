@@ -1,4 +1,5 @@
-/* How well sites fit their groups: silhouettes. */
+/* How well sites fit their groups: silhouettes (Rousseeuw 1987), with weights. A point alone in its
+ * cluster, and one without another cluster, counts 0. */
 #include "grouping/quality.h"
 
 /* Of one point; masses[k]: weights of the clusters. */

@@ -8,6 +8,8 @@
 #include "grouping/linkage.h"
 #include "grouping/quality.h"
 
+/* From the Gram matrix alone: |Σ u|² is the sum of all inner products, each brought back from 12 bits by
+ * both largest values. No update is read again. */
 int kedge_split_norms(const int64_t *gram, const uint32_t *maxima, size_t count, unsigned scale_bits,
                       double *ret_mean, double *ret_max)
 {
