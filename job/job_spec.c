@@ -1,5 +1,9 @@
-/* The table of keys (keys.def) drives the parser: one row per key with its kind, range and default, so that a
- * new setting is one field and one row. Rules between keys follow the table. */
+/* The parser of a job spec. The table of keys (keys.def) drives it: one row per key with its kind, range
+ * and default, so that a new setting is one field and one row. Rules between keys follow the table.
+ *
+ * What can be known to stop a round (sums that overflow, more updates than a rule takes, options without a
+ * meaning) is refused here, where a job is submitted, and not in the round. Coordinator, sites, auditor and
+ * simulator parse the same text and must come to the same numbers. */
 #include "job/job_spec.h"
 
 #include <inttypes.h>
@@ -17,6 +21,7 @@
 
 enum { MODEL_TOKENS_MAX = 16 + KEDGE_LAYERS_MAX * 10, KEYS_MAX = 128 };
 
+/* The number is held against the range as binary64: all ranges are below 2^53, where that is exact. */
 static int read_whole(const struct kedge_job_key *row, const json_t *v, uint64_t *ret, struct kedge_diag *d)
 {
     json_int_t n = json_integer_value(v);
@@ -235,7 +240,8 @@ static int read_own(const struct kedge_job_key *row, const json_t *v, struct ked
     return KEDGE_OK;
 }
 
-/* Rules between fields. */
+/* Rules between fields, in an order: those of groups first, for they set `groups`, which later ones read.
+ * Defaults that depend on other keys are taken here, too. */
 static int check_together(struct kedge_job_spec *s, const json_t *root, struct kedge_diag *d)
 {
     bool flexcfl = s->grouping == KEDGE_GROUPING_FLEXCFL;
@@ -287,6 +293,8 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
     return KEDGE_OK;
 }
 
+/* A key that nobody knows is refused: a misspelt setting would else leave its default in force for as long
+ * as the job runs. "world" is told apart, because specs of simulations are copied into jobs. */
 static int check_keys(const json_t *root, struct kedge_diag *d)
 {
     const char *keys[KEYS_MAX], *name;
@@ -344,6 +352,7 @@ static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_
     return err ? err : kedgei_spec_check_batch(s, d);
 }
 
+/* A simulation reads the same keys by the same code, so that what is tried in it is what a job would do. */
 int kedge_job_spec_read_in_world(const json_t *keys, struct kedge_job_spec *ret, struct kedge_diag *reterr)
 {
     struct kedge_job_spec s = {.in_world = true};
@@ -353,6 +362,7 @@ int kedge_job_spec_read_in_world(const json_t *keys, struct kedge_job_spec *ret,
     return KEDGE_OK;
 }
 
+/* Settings that several jobs of a simulation share name keys that only some of them read. */
 int kedge_job_spec_drop_unread(json_t *keys, const json_t *own, struct kedge_diag *reterr)
 {
     struct kedge_job_spec s = {.in_world = true, .groups = 1, .sites_min = 1};
@@ -374,6 +384,7 @@ int kedge_job_spec_drop_unread(json_t *keys, const json_t *own, struct kedge_dia
     return KEDGE_OK;
 }
 
+/* *ret is written at the end and only after success, so a caller never holds half a spec. */
 int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret, struct kedge_diag *reterr)
 {
     if (text.len > KEDGE_SPEC_MAX) {

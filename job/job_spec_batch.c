@@ -1,5 +1,6 @@
 /* "batch": a number, or "auto": each site chooses within bounds, and the learning rate follows by a stated
- * rule. */
+ * rule. Sites differ then in how many steps they make of the same samples, so such a job must weigh by
+ * effective steps (FedNova), and what a site states is held against the sizes that it may choose. */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -65,6 +66,8 @@ int kedgei_spec_read_batch(const json_t *root, struct kedge_job_spec *s, struct 
     return err;
 }
 
+/* The sizes that a site may choose from: the start times powers of two, within the bounds. Both sides count
+ * them here, so a site cannot state another size. */
 uint32_t kedge_job_spec_batches(const struct kedge_job_spec *spec, uint32_t ret_sizes[KEDGE_SPEC_BATCHES_MAX],
                                 uint32_t *ret_start)
 {
@@ -99,6 +102,8 @@ static uint64_t steps_of(const struct kedge_job_spec *spec, uint64_t samples, ui
     return spec->local_epochs * (samples / batch + (samples % batch > 0));
 }
 
+/* Size, rate and steps must fit each other: a site that states a smaller rate or more steps than it made
+ * would change what its update weighs. */
 bool kedge_job_spec_takes_batch(const struct kedge_job_spec *spec, uint64_t samples, uint64_t steps,
                                 uint64_t batch, double learning_rate)
 {
@@ -124,6 +129,8 @@ uint64_t kedgei_spec_steps_most(const struct kedge_job_spec *s, uint64_t samples
     return steps_of(s, samples, sizes[0]);
 }
 
+/* Weights of FedNova are ratios of effective steps. The largest over the least that can be stated must stay
+ * below 2^20, or no whole numbers hold both (strategy/weigh.h). */
 int kedgei_spec_check_batch(const struct kedge_job_spec *s, struct kedge_diag *d)
 {
     uint32_t sizes[KEDGE_SPEC_BATCHES_MAX] = {0}, start = 0;

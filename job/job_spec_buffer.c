@@ -8,6 +8,8 @@ uint32_t kedge_job_spec_buffer(const struct kedge_job_spec *spec)
     return spec->strategy->asynchronous ? (uint32_t)spec->options.buffer : 0;
 }
 
+/* How many updates a close can have at most. Bounds of sums and of memory are computed from it, so it must
+ * never be too small: without a limit it is all sites that a coordinator takes. */
 uint64_t kedgei_spec_updates_most(const struct kedge_job_spec *s)
 {
     uint32_t buffer = kedge_job_spec_buffer(s);

@@ -90,6 +90,7 @@ int kedgei_spec_read_compression(const json_t *root, struct kedge_job_spec *s, s
                : KEDGE_OK;
 }
 
+/* Pre-trainings are never compressed: groups are made of their directions. */
 const struct kedge_compact *kedge_job_spec_compact(const struct kedge_job_spec *spec, bool pretrain)
 {
     return pretrain || spec->compression.kind == KEDGE_COMPACT_NONE ? NULL : &spec->compression;

@@ -24,6 +24,8 @@ static int add_all(struct kedge_layout *ret, const char *prefix, const struct ke
     return err;
 }
 
+/* An update of such a job is one vector with the change of the control variate after that of the model, so
+ * that it is encrypted, checked, refused and erased as one. */
 int kedge_job_spec_update_layout(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
                                  struct kedge_layout *ret, struct kedge_diag *reterr)
 {

@@ -1,4 +1,5 @@
-/* Jobs whose model only the sites' own trainers understand: the spec names its tensors, no layers. */
+/* Jobs whose model only the sites' own trainers understand: the spec names its tensors, no layers.
+ * Coordinator and auditor need no more: they check, add up and compare vectors by layout alone. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,9 @@ static int read_shape(const json_t *list, uint64_t dims[KEDGE_TENSOR_DIMS_MAX], 
     return KEDGE_OK;
 }
 
-/* Packed: length and bytes of the name, number of dimensions, each in 4 bytes of this machine's order. */
+/* Packed: length and bytes of the name, number of dimensions, each in 4 bytes of this machine's order. A
+ * spec is copied by value, so it has no pointers; a fixed array with room for the longest names and shapes
+ * would make it much larger. */
 static int pack(struct kedge_external *e, const struct kedge_tensor *t, struct kedge_diag *d)
 {
     size_t name_len = strlen(t->name), need = 2 + name_len + 4 * (size_t)t->dims_count;
@@ -108,6 +111,7 @@ static int read_tensors(const json_t *list, struct kedge_external *e, struct ked
     return err;
 }
 
+/* Settings are the trainer's own. Only their length and characters are looked at here. */
 static int read_settings(const json_t *v, struct kedge_external *e, struct kedge_diag *d)
 {
     if (!v) {

@@ -10,6 +10,8 @@ enum kedge_entry kedge_job_spec_entry(const struct kedge_job_spec *spec)
     return kedge_grouping_row(spec->strategy->grouping)->entry;
 }
 
+/* What a site's group follows from decides what the record states of it. Most of the code asks this, and
+ * not for the strategy. */
 enum kedge_grouped_by kedge_job_spec_grouped_by(const struct kedge_job_spec *spec)
 {
     switch (kedge_job_spec_entry(spec)) {
@@ -43,6 +45,8 @@ bool kedge_job_spec_meets(const struct kedge_job_spec *spec, uint32_t round)
            && round % (uint32_t)spec->options.edge_rounds == 0;
 }
 
+/* Of an update that counted, its samples or 1, as the job's rule counts updates: not its weight, which a
+ * cap may have changed within its round, and the meeting has a cap of its own. */
 uint64_t kedge_job_spec_meeting_share(const struct kedge_job_spec *spec, uint64_t weight, uint64_t samples)
 {
     return weight == 0 ? 0 : spec->rule->samples ? samples : 1;

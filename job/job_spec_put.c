@@ -1,5 +1,6 @@
-/* A spec as text again: a row of the table a line, and for keys of kind OWN a function each. What a job does
- * not read is left out, for a parser that refuses it is right. */
+/* A spec as text again: a row of the table a line, and for keys of kind OWN a function each. What a job
+ * does not read is left out, for a parser that refuses it is right. What is read again is the same spec:
+ * numbers have as many digits as that takes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

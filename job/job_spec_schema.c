@@ -1,4 +1,5 @@
-/* The JSON Schema of a job spec: the table of keys in other words. */
+/* The JSON Schema of a job spec: the table of keys in other words, for editors and other programs. It says
+ * less than the parser, which also knows rules between keys; what the parser takes the schema must take. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

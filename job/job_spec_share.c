@@ -7,6 +7,7 @@
 #include "common/base/try.h"
 #include "job/job_spec_impl.h"
 
+/* What a site does beside plain training, as data: trainer and simulator act by it. */
 struct kedge_site_plan kedge_job_spec_site_plan(const struct kedge_job_spec *spec)
 {
     const struct kedge_local *local = spec->strategy->local;

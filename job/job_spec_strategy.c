@@ -60,6 +60,7 @@ static int refuse_strategy(const char *name, const struct kedge_strategy *row, b
                           list);
 }
 
+/* The strategy first: its row gives defaults of options and server, over which the other keys are read. */
 static int read_name(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     const json_t *v = json_object_get(root, "strategy"), *grouping = json_object_get(root, "grouping");
@@ -83,7 +84,8 @@ static int read_name(const json_t *root, struct kedge_job_spec *s, struct kedge_
     return KEDGE_OK;
 }
 
-/* The server's options of the first strategy that has this server. */
+/* The server's options of the first strategy that has this server: "server": "adam" beside FedAvg begins
+ * with the numbers of FedAdam, not with those of FedAvg, in whose row they mean nothing. */
 static void take_defaults(enum kedge_server server, struct kedge_strategy_options *o)
 {
     for (size_t i = 0; i < kedge_strategy_count(); i++) {
@@ -123,6 +125,9 @@ static int read_server(const json_t *root, struct kedge_job_spec *s, struct kedg
     return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"server\": expected one of %s", list);
 }
 
+/* An option is told by its place in the struct. Which ones a job reads depends on its server and way of
+ * grouping as well as on its strategy, so the strategy's list alone does not say it. Parser and printer ask
+ * here, and agree. */
 bool kedgei_spec_uses_option(const struct kedge_job_spec *s, const struct kedge_strategy_option *option)
 {
     bool adapts =
@@ -262,6 +267,9 @@ static int read_rule(const json_t *root, struct kedge_job_spec *s, struct kedge_
     return err;
 }
 
+/* What does not go together, each with its reason in the message: more updates than a robust rule compares,
+ * momentum where updates are divided by their steps, a cap under a rule or a strategy whose weights may be
+ * 0. */
 int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag *d)
 {
     bool many = !s->strategy->asynchronous && kedgei_spec_updates_most(s) > KEDGE_RULE_VECTORS_MAX;
@@ -329,6 +337,8 @@ int kedgei_spec_read_kind(const json_t *root, struct kedge_job_spec *s, struct k
     return err ? err : read_rule_name(root, s, d);
 }
 
+/* The order matters: name, then what it leaves open, then options, whose set depends on both; rule, root,
+ * compression and control variates are held against all of these. */
 int kedgei_spec_read_strategy(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     KEDGE_TRY(read_name(root, s, d));
@@ -364,6 +374,8 @@ bool kedge_job_spec_weighs_samples(const struct kedge_job_spec *spec)
     return spec->strategy->weigh == kedge_weigh_samples;
 }
 
+/* What a site states of steps and loss is bounded before it weighs anything. A job that weighs by samples
+ * alone reads neither, and takes any. */
 bool kedge_job_spec_takes(const struct kedge_job_spec *spec, uint64_t samples, uint64_t steps, double loss)
 {
     uint64_t most =
@@ -393,6 +405,9 @@ static struct kedge_rule_name name_of(const char *first, const char *second, boo
     return name_at(1, first, second, capped);
 }
 
+/* The name of a rule in the record says all that an auditor must run: weights, robust rule, cap, version. A
+ * version is raised when the same name would otherwise give other numbers; records of the former one stay
+ * as they are. */
 struct kedge_rule_name kedge_job_spec_aggregate_rule(const struct kedge_job_spec *spec, bool cold_start,
                                                      const struct kedge_rule *rule)
 {

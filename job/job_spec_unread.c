@@ -27,7 +27,8 @@ static const char *why_not(const char *key)
     return "nothing depends on it";
 }
 
-/* Whether the value is the one that says nothing. */
+/* Whether the value is the one that says nothing: a spec that was printed in full, or written for another
+ * strategy, may have it. */
 static bool is_usual(const struct kedge_job_key *row, const json_t *v)
 {
     const char *word = json_string_value(v);

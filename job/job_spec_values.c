@@ -12,7 +12,9 @@ int kedgei_spec_bad(struct kedge_diag *d, const char *key, const char *expected)
     return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\": expected %s", key, expected);
 }
 
-/* The text of a share that is written as a number: with 6 decimal places, where it has no more than those. */
+/* The text of a share that is written as a number: with 6 decimal places, where it has no more than those.
+ * Shares are whole millionths in every computation, so a number that is none is refused instead of rounded:
+ * the spec would say another share than the one in force. */
 static const char *share_text(const json_t *v, char out[KEDGE_REAL_MAX])
 {
     double x = json_number_value(v);

@@ -3,6 +3,8 @@
 #include "common/base/bytes.h"
 #include "crypto/hash.h"
 
+/* Every site shuffles in another order, and an auditor or a simulation can make the same one. Halved,
+ * because readers of JSON keep whole numbers only below 2^63. */
 uint64_t kedge_task_seed(uint64_t job_seed, uint32_t round, const struct kedge_id *site)
 {
     struct kedge_hash h;
