@@ -16,6 +16,7 @@
 
 enum { TILE = KEDGEI_TENSORS_TILE_MAX };
 
+/* A simulation's vectors have no header: there is no file. */
 int kedgei_write_header(const struct kedge_layout *layout, enum kedge_dtype dtype, struct kedge_sink sink)
 {
     struct kedge_buf header;
@@ -37,7 +38,8 @@ static size_t tile_len(const struct kedge_layout *layout, size_t first)
     return left < TILE ? (size_t)left : TILE;
 }
 
-/* All weights are drawn in their order; those of a head are passed over, for sites begin with them. */
+/* All weights are drawn in their order; those of a head are passed over, for sites begin with them. So a
+ * tensor's first values do not depend on which others are shared. */
 static int write_first(const struct kedge_job_spec *spec, const struct kedge_layout *whole, float *tile,
                        struct kedge_sink sink)
 {
@@ -190,6 +192,8 @@ static int pass_over(struct kedgei_tensors *update, const struct kedgei_tensors 
     return err;
 }
 
+/* Two passes, since both vectors are scaled by their largest values: the first finds these, the second adds
+ * up. */
 int kedge_compute_nearest(const struct kedge_layout *layout, const struct kedge_blob_at *update,
                           const struct kedge_blob_at *of_groups, size_t groups, uint32_t *ret_group,
                           double *ret_cosine, struct kedge_diag *reterr)

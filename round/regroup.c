@@ -10,6 +10,8 @@
 #include "grouping/merge.h"
 #include "round/meet.h"
 
+/* Groups are found as in round 0, then numbered. Only numbers below the number of new groups are given
+ * away, so that they have no gaps; sites of a former group with a higher number count as if they had none. */
 int kedge_compute_regroup(const struct kedge_layout *layout, const struct kedge_compute_sites *sites,
                           const struct kedge_job_spec *spec, uint32_t round, const uint32_t *then,
                           uint32_t *ret_group, uint32_t *ret_groups, struct kedge_diag *reterr)

@@ -15,6 +15,8 @@ static const char *name_of(enum kedge_server server, size_t k)
     return server == KEDGE_SERVER_CONTROL ? "control" : k == 0 ? "momentum" : "second_moment";
 }
 
+/* A state is a file like a model, with a name for each of its tensors, so that any reader of safetensors
+ * can look at it. */
 int kedge_compute_state_layout(const struct kedge_layout *layout, enum kedge_server server,
                                struct kedge_layout *ret, struct kedge_diag *reterr)
 {
@@ -56,7 +58,9 @@ struct step {
     float *tiles; /* of `after` and of each state */
 };
 
-/* One tile: the model after and all states after, side by side. */
+/* One tile: the model after and all states after, side by side. The state before is copied to where the
+ * state after is made, since kedge_server_step changes it in place and the file before is mapped
+ * read-only. */
 static int step_tile(const struct step *s, size_t first, size_t n)
 {
     float *state[KEDGE_SERVER_STATES_MAX] = {NULL};

@@ -15,7 +15,8 @@
 enum { WORD = 4, LINE = 64, CHUNK_VALUES = KEDGE_BLOB_CHUNK / WORD };
 _Static_assert((int)CHUNK_VALUES % (int)KEDGE_COMPACT_BLOCK == 0, "a chunk holds whole blocks");
 
-/* The header of an encrypted file, into head. */
+/* The header of an encrypted file, into head. The length that the first eight bytes state is bounded
+ * before memory is taken for it. */
 static int read_head(const struct kedge_blob_file *f, struct kedge_buf *head, struct kedge_diag *d)
 {
     uint8_t first[8];
