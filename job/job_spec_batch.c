@@ -37,6 +37,8 @@ static int read_rule(const json_t *root, struct kedge_job_spec *s, struct kedge_
     return err;
 }
 
+/* A start outside the usual bounds moves the bound that it is beyond, so that "batch_start" alone is a
+ * whole setting. */
 int kedgei_spec_read_batch(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     static const char *const keys[] = {"batch_start", "batch_least", "batch_most", "learning_rate_rule"};
@@ -87,6 +89,8 @@ uint32_t kedge_job_spec_batches(const struct kedge_job_spec *spec, uint32_t ret_
     return count;
 }
 
+/* Larger batches have less noise in their steps and take longer ones: in proportion (Goyal et al. 2017), or
+ * by the root. The start has the job's own rate. */
 double kedge_job_spec_rate(const struct kedge_job_spec *spec, uint32_t batch)
 {
     const double ratio = (double)batch / (double)spec->batch;

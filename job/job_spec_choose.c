@@ -8,6 +8,8 @@ static bool is_oneshot(const struct kedge_job_spec *s)
     return kedge_grouping_row(s->strategy->grouping)->by_last_layer;
 }
 
+/* FedClust takes the number of groups from distances, so "groups" is the most that there may be, and all that
+ * fit by default. Only FlexCFL (kedgei_spec_lives) leaves a choice to the spec. */
 int kedgei_spec_read_choose(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     const json_t *v = json_object_get(root, "choose");
@@ -39,6 +41,9 @@ int kedgei_spec_read_choose(const json_t *root, struct kedge_job_spec *s, struct
     return err;
 }
 
+/* How many groups a job may have, from its first to its last round. Where groups are cut later, or their
+ * number is chosen by the updates, this is a range; models, statements and arrays are sized by its end. A
+ * spec may name the two in either order. */
 void kedge_job_spec_groups(const struct kedge_job_spec *spec, uint32_t *ret_least, uint32_t *ret_most)
 {
     uint32_t most = (uint32_t)spec->options.most;
@@ -53,6 +58,8 @@ void kedge_job_spec_groups(const struct kedge_job_spec *spec, uint32_t *ret_leas
     }
 }
 
+/* FedClust groups by the last layer alone. Its kernel and biases are the last values of the layout, so all
+ * that is before them is left out of distances by its place. */
 uint64_t kedge_job_spec_sign_first(const struct kedge_job_spec *spec, const struct kedge_layout *layout)
 {
     if (!is_oneshot(spec)) {
@@ -69,6 +76,8 @@ uint32_t kedge_job_spec_groups_most(const struct kedge_job_spec *spec)
     return most;
 }
 
+/* Groups are estimated again, joined or cut only where FlexCFL made them: FedClust groups once, and the
+ * ablations are there to be compared as they are. */
 bool kedgei_spec_lives(const struct kedge_job_spec *s)
 {
     const enum kedge_grouping_kind kind = s->strategy->grouping; /* NONE: "grouping" beside any strategy */
@@ -76,6 +85,7 @@ bool kedgei_spec_lives(const struct kedge_job_spec *s)
            && (kind == KEDGE_GROUPING_KIND_FLEXCFL || kind == KEDGE_GROUPING_KIND_NONE);
 }
 
+/* Not after the last round: nobody would train with what it finds. */
 bool kedge_job_spec_refreshes(const struct kedge_job_spec *spec, uint32_t round)
 {
     const uint32_t every = (uint32_t)spec->options.refresh;
@@ -92,6 +102,8 @@ bool kedge_job_spec_asks_own(const struct kedge_job_spec *spec, uint32_t round)
     return kedge_job_spec_tries_after(spec, round, false);
 }
 
+/* A close that joined groups tries the new ones at once, so that several joinings do not take several times
+ * `trial_every`. */
 bool kedge_job_spec_tries_after(const struct kedge_job_spec *spec, uint32_t round, bool has_joined)
 {
     const uint32_t every = (uint32_t)spec->options.trial_every;

@@ -72,6 +72,9 @@ static int read_sites(const json_t *v, struct kedge_job_spec *s, struct kedge_di
     return KEDGE_OK;
 }
 
+/* The server's variate is divided by control_sites, so no round may have more sites than that: it would
+ * move further than all sites together. The other bound is that of updates whose tiles are in memory side
+ * by side. */
 static int check_draw(const struct kedge_job_spec *s, struct kedge_diag *d)
 {
     uint32_t most = s->control_sites > 0 && s->control_sites < KEDGE_RULE_VECTORS_MAX
@@ -87,6 +90,8 @@ static int check_draw(const struct kedge_job_spec *s, struct kedge_diag *d)
     return KEDGE_OK;
 }
 
+/* SCAFFOLD corrects every site's steps by the server's variate. What would make that variate something else
+ * than the mean of all sites' own is refused, each with its reason. */
 int kedgei_spec_read_control(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     const json_t *v = json_object_get(root, "control_sites");

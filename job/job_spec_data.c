@@ -23,7 +23,9 @@ static bool is_there(const struct kedge_job_spec *s, const char *name)
     return false;
 }
 
-/* Names stand in tables and logs of others, so that each must be plain. */
+/* Names stand in tables and logs of others, so that each must be plain. They are packed one after the other
+ * with their ends, as a spec has no pointers. "federated": the names are found by the sites in a round of
+ * their own. */
 static int read_classes(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     size_t count = json_array_size(v), used = 0;
@@ -56,6 +58,8 @@ static int read_classes(const json_t *v, struct kedge_job_spec *s, struct kedge_
     return KEDGE_OK;
 }
 
+/* A job that does not say it leaves it to each site's owner. That is another value than "none", with which no
+ * site scales. */
 static int read_standardize(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     uint32_t word = 0;

@@ -194,6 +194,7 @@ int kedgei_spec_check_external(const struct kedge_job_spec *s, const json_t *roo
     return KEDGE_OK;
 }
 
+/* The packed form was made by pack() of this process and is not checked again. */
 static int external_layout(const struct kedge_external *e, struct kedge_layout *ret, struct kedge_diag *d)
 {
     struct kedge_layout layout;

@@ -34,6 +34,8 @@ bool kedge_job_spec_states_groups(const struct kedge_job_spec *spec)
     return kedge_job_spec_grouped_by(spec) >= KEDGE_GROUPED_BY_PRETRAIN;
 }
 
+/* More tenants than groups share edges, in the order of the record. It depends on the place alone, so no
+ * statement need say it. */
 uint32_t kedge_job_spec_edge(uint32_t place)
 {
     return place % KEDGE_GROUPS_MAX;
@@ -146,6 +148,7 @@ static int check_splits(const struct kedge_job_spec *s, struct kedge_diag *d)
     return KEDGE_OK;
 }
 
+/* Strategies with groups of their own: what the spec may not say besides, and how many models there are. */
 int kedgei_spec_check_groups(struct kedge_job_spec *s, const json_t *root, struct kedge_diag *d)
 {
     const enum kedge_grouped_by by = kedge_job_spec_grouped_by(s);
