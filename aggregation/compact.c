@@ -30,6 +30,7 @@ uint64_t kedge_compact_entries_most(const struct kedge_compact *c, uint64_t n)
     return n / one * c->share + (n % one * c->share + one - 1) / one;
 }
 
+/* An upload is refused by this bound before a byte of it is stored. */
 uint64_t kedge_compact_len_most(const struct kedge_compact *c, uint64_t n)
 {
     const uint64_t blocks = (n + KEDGE_COMPACT_BLOCK - 1) / KEDGE_COMPACT_BLOCK;

@@ -36,6 +36,7 @@ void kedge_norm_add(struct kedge_norm *norm, const int32_t *q, size_t n)
     }
 }
 
+/* Sums of parts are exact, so a vector may be measured in any parts and by several threads. */
 void kedge_norm_join(struct kedge_norm *norm, const struct kedge_norm *other)
 {
     struct kedge_norm sum = *other;

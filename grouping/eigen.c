@@ -69,6 +69,8 @@ static void rotate(double *a, double *v, size_t n, const struct rotation *r)
     rotate_row(v + r->p * n, v + r->q * n, n, r);
 }
 
+/* Jacobi's sweeps converge quadratically, so the bound on their number is never reached with finite input:
+ * reaching it is a bug. */
 static int diagonalise(double *a, double *v, size_t n, double total)
 {
     const double small = 1e-32 * total;

@@ -226,6 +226,8 @@ static int choose_by_gap(struct grouping *g, size_t least, size_t *ret_k)
     return err;
 }
 
+/* Clusterings into other numbers of groups are compared in one space, that of the most groups: each space has
+ * distances of its own. */
 static int cluster(struct grouping *g)
 {
     size_t k = g->most, least = g->params->groups_min < g->most ? g->params->groups_min : g->most;

@@ -58,8 +58,9 @@ static void take_centre(struct run *r, size_t c, size_t i)
     r->cluster[i] = 1; /* while seeding: is a centre */
 }
 
-/* A point drawn with probability proportional to its squared distance; where all coincide with centres,
- * the first that is none. */
+/* A point drawn with probability proportional to its squared distance; where all coincide with centres, the
+ * first that is none. Running sums are rounded, so the last one may fall short of `aim`: then the last
+ * point with a distance is taken. */
 static size_t draw_far_point(const struct run *r, struct kedge_rng *rng)
 {
     double total = 0.0;
@@ -180,7 +181,8 @@ static void move_centres(struct run *r)
     }
 }
 
-/* One restart; its inertia. */
+/* One restart; its inertia. Iterations are bounded: rounding can make two assignments follow each other
+ * for ever. */
 static double run_once(struct run *r, const struct kedge_kmeans_params *params, uint64_t restart)
 {
     struct kedge_rng rng;
@@ -271,6 +273,7 @@ int kedge_kmeans(const double *points, size_t count, size_t dims, size_t k,
     return err;
 }
 
+/* Hubert & Arabie 1985, from counts of pairs. Counts of pairs of 4096 sites are below 2^53, and exact. */
 double kedge_rand_adjusted(const uint32_t *a, const uint32_t *b, size_t n)
 {
     double together = 0.0; /* pairs together in both, only in a, only in b, in none: whole numbers, exact */

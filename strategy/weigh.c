@@ -57,6 +57,8 @@ int kedge_weigh_equal(const struct kedge_strategy_options *options, const struct
     return KEDGE_OK;
 }
 
+/* A fault of the released FlexCFL code, kept so that its published figures can be made again (strategy
+ * "…-as-released"). */
 int kedge_weigh_first(const struct kedge_strategy_options *options, const struct kedge_strategy_input *inputs,
                       size_t n, double lr, uint64_t *weight, uint64_t *ret_divisor)
 {

@@ -191,6 +191,8 @@ void kedge_rule_base(const struct kedge_rule *rule, const uint64_t *weight, size
     }
 }
 
+/* A round must close with what came. The median needs no number of good updates but a majority, so it
+ * stands in where a rule's promise would be empty; the record names the rule that ran. */
 const struct kedge_rule *kedge_rule_effective(const struct kedge_rule *rule,
                                               const struct kedge_rule_params *params, const uint64_t *weight,
                                               size_t count)
@@ -226,6 +228,7 @@ static bool has_inputs(const struct kedge_rule *rule, const struct kedge_rule_in
     return sum > 0 && (!rule->samples || inputs->divisor > 0);
 }
 
+/* Rules that sort coordinates keep the weights as votes; the others make their own. */
 int kedge_rule_weigh(const struct kedge_rule *rule, const struct kedge_rule_params *params,
                      const struct kedge_rule_inputs *inputs, uint64_t *weight, uint64_t *ret_divisor)
 {

@@ -107,6 +107,7 @@ void kedge_doctor_crypto(struct kedge_doctor *k)
 
 /* ---- processor and limits ---- */
 
+/* Flags are words in a line: "avx2" must not be found in "avx2_vnni". */
 static bool has_word(const char *line, size_t len, const char *word)
 {
     size_t n = strlen(word);

@@ -19,6 +19,8 @@ static const char *text_of(const json_t *o, const char *key)
     return s ? s : "";
 }
 
+/* Any message that can be decoded is an answer, also a refusal: what is asked is whether a coordinator is
+ * there and holds its key. */
 int kedge_doctor_hello(const struct kedge_net_client_options *options, uint32_t timeout_ms,
                        struct kedge_diag *d)
 {
