@@ -35,6 +35,7 @@ static void allocate_job(struct sim *w, uint32_t job)
     j->pending.refused = sim_new_array(sites, sizeof *j->pending.refused);
 }
 
+/* steps_max is many times what any run has needed: beyond it the federation never comes to rest (sim_run). */
 void sim_allocate(struct sim *w)
 {
     uint32_t sites = w->config.sites, open = PER_SITE * sites;

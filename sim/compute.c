@@ -7,6 +7,8 @@
 #include "common/base/mem.h"
 #include "sim/world.h"
 
+/* Any function of the digest would do here, so long as the coordinator's host and the checks take the same
+ * one. */
 uint32_t sim_group_of(const struct kedge_digest *update, uint32_t groups)
 {
     return groups ? update->b[0] % groups : 0;
@@ -235,7 +237,7 @@ static int compute_payload(struct sim *w, uint32_t job, const struct kedge_coord
     return err;
 }
 
-/* Behind the sums: what the payload has made. */
+/* After the sums: what the payload has made. */
 static void take_payload(struct sim_pending *p, const struct sim_close *c)
 {
     for (uint32_t g = 0; g < p->group_count; g++) {

@@ -11,6 +11,8 @@
 
 enum { TENANTS_MAX = 100, ROUNDS_MAX = 1000, PER_ROUND_MAX = 100000 };
 
+/* Two numbers to one, mixed as by splitmix64 (Steele, Lea and Flood 2014). All chance of a crowd is this
+ * function of who and what, without a generator whose place would depend on the order of events. */
 uint64_t crowd_mix(uint64_t a, uint64_t b)
 {
     uint64_t x = (a ^ b * UINT64_C(0x9e3779b97f4a7c15)) + UINT64_C(0xbf58476d1ce4e5b9);
@@ -35,6 +37,8 @@ static bool before(const struct crowd_due *a, const struct crowd_due *b)
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->seq < b->seq;
 }
 
+/* A heap as in queue.c, but times and order lie in it beside the pointers: with a million events under way,
+ * comparing two must not fetch either event from memory. */
 struct crowd_event *crowd_push(struct crowd *c, enum crowd_event_type type, uint64_t after_ns, uint32_t site)
 {
     struct crowd_event *ev = c->free_events;
@@ -94,6 +98,8 @@ int kedge_crowd_spec_check(const struct kedge_crowd_spec *s, struct kedge_diag *
     return KEDGE_OK;
 }
 
+/* Until the job has ended and every update has its receipt. Without faults each task takes a few events; 64
+ * of them are far more than that, so a run which needs more is going in circles and is told. */
 static void run(struct crowd *c, kedge_crowd_progress *progress, void *arg)
 {
     uint32_t told = 0;

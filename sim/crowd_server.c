@@ -285,6 +285,8 @@ static void add_members(struct crowd *c)
     }
 }
 
+/* All sites poll before there is a job. The coordinator holds these polls, so a site that sleeps is one with
+ * an open poll, and the task that answers it is what wakes the site. */
 int crowd_server_begin(struct crowd *c)
 {
     int err = allocate(c);

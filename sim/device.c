@@ -44,6 +44,9 @@ static bool tells_end(const struct kedge_site_effects *fx)
     return tells;
 }
 
+/* One event for the site's core, and its effects carried out. A training that failed must be told to the
+ * coordinator in the same step: otherwise its round would wait for a site that has given up. A crash may come
+ * between any two effects. */
 static void step(struct sim *w, uint32_t site, struct kedge_site_event *ev, uint64_t leaf)
 {
     static struct kedge_site_effects fx;

@@ -61,7 +61,10 @@ static void send_forged(struct sim *w, uint32_t site, const struct kedge_site_re
     ev->weight++;
 }
 
-/* What the call says was true when it was sent; a copy that comes late, or twice, still says it. */
+/* What the call says was true when it was sent; a copy that comes late, or twice, still says it. Each work
+ * has one call at a time, and the heartbeat a place of its own after theirs, since it goes on while their
+ * calls are open.
+ */
 static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *fx)
 {
     struct sim_device *d = &w->devices[site];

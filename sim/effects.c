@@ -3,6 +3,8 @@
 
 #include "sim/world.h"
 
+/* The request is over for the coordinator once it has answered, also when the network loses the answer,
+ * doubles it or lets a later one come first: the site then asks again, with a call of another number. */
 static void reply(struct sim *w, uint32_t request, const struct kedge_site_reply *r, uint64_t leaf,
                   uint32_t proof)
 {
@@ -127,6 +129,8 @@ static void answer_submission(struct sim *w, const struct kedge_coord_effect *fx
     reply(w, fx->request, &r, leaf, proof);
 }
 
+/* The state is written only over the one that the core believes to be there; another one there means that
+ * core and disk have parted. */
 static void store_state(struct sim *w, const struct kedge_coord_effect *fx)
 {
     struct sim_job *j = &w->jobs[fx->job];
@@ -138,6 +142,9 @@ static void store_state(struct sim *w, const struct kedge_coord_effect *fx)
     j->reason = fx->err;
 }
 
+/* What takes time becomes an event that bears the number of this life of the coordinator (`term`). After a
+ * crash events of earlier lives are dropped, as a dead process's work is; only writes that the disk had done
+ * by then are kept (keep_writes in server.c). */
 void sim_server_execute(struct sim *w, const struct kedge_coord_effect *fx)
 {
     struct sim_event *ev;

@@ -1,3 +1,6 @@
+/* A table from 64-bit keys to numbers: open addressing, linear probing, at most half full, nothing is ever
+ * taken out. Keys are hashes, of which 0 stands for a free slot and is stored as 1. Where memory ends a
+ * simulation ends: it has nothing to save. */
 #include "sim/index.h"
 
 #include "common/base/mem.h"

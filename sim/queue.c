@@ -147,6 +147,7 @@ static bool before(const struct sim_event *a, const struct sim_event *b)
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->seq < b->seq;
 }
 
+/* A run makes millions of events and has few under way, so those that are done are used again. */
 static struct sim_event *event_new(struct sim *w)
 {
     struct sim_event *ev = w->free_events;
@@ -164,6 +165,8 @@ void sim_recycle(struct sim *w, struct sim_event *ev)
     w->free_events = ev;
 }
 
+/* A binary heap by time and, at the same time, by the order of making: the order of events then never depends
+ * on how the heap happens to lie. It holds pointers, as events are large. */
 struct sim_event *sim_push(struct sim *w, enum sim_event_type type, uint64_t at_ns)
 {
     KEDGE_ASSERT(at_ns >= w->now_ns);

@@ -47,11 +47,10 @@ static void check_consistent(struct sim *w, struct kedge_view text, struct sim_l
         return; /* no receipt */
     }
     kedge_frontier_root(&l->tree, &root);
-    int err = kedge_note_parse(proof.note, &note);
-    err = err ? err : kedge_checkpoint_parse(note.text, &cp);
-    err = err ? err : kedge_consistency_prove(sim_real_subtree, l, cp.size, l->count, &path);
-    err = err ? err : kedge_consistency_verify(cp.size, l->count, &cp.root, &root, path.hashes, path.count);
-    if (err) {
+    if (kedge_note_parse(proof.note, &note) != KEDGE_OK || kedge_checkpoint_parse(note.text, &cp) != KEDGE_OK
+        || kedge_consistency_prove(sim_real_subtree, l, cp.size, l->count, &path) != KEDGE_OK
+        || kedge_consistency_verify(cp.size, l->count, &cp.root, &root, path.hashes, path.count)
+               != KEDGE_OK) {
         sim_violate(w, "a receipt's checkpoint is not a beginning of its log");
     }
 }

@@ -4,7 +4,8 @@
 
 #include "sim/world.h"
 
-/* A number whose slot is free. */
+/* A number whose slot is free. Numbers go up for the whole run and slots are used again: what comes late for
+ * an old number finds nothing, and never another site's request. */
 static uint32_t request_new(struct sim *w, const struct sim_event *ev)
 {
     struct sim_server *s = &w->server;
@@ -160,6 +161,8 @@ static void end_task(struct sim *w, const struct sim_event *ev)
     }
 }
 
+/* A site's message, unless the network is cut or the coordinator is down. Calls may overtake each other; that
+ * is counted, so that a run can tell that it happened. */
 void sim_server_receive(struct sim *w, const struct sim_event *ev)
 {
     struct sim_device *d = &w->devices[ev->site];
@@ -261,7 +264,9 @@ void sim_server_upload(struct sim *w, const struct sim_event *ev)
         uint32_t slot = job < w->config.jobs ? w->jobs[job].slot : SIM_NONE;
         err = kedge_coord_may_upload(w->server.core, slot, ev->site, ev->result.round);
     }
-    err = err ? err : store_upload(w, job, ev);
+    if (!err) {
+        err = store_upload(w, job, ev);
+    }
     back->site_event.type = err == KEDGE_OK ? KEDGE_SITE_EV_UPLOADED : KEDGE_SITE_EV_UPLOAD_FAILED;
     back->site_event.err = err;
     back->site_event.serial = ev->serial;

@@ -191,7 +191,7 @@ static void work_done(struct sim *w, const struct kedge_coord_effect *fx)
     computed(w, fx);
 }
 
-/* Groups are stated behind what gives them, a close or a pretraining: then a restart has most to find. */
+/* Groups are stated after what gives them, a close or a pretraining: then a restart has most to find. */
 static bool crashes_grouping(struct sim *w, const struct kedge_coord_effect *fx)
 {
     bool pretrained = fx->type == KEDGE_FX_APPEND && fx->kind == KEDGE_TASK_PRETRAIN && fx->round > 0;

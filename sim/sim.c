@@ -51,7 +51,8 @@ static uint32_t between(struct sim *w, uint32_t least, uint32_t most)
     return least + (uint32_t)sim_below(w, most - least + 1);
 }
 
-/* A statement per draw: their order is part of the run. */
+/* A statement per draw: their order is part of the run. Rates of crashes at a site's writes are for all sites
+ * together, so that a federation of many is not always down. */
 static void draw_faults(struct sim *w, uint32_t scale)
 {
     struct sim_config *g = &w->config;

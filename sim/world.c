@@ -1,4 +1,6 @@
-/* The world's memory and its main loop. */
+/* The world's memory and its main loop. There is one queue of events in virtual time. The loop takes the
+ * earliest and gives it to the coordinator's host (server.c) or to a site's (device.c), whose core answers
+ * with effects, and these become later events. Nothing else moves: no thread, no clock, no file. */
 #include "sim/world.h"
 
 #include <stdio.h>
@@ -65,6 +67,9 @@ static bool is_of_site(enum sim_event_type type)
            || type == SIM_DEVICE_UP || type == SIM_CLOCK_JUMP || type == SIM_SHIFT;
 }
 
+/* Until limit_ns the jobs must have ended; sim_check_end says which have not. When all have, the run goes on
+ * for a minute of virtual time, in which the last receipts must reach their sites. A federation that
+ * exchanges messages for ever without an end to come is told by the number of steps. */
 bool sim_run(struct sim *w)
 {
     uint64_t end = w->config.limit_ns;

@@ -12,6 +12,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/dataset.h"
 #include "sim/partition/clients_impl.h"
 
@@ -60,11 +61,11 @@ static int read_truth_line(struct kedgei_clients *b, char *line, uint32_t number
                    : kedge_diag_set(reterr, KEDGE_E_FORMAT, "line 1: expected \"client,group\"");
     }
     int err = kedgei_clients_name(b, name, &client, reterr);
-    if (!err && client >= known) {
-        err =
-            kedge_diag_set(reterr, KEDGE_E_FORMAT, "client \"%.60s\": the data have none of this name", name);
+    if (!err) {
+        err = client < known ? kedgei_clients_group(b, client, group, reterr)
+                             : kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                                              "client \"%.60s\": the data have none of this name", name);
     }
-    err = err ? err : kedgei_clients_group(b, client, group, reterr);
     return err ? kedge_diag_wrap(reterr, err, "line %u", number) : KEDGE_OK;
 }
 
@@ -245,21 +246,28 @@ static void begin(struct kedgei_clients *b, const struct kedge_clients_source *s
                                  .classes = {.most = KEDGE_CSV_CLASSES_MAX}};
 }
 
+static int complete(struct kedgei_clients *b, struct kedge_diag *reterr)
+{
+    const struct kedge_clients_source *s = b->source;
+    if (b->c.n == 0) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: no samples", s->path);
+    }
+    if (s->missing != KEDGE_CSV_MISSING_REFUSE && !b->c.is_csv) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "\"missing\": but %s holds no CSV file, and all others have every value",
+                              s->path);
+    }
+    KEDGE_TRY(number_classes(b, reterr));
+    KEDGE_TRY(s->truth[0] ? read_truth(b, reterr) : KEDGE_OK);
+    return finish(b, reterr);
+}
+
 /* After what was read, or failed to be: the result. */
 static int end(struct kedgei_clients *b, int err, struct kedge_clients *ret, struct kedge_diag *reterr)
 {
-    const struct kedge_clients_source *s = b->source;
-    if (!err && b->c.n == 0) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: no samples", s->path);
+    if (!err) {
+        err = complete(b, reterr);
     }
-    if (!err && s->missing != KEDGE_CSV_MISSING_REFUSE && !b->c.is_csv) {
-        err =
-            kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                           "\"missing\": but %s holds no CSV file, and all others have every value", s->path);
-    }
-    err = err ? err : number_classes(b, reterr);
-    err = err || !s->truth[0] ? err : read_truth(b, reterr);
-    err = err ? err : finish(b, reterr);
     kedgei_words_deinit(&b->clients);
     kedgei_words_deinit(&b->groups);
     kedgei_words_deinit(&b->classes);

@@ -1,6 +1,7 @@
 /* Clients of a CSV file: a column says whose each row is, or the file is one client's. */
 #include <string.h>
 
+#include "common/base/try.h"
 #include "common/tensor/csv.h"
 #include "sim/partition/clients_impl.h"
 
@@ -37,8 +38,12 @@ static int name_rows(struct kedgei_clients *b, const struct kedge_csv *csv,
     for (uint32_t i = 0; i < csv->rows; i++) {
         uint32_t row = c->n + i, of = as->client, at = as->step;
         int err = client ? kedgei_clients_name(b, client, &of, reterr) : KEDGE_OK;
-        err = err || !group ? err : kedgei_clients_group(b, of, group, reterr);
-        err = err || !step ? err : kedgei_clients_step(step, &at, reterr);
+        if (!err && group) {
+            err = kedgei_clients_group(b, of, group, reterr);
+        }
+        if (!err && step) {
+            err = kedgei_clients_step(step, &at, reterr);
+        }
         if (err) {
             return kedge_diag_wrap(reterr, err, "row %u", i + 1);
         }
@@ -61,15 +66,12 @@ static int take(struct kedgei_clients *b, const struct kedge_csv *csv, const str
                               "the labels are reals, but clients' labels are classes: name another column by "
                               "\"label\"");
     }
-    int err = kedgei_clients_room(b, csv->rows, csv->features, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_clients_room(b, csv->rows, csv->features, reterr));
     memcpy(c->x + (size_t)c->n * c->features, csv->x, (size_t)csv->rows * csv->features * sizeof *csv->x);
-    err = number_classes(b, csv, c->labels + c->n, reterr);
-    err = err ? err : name_rows(b, csv, as, reterr);
-    c->n += err ? 0 : csv->rows;
-    return err;
+    KEDGE_TRY(number_classes(b, csv, c->labels + c->n, reterr));
+    KEDGE_TRY(name_rows(b, csv, as, reterr));
+    c->n += csv->rows;
+    return KEDGE_OK;
 }
 
 int kedgei_clients_csv(struct kedgei_clients *b, struct kedge_view bytes,

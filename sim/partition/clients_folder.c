@@ -9,6 +9,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "sim/partition/clients_impl.h"
 
 enum { FILES_MAX = 1024 };
@@ -18,7 +19,8 @@ static int compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Names in a folder but hidden ones, in byte order, in ret's text. */
+/* Names in a folder but hidden ones, in ret's text. In byte order: a file system lists them in any, and
+ * clients' numbers must be the same on every machine. */
 static int clients_list(const char *dir, const char ***ret_names, struct kedgei_words *ret,
                         struct kedge_diag *reterr)
 {
@@ -87,35 +89,33 @@ static int read_leaf(struct kedgei_clients *b, const char *dir, bool *ret_is_lea
 {
     char train[KEDGE_PATH_MAX], test[KEDGE_PATH_MAX];
     uint32_t training = 0, testing = 0;
-    int err = kedge_path_join(train, dir, "train");
-    err = err ? err : kedge_path_join(test, dir, "test");
-    if (err) {
-        return kedge_diag_set(reterr, err, "%s: the path is too long", dir);
+    if (kedge_path_join(train, dir, "train") != KEDGE_OK || kedge_path_join(test, dir, "test") != KEDGE_OK) {
+        return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "%s: the path is too long", dir);
     }
-    err = read_part(b, train, KEDGE_CLIENTS_TRAIN, &training, reterr);
-    err = err ? err : read_part(b, test, KEDGE_CLIENTS_TEST, &testing, reterr);
+    KEDGE_TRY(read_part(b, train, KEDGE_CLIENTS_TRAIN, &training, reterr));
+    KEDGE_TRY(read_part(b, test, KEDGE_CLIENTS_TEST, &testing, reterr));
     *ret_is_leaf = training > 0 || testing > 0;
-    if (!err && *ret_is_leaf && (training == 0 || testing == 0)) {
-        err =
-            kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: no .json file, but there are some in the other part",
-                           training == 0 ? train : test);
+    if (*ret_is_leaf && (training == 0 || testing == 0)) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "%s: no .json file, but there are some in the other part",
+                              training == 0 ? train : test);
     }
-    if (!err && *ret_is_leaf && b->source->label[0]) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                             "\"label\": \"%.60s\", but %s holds LEAF's files, with \"y\"", b->source->label,
-                             dir);
+    if (*ret_is_leaf && b->source->label[0]) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "\"label\": \"%.60s\", but %s holds LEAF's files, with \"y\"", b->source->label,
+                              dir);
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* ---- a folder per client ---- */
 
-/* "train", "test-2": which part of the data, from which step on; false: neither .csv nor .npz. */
 static bool is_data(const char *name)
 {
     return kedgei_clients_ends(name, ".csv") || kedgei_clients_ends(name, ".npz");
 }
 
+/* "train.csv", "test-2.npz": which part of the data, from which step on. */
 static int parse_name(const char *name, struct kedgei_clients_file *ret, struct kedge_diag *reterr)
 {
     static const struct {
@@ -142,6 +142,8 @@ static int parse_name(const char *name, struct kedgei_clients_file *ret, struct 
         kedge_text_shown(name).s);
 }
 
+/* `seen` has a bit per part of the data for each step: a part comes once, and "data", which is dealt to
+ * training and test, cannot stand beside either of them. */
 static int read_client(struct kedgei_clients *b, const char *dir, const char *name, struct kedge_diag *reterr)
 {
     uint8_t seen[KEDGE_CLIENTS_STEPS_MAX] = {0};
@@ -151,7 +153,9 @@ static int read_client(struct kedgei_clients *b, const char *dir, const char *na
     struct kedgei_clients_file as = {0, KEDGE_CLIENTS_DEALT, 0};
     uint32_t files = 0;
     int err = kedgei_clients_name(b, name, &as.client, reterr);
-    err = err ? err : clients_list(dir, &names, &words, reterr);
+    if (!err) {
+        err = clients_list(dir, &names, &words, reterr);
+    }
     for (uint32_t i = 0; i < words.count && !err; i++) {
         if (!is_data(names[i])) {
             continue;

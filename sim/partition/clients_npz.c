@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/try.h"
 #include "common/tensor/csv.h"
 #include "common/tensor/npz.h"
 #include "sim/partition/clients_impl.h"
@@ -89,7 +90,9 @@ static int use_names(struct kedgei_clients *b, const struct kedge_npz *npz, cons
         } else {
             err = kedge_npy_text(&a, i, text, sizeof text, reterr);
         }
-        err = err ? err : use(b, b->c.n + i, text, reterr);
+        if (!err) {
+            err = use(b, b->c.n + i, text, reterr);
+        }
     }
     kedge_npy_deinit(&a);
     return err ? kedge_diag_wrap(reterr, err, "array \"%.60s\"", name) : KEDGE_OK;
@@ -109,7 +112,9 @@ static int read_x(struct kedgei_clients *b, const struct kedge_npz *npz, uint32_
                              "array \"x\": expected samples × features, at most %d features",
                              KEDGE_CSV_COLUMNS_MAX);
     }
-    err = err ? err : kedgei_clients_room(b, (uint32_t)x.dims[0], (uint32_t)features, reterr);
+    if (!err) {
+        err = kedgei_clients_room(b, (uint32_t)x.dims[0], (uint32_t)features, reterr);
+    }
     if (!err) {
         float *out = b->c.x + (size_t)b->c.n * b->c.features;
         err = kedge_npy_to_f32(&x, out, reterr);
@@ -141,20 +146,20 @@ static int read_arrays(struct kedgei_clients *b, const struct kedge_npz *npz,
 {
     const struct kedge_clients_source *s = b->source;
     uint32_t rows = 0;
-    int err = read_x(b, npz, &rows, reterr);
-    err = err ? err : read_y(b, npz, rows, reterr);
-    for (uint32_t i = 0; i < rows && !err; i++) {
+    KEDGE_TRY(read_x(b, npz, &rows, reterr));
+    KEDGE_TRY(read_y(b, npz, rows, reterr));
+    for (uint32_t i = 0; i < rows; i++) {
         b->c.client[b->c.n + i] = as->client;
         b->c.part[b->c.n + i] = (uint8_t)as->part;
         b->c.step[b->c.n + i] = (uint8_t)as->step;
     }
-    if (!err && as->client == UINT32_MAX) {
-        err = use_names(b, npz, s->client[0] ? s->client : "client", rows, use_client, reterr);
-        err = err ? err : use_names(b, npz, s->group, rows, use_group, reterr);
-        err = err ? err : use_names(b, npz, s->step, rows, use_step, reterr);
+    if (as->client == UINT32_MAX) {
+        KEDGE_TRY(use_names(b, npz, s->client[0] ? s->client : "client", rows, use_client, reterr));
+        KEDGE_TRY(use_names(b, npz, s->group, rows, use_group, reterr));
+        KEDGE_TRY(use_names(b, npz, s->step, rows, use_step, reterr));
     }
-    b->c.n += err ? 0 : rows;
-    return err;
+    b->c.n += rows;
+    return KEDGE_OK;
 }
 
 int kedgei_clients_npz(struct kedgei_clients *b, struct kedge_view bytes,

@@ -48,6 +48,7 @@ int kedgei_clients_truth_room(struct kedgei_clients *b, uint32_t client)
     return KEDGE_OK;
 }
 
+/* Every row of a client tells its group: all must tell the same. */
 int kedgei_clients_group(struct kedgei_clients *b, uint32_t client, const char *group,
                          struct kedge_diag *reterr)
 {
@@ -57,7 +58,9 @@ int kedgei_clients_group(struct kedgei_clients *b, uint32_t client, const char *
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "client \"%.60s\": its group has no name", name);
     }
     int err = kedgei_clients_truth_room(b, client);
-    err = err ? err : kedgei_words_find(&b->groups, group, &number);
+    if (!err) {
+        err = kedgei_words_find(&b->groups, group, &number);
+    }
     if (err) {
         return kedge_diag_set(reterr, err == KEDGE_E_FULL ? KEDGE_E_FORMAT : err,
                               err == KEDGE_E_FULL ? "more than %d groups" : "no memory for names of groups",

@@ -1,3 +1,6 @@
+/* Words to numbers, in the order in which they first come. The words stand one after the other in one text
+ * that grows, so they are told by place and not by pointer; the table beside it is open-addressed and at most
+ * half full, and a slot holds a number plus 1, with 0 for a free one. */
 #include <string.h>
 
 #include "common/base/mem.h"

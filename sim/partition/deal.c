@@ -1,3 +1,6 @@
+/* Samples are dealt to one site after the other. Their rows go to the end of p.order, and ending a site makes
+ * its own all rows since the end of the one before, so a site is a range and needs no list. One sample may be
+ * dealt to several sites, as some published partitions do; the list may then grow beyond the pool. */
 #include "sim/partition/deal.h"
 
 #include "common/base/mem.h"
@@ -84,6 +87,8 @@ int kedgei_deal_end(struct kedgei_deal *deal, int err, struct kedge_partition *r
     return err;
 }
 
+/* A counting sort in one array: begin is counted two places further on, so that the second walk, which moves
+ * begin[k + 1] from the start of class k to its end, leaves begin[k] as the start of class k. */
 int kedgei_classes_init(struct kedgei_classes *c, const struct kedge_pool_labels *pool, uint32_t first,
                         uint32_t until)
 {

@@ -1,3 +1,5 @@
+/* Random numbers of other than equal distribution. They are made here and not by a library, whose next
+ * version may make others of the same seed: what a seed deals is part of the results that are compared. */
 #include "sim/partition/draw.h"
 
 #include <math.h>
@@ -32,6 +34,9 @@ double kedge_draw_lognormal(struct kedge_draw *draw, double mean, double sigma)
     return exp(mean + sigma * kedge_draw_normal(draw));
 }
 
+/* Shapes below 1 are drawn as shape + 1 and brought back by the power of a uniform number (Marsaglia and
+ * Tsang 2000, section 8), since the method itself needs 1 or more. The uniform numbers are taken from 1
+ * downwards: 0 must not come, for its logarithm is not finite. */
 double kedge_draw_gamma(struct kedge_draw *draw, double shape)
 {
     double boost = 1.0;
@@ -53,6 +58,9 @@ double kedge_draw_gamma(struct kedge_draw *draw, double shape)
     }
 }
 
+/* Gamma numbers divided by their sum. With a small alpha all of them may be too small for a double: then one
+ * class has everything, which is what such a distribution tends to. The winner is drawn in any case, so that
+ * the place in the stream does not depend on what the numbers were. */
 void kedge_draw_dirichlet(struct kedge_draw *draw, double alpha, double *shares, uint32_t count)
 {
     double sum = 0;

@@ -1,3 +1,5 @@
+/* A site's samples as the files that a trainer reads, and the binding (policy.json: data) that names them:
+ * IDX for images of bytes, as MNIST's are, and npz for everything else. */
 #include "sim/partition/files.h"
 
 #include "common/base/os/file.h"
@@ -116,7 +118,9 @@ int kedge_partition_write_npz(const char *path, const struct kedge_dataset *ds, 
     struct kedge_buf out;
     kedge_buf_init(&out, SIZE_MAX);
     int err = kedge_npz_write(arrays, 2, &out);
-    err = err ? err : out.err ? out.err : kedge_file_write(path, kedge_buf_view(&out), 0600, reterr);
+    if (!err) {
+        err = out.err ? out.err : kedge_file_write(path, kedge_buf_view(&out), 0600, reterr);
+    }
     kedge_buf_deinit(&out);
     return err;
 }

@@ -129,6 +129,7 @@ static struct share first_share(const struct kedge_partition_spec *spec, uint32_
     return s;
 }
 
+/* Shares differ by one sample at most: the first holders get what does not divide. */
 static void next_share(const struct pools *pools, uint32_t c, struct share *s)
 {
     uint32_t total = pools->begin[c + 1] - pools->begin[c];
@@ -177,6 +178,8 @@ static int place_sites(const struct kedge_partition_spec *spec, struct kedge_par
     return KEDGE_OK;
 }
 
+/* Each site is shuffled by a stream of its own, then cut: at least one sample to train on and one to test
+ * with, however small the share. */
 static void split_sites(const struct kedge_partition_spec *spec, struct kedge_partition_site *sites,
                         uint32_t *order)
 {

@@ -204,13 +204,17 @@ static int deal_equal(const struct kedge_pool_labels *pool, uint32_t sites, doub
     struct kedgei_deal deal = {0};
     uint32_t *order = NULL, at = 0;
     int err = kedgei_deal_init(&deal, pool, sites, reterr);
-    err = err ? err : shuffle_all(pool, seed, &order);
+    if (!err) {
+        err = shuffle_all(pool, seed, &order);
+    }
     for (uint32_t u = 0; u < sites && !err; u++) {
         uint32_t until = (uint32_t)((uint64_t)pool->n * (u + 1) / sites);
         for (; at < until && !err; at++) {
             err = kedgei_deal_row(&deal, order[at]);
         }
-        err = err ? err : kedgei_deal_split(&deal, share, seed, reterr);
+        if (!err) {
+            err = kedgei_deal_split(&deal, share, seed, reterr);
+        }
     }
     kedge_mem_free(order);
     return kedgei_deal_end(&deal, err, ret);

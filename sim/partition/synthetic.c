@@ -1,3 +1,6 @@
+/* Synthetic(alpha, beta) of Li et al. 2020 (FedProx). Each site draws a linear model and labels its own
+ * inputs by it, so alpha is how far sites' models are apart and beta how far their inputs are: the two skews
+ * of federated data, each with one number. */
 #include <math.h>
 
 #include "common/base/mem.h"
@@ -74,7 +77,9 @@ static int fill(struct kedge_synthetic *s, struct kedgei_deal *deal, const uint3
             s->labels[at] = draw_sample(&draw, &site, deviation, s->x + (size_t)at * FEATURES);
             err = kedgei_deal_row(deal, at);
         }
-        err = err ? err : kedgei_deal_split(deal, 0.9, seed, reterr);
+        if (!err) {
+            err = kedgei_deal_split(deal, 0.9, seed, reterr);
+        }
     }
     return err;
 }
@@ -93,7 +98,9 @@ int kedge_recipe_synthetic(uint32_t sites, double alpha, double beta, uint64_t s
     }
     int err = kedgei_deal_init(&deal, &none, sites, reterr);
     uint32_t *sizes = err ? NULL : kedge_mem_new(sites, sizeof *sizes);
-    err = err ? err : sizes ? KEDGE_OK : KEDGE_E_NOMEM;
+    if (!err && !sizes) {
+        err = KEDGE_E_NOMEM;
+    }
     kedge_draw_init(&draw, seed, KEDGE_RNG_PARTITION, KEDGEI_STREAM_SIZES, 0);
     for (uint32_t u = 0; u < sites && !err; u++) {
         double size = floor(kedge_draw_lognormal(&draw, 4.0, 2.0)) + 50.0;
@@ -106,7 +113,9 @@ int kedge_recipe_synthetic(uint32_t sites, double alpha, double beta, uint64_t s
     s.n = err ? 0 : (uint32_t)total;
     s.x = kedge_mem_new(s.n ? s.n : 1, FEATURES * sizeof *s.x);
     s.labels = kedge_mem_new(s.n ? s.n : 1, sizeof *s.labels);
-    err = err ? err : s.x && s.labels ? fill(&s, &deal, sizes, alpha, beta, seed, reterr) : KEDGE_E_NOMEM;
+    if (!err) {
+        err = s.x && s.labels ? fill(&s, &deal, sizes, alpha, beta, seed, reterr) : KEDGE_E_NOMEM;
+    }
     kedge_mem_free(sizes);
     err = kedgei_deal_end(&deal, err, &s.partition);
     if (err) {

@@ -1,3 +1,5 @@
+/* A site for each writer of handwriting, as data of real people are split (LEAF's FEMNIST). Writers are not
+ * drawn: only which of a writer's samples train and which test depends on the seed. */
 #include "common/base/mem.h"
 #include "sim/partition/deal.h"
 
@@ -38,7 +40,9 @@ int kedge_recipe_writers(const struct kedge_pool_labels *pool, const uint32_t *w
         count = writers[i] >= count ? writers[i] + 1 : count;
     }
     int err = kedgei_deal_init(&deal, pool, count, reterr);
-    err = err ? err : sort_by_writer(pool, writers, count, &of);
+    if (!err) {
+        err = sort_by_writer(pool, writers, count, &of);
+    }
     for (uint32_t w = 0; w < count && !err; w++) {
         if (of.begin[w + 1] - of.begin[w] < 2) {
             continue; /* nothing to test on */
@@ -46,7 +50,9 @@ int kedge_recipe_writers(const struct kedge_pool_labels *pool, const uint32_t *w
         for (uint32_t r = of.begin[w]; r < of.begin[w + 1] && !err; r++) {
             err = kedgei_deal_row(&deal, of.rows[r]);
         }
-        err = err ? err : kedgei_deal_split(&deal, 0.9, seed, reterr);
+        if (!err) {
+            err = kedgei_deal_split(&deal, 0.9, seed, reterr);
+        }
     }
     if (!err && deal.p.sites_count == 0) {
         err = kedge_diag_set(reterr, KEDGE_E_ARG, "partition: no writer has two samples");
