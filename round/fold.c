@@ -152,7 +152,8 @@ static void fold_groups(struct kedge_round_fold *io, const struct kedge_st_step 
     state->is_personal = step->personal > 0;
 }
 
-/* Is the group cut in two by directions? Where a cut goes by updates, the lists say who goes. */
+/* Is the group cut in two by directions? Where a cut goes by updates, the lists say who goes, and the new
+ * group's direction is zero. */
 static bool is_cut(const struct kedge_round_state *state, uint32_t group)
 {
     for (uint32_t to = 0; to < state->groups; to++) {
@@ -227,6 +228,8 @@ int kedge_round_fold(struct kedge_round_fold *io, const struct kedge_statement *
 
 /* ---- lists ---- */
 
+/* A row without a round is of a task that begins with this opening; of a site that has been at work for
+ * longer it has the round of its task. */
 static void fold_candidate(const struct kedge_round_fold *io, const struct kedge_input_row *row,
                            struct kedge_round_site *s)
 {
@@ -277,6 +280,9 @@ static int fold_input(struct kedge_round_fold *io, const struct kedge_input_row 
     return KEDGE_OK;
 }
 
+/* The same row means another thing in each kind of list: who is at work in an opening, who has which group
+ * after a pre-training, whose update counted after training. Rows of sites that nobody knows are passed
+ * over. */
 int kedge_round_fold_list(struct kedge_round_fold *io, const struct kedge_statement *st,
                           const struct kedge_input_list *list, const uint32_t *sites)
 {

@@ -215,6 +215,8 @@ static bool is_of_close(const struct assigned *a)
     return kedge_round_is_of_close(&st);
 }
 
+/* By round, and within one the group-assigned of the close last. Those that are equal by that are of
+ * different sites or may come in any order: a site gets at most one while a round is open. */
 static int compare(const void *pa, const void *pb)
 {
     const struct assigned *a = pa, *b = pb;
