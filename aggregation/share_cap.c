@@ -110,6 +110,8 @@ static void spread(struct kedge_share_input *inputs, size_t count, uint32_t at, 
     }
 }
 
+/* Weights of tenants below the level are only multiplied by the common factor, so what they stand to each
+ * other is exact; rounding falls on the inputs of a tenant above it alone. */
 int kedge_share_cap(struct kedge_share_input *inputs, size_t count, uint32_t share_max)
 {
     struct tenants t = {.most = 0};

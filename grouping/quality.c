@@ -35,7 +35,8 @@ double kedge_natural_log(double x)
     return (double)e * ln2 + 2.0 * (s * sum);
 }
 
-/* Reference set number `at`, uniform in the box of the points. */
+/* Reference set number `at`, uniform in the box of the points: the first of the two kinds of reference in
+ * Tibshirani et al. 2001. */
 static void draw_reference(const double *points, size_t n, size_t dims,
                            const struct kedge_kmeans_params *params, uint64_t at, double *out)
 {
@@ -54,6 +55,7 @@ static void draw_reference(const double *points, size_t n, size_t dims,
     }
 }
 
+/* Points that all coincide have no inertia; the bound keeps the logarithm finite. */
 static double log_inertia(double inertia)
 {
     return kedge_natural_log(inertia > 1e-300 ? inertia : 1e-300);

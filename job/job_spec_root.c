@@ -39,6 +39,8 @@ static int read_least(const json_t *root, const char *key, uint32_t *value, stru
                                         key);
 }
 
+/* A round needs the root's update and one more, in every way that a spec can bound it: sites that a job
+ * waits for, quorum, draw. With groups or an asynchronous server no round could promise the root. */
 int kedgei_spec_read_root(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     const json_t *v = json_object_get(root, "root_site");

@@ -392,6 +392,7 @@ bool kedge_job_spec_weighs_statements(const struct kedge_job_spec *spec, const s
 
 /* ---- names in the record ---- */
 
+/* Names are FIRST+SECOND-capped/vN, with the parts that apply. */
 static struct kedge_rule_name name_at(int version, const char *first, const char *second, bool capped)
 {
     struct kedge_rule_name name;

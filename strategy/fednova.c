@@ -40,6 +40,9 @@ int kedge_weigh_fednova(const struct kedge_strategy_options *options,
     return kedge_weigh_fednova_bounded(inputs, n, (double)INFINITY, weight, ret_divisor);
 }
 
+/* A site states its own number of steps. One that states too many would lengthen the mean number of steps,
+ * and with it the step of all; a median moves only where half of the sites do the same. So the mean is
+ * bounded by a multiple of it. Too many stated steps then only lower the site's own share. */
 int kedge_weigh_fednova_bounded(const struct kedge_strategy_input *inputs, size_t n, double medians,
                                 uint64_t *weight, uint64_t *ret_divisor)
 {

@@ -1,4 +1,7 @@
-/* The table, and which of the two steps goes where. */
+/* The table, and which of the two steps goes where. A rule that weighs says once what each update counts,
+ * and the weighted mean does the rest. A rule that goes by coordinates keeps the weights as votes and sorts
+ * each tile. What a rule needs for that (lengths, inner products, a root) is in its row, so that callers
+ * read no vector in vain. */
 #include "aggregation/rule/rule.h"
 
 #include <string.h>

@@ -38,7 +38,8 @@ void kedgei_rule_distances(double *matrix, size_t all)
     }
 }
 
-/* By insertion: where the value belongs is found by halving. */
+/* By insertion: where the value belongs is found by halving, after all that are equal to it. So equal
+ * values stay in the order of their updates, and every machine takes the same one first. */
 void kedgei_rule_sort(const double *value, size_t count, uint16_t *order)
 {
     for (size_t i = 0; i < count; i++) {
@@ -57,6 +58,8 @@ void kedgei_rule_sort(const double *value, size_t count, uint16_t *order)
     }
 }
 
+/* The least value up to which half of the weight is: one of the values, never a mean of two, so that no
+ * rounding comes in. */
 double kedgei_rule_median(const double *value, const uint64_t *weight, size_t count, uint16_t *order)
 {
     kedgei_rule_sort(value, count, order);

@@ -141,6 +141,7 @@ static void check_trainers(struct kedge_doctor *k, const struct kedge_trainers *
     }
 }
 
+/* Parsed by the daemon's own function first: after an error in it nothing else in the file means anything. */
 void kedge_doctor_policy(struct kedge_doctor *k, const char *site)
 {
     struct kedge_diag d = {.text = "", .hint = ""};
