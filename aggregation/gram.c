@@ -93,7 +93,7 @@ static void block_scalar(const int16_t *a, const int16_t *b, size_t n, int64_t c
 
 /* Sums are of integers, so all kernels give the same bits, and a coordinator and an auditor on different
  * processors agree. */
-static kedgei_gram_block *choose_block(void)
+kedgei_gram_block *kedgei_gram_choose_block(void)
 {
 #if defined(__x86_64__)
     if (kedge_simd_get() == KEDGE_SIMD_AVX512) {
@@ -152,12 +152,6 @@ static void add_tile(kedgei_gram_block *block, const int16_t *x, size_t count, s
     }
 }
 
-void kedgei_gram_products(const int16_t *x, size_t count, size_t n, int64_t *gram)
-{
-    struct ahead nothing = {.n = 0};
-    add_tile(choose_block(), x, count, n, &nothing, gram);
-}
-
 /* Rows that are not there, zero vectors and the end of a tile are filled with zeros, which add nothing:
  * kernels need no case for them. */
 static void scale_tile(const int32_t *const *vectors, const uint32_t *maxima, size_t count, size_t first,
@@ -181,7 +175,7 @@ int kedge_gram_tile(const int32_t *const *vectors, const uint32_t *maxima, size_
     if (count > KEDGE_GRAM_VECTORS_MAX) {
         return KEDGE_E_ARG;
     }
-    kedgei_gram_block *block = choose_block();
+    kedgei_gram_block *block = kedgei_gram_choose_block();
     int16_t *x = first_line(scratch);
     for (size_t done = 0, tile; done < n; done += tile) {
         tile = n - done < KEDGE_GRAM_TILE ? n - done : KEDGE_GRAM_TILE;
@@ -200,24 +194,6 @@ int kedge_gram_tile(const int32_t *const *vectors, const uint32_t *maxima, size_
         }
     }
     return KEDGE_OK;
-}
-
-int kedge_gram(const int32_t *const *vectors, size_t count, size_t dimension, uint32_t *maxima, int64_t *gram)
-{
-    if (count > KEDGE_GRAM_VECTORS_MAX) {
-        return KEDGE_E_ARG;
-    }
-    int16_t *scratch = kedge_mem_new(kedge_gram_scratch(count), sizeof *scratch);
-    if (!scratch) {
-        return KEDGE_E_NOMEM;
-    }
-    for (size_t i = 0; i < count; i++) {
-        maxima[i] = kedge_max_abs(vectors[i], dimension, 0);
-    }
-    memset(gram, 0, count * count * sizeof *gram);
-    int err = kedge_gram_tile(vectors, maxima, count, 0, dimension, scratch, gram);
-    kedge_mem_free(scratch);
-    return err;
 }
 
 void kedge_gram_cosine(const int64_t *gram, size_t count, double *cosine)

@@ -37,11 +37,6 @@ size_t kedge_gram_scratch(size_t count);
 KEDGE_NODISCARD int kedge_gram_tile(const int32_t *const *vectors, const uint32_t *maxima, size_t count,
                                     size_t first, size_t n, int16_t *scratch, int64_t *gram);
 
-/* All of it for whole vectors: maxima[count] and gram[count * count] are written. KEDGE_E_ARG,
- * KEDGE_E_NOMEM. */
-KEDGE_NODISCARD int kedge_gram(const int32_t *const *vectors, size_t count, size_t dimension,
-                               uint32_t *maxima, int64_t *gram);
-
 /* Cosines in binary64: C_ii = 1; for i < j C_ij = (A_ij / sqrt(A_ii)) / sqrt(A_jj), evaluated in this
  * order, and C_ji = C_ij. Rows and columns of zero vectors (A_ii = 0) are 0 throughout. */
 void kedge_gram_cosine(const int64_t *gram, size_t count, double *cosine);

@@ -28,15 +28,12 @@ enum {
 typedef void kedgei_gram_block(const int16_t *a, const int16_t *b, size_t n,
                                int64_t cells[KEDGEI_GRAM_CELLS]);
 
+/* Of this process's instructions (simd.h). */
+kedgei_gram_block *kedgei_gram_choose_block(void);
 kedgei_gram_block kedgei_gram_block_avx2;
 kedgei_gram_block kedgei_gram_block_avx512;
 size_t kedgei_max_abs_avx2(const int32_t *q, size_t n, uint32_t *max);
 size_t kedgei_scale12_avx2(const int32_t *q, size_t n, uint32_t max, int16_t *out);
 size_t kedgei_dot12_avx2(const int16_t *a, const int16_t *b, size_t n, int64_t *sum);
-
-/* The products alone, for the benchmark: the upper triangle of count scaled vectors over n coordinates, as
- * they lie in a tile (x on a cache line, vectors filled up to a multiple of KEDGEI_GRAM_ROWS), added to gram.
- */
-void kedgei_gram_products(const int16_t *x, size_t count, size_t n, int64_t *gram);
 
 #endif

@@ -13,6 +13,7 @@
 #include "common/base/err.h"
 #include "common/base/mem.h"
 #include "grouping/flexcfl.h"
+#include "tests/fixtures/whole_updates.h"
 
 enum {
     COUNT = 100,
@@ -122,6 +123,24 @@ static int16_t *new_tiles(size_t n)
     return x;
 }
 
+/* The upper triangle of one tile, as kedge_gram_tile adds it, without what fetches the next. */
+static void add_products(const int16_t *x, int64_t *gram)
+{
+    int64_t cells[KEDGEI_GRAM_CELLS];
+    kedgei_gram_block *block = kedgei_gram_choose_block();
+    for (size_t i = 0; i < COUNT; i += KEDGEI_GRAM_ROWS) {
+        for (size_t j = i; j < COUNT; j += KEDGEI_GRAM_COLUMNS) {
+            block(x + i * KEDGEI_GRAM_STRIDE, x + j * KEDGEI_GRAM_STRIDE, KEDGE_GRAM_TILE, cells);
+            for (size_t k = 0; k < KEDGEI_GRAM_CELLS; k++) {
+                const size_t row = i + k / KEDGEI_GRAM_COLUMNS, column = j + k % KEDGEI_GRAM_COLUMNS;
+                if (row <= column && column < COUNT) {
+                    gram[row * COUNT + column] += cells[k];
+                }
+            }
+        }
+    }
+}
+
 /* The products alone over n coordinates that were scaled before: tile after tile of `tiles`. */
 static double time_products(int16_t *tiles, size_t n, int64_t *gram)
 {
@@ -129,7 +148,7 @@ static double time_products(int16_t *tiles, size_t n, int64_t *gram)
     const int16_t *x = tiles + (past == 0 ? 0 : KEDGEI_GRAM_LINE - past);
     const double start = cpu_seconds();
     for (size_t done = 0; done < n; done += KEDGE_GRAM_TILE, x += tile_size()) {
-        kedgei_gram_products(x, COUNT, KEDGE_GRAM_TILE, gram);
+        add_products(x, gram);
     }
     return cpu_seconds() - start;
 }
@@ -154,7 +173,7 @@ static int gram_turns(struct gram_arena *a, const struct blas *blas, struct kedg
         blas->sgemm(ROW_MAJOR, NO_TRANS, TRANS, n, n, k, 1, a->floats, k, a->floats, k, 0, a->product, n);
         keep_least(&sgemm, cpu_seconds() - start);
         start = cpu_seconds();
-        err = kedge_gram((const int32_t *const *)a->updates, COUNT, GRAM_DIMENSION, a->maxima, a->gram);
+        err = gram_of((const int32_t *const *)a->updates, COUNT, GRAM_DIMENSION, a->maxima, a->gram);
         keep_least(&gram, cpu_seconds() - start);
         start = cpu_seconds();
         blas->ssyrk(ROW_MAJOR, UPPER, NO_TRANS, n, k, 1, a->floats, k, 0, a->product, n);
@@ -242,8 +261,7 @@ int kedge_bench_grouping(struct kedge_bench_grouping *ret)
     for (int turn = 0; turn < GROUPING_TURNS && !err; turn++) {
         keep_least(&ret->products, time_products(tiles, GROUPING_DIMENSION, gram));
         const double start = cpu_seconds();
-        err =
-            kedge_flexcfl_group((const int32_t *const *)updates, COUNT, GROUPING_DIMENSION, &params, &result);
+        err = group_of((const int32_t *const *)updates, COUNT, GROUPING_DIMENSION, &params, &result);
         keep_least(&ret->grouping, cpu_seconds() - start);
         ret->right = ret->right && are_planted(group);
     }

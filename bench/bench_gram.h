@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* 10^9 multiply-adds per second, the best of several turns: all that kedge_gram does (largest values,
+/* 10^9 multiply-adds per second, the best of several turns: all that a Gram matrix takes (largest values,
  * scaling, products), counted on the products of the upper triangle; its products alone; OpenBLAS's sgemm for
  * the same matrix in float, both triangles counted; its ssyrk, one counted. KEDGE_E_NOT_FOUND: there is no
  * libopenblas. */
@@ -14,7 +14,7 @@ struct kedge_bench_gram {
 };
 int kedge_bench_gram(struct kedge_bench_gram *ret);
 
-/* Seconds of processor time, the best of several turns: kedge_flexcfl_group over 100 updates of 45 MB from
+/* Seconds of processor time, the best of several turns: grouping by FlexCFL of 100 updates of 45 MB from
  * their integers to groups, and the Gram products alone over as many coordinates, scaled before. *ret_right:
  * the planted groups were found. KEDGE_E_NOMEM: less than 8 GB of memory are free. */
 struct kedge_bench_grouping {

@@ -13,6 +13,7 @@
 #include "aggregation/simd.h"
 #include "common/base/mem.h"
 #include "common/base/rng.h"
+#include "tests/fixtures/whole_updates.h"
 
 enum { UPDATES = 50, PARAMETERS = 10 * 1000 * 1000 / 4, RUNS = 5, SCALE_BITS = 20 };
 
@@ -83,7 +84,7 @@ static int run_rule(struct arena *arena, const char *name)
     uint32_t maxima[UPDATES];
     double norm_sq[UPDATES];
     kedge_rule_base(rule, NULL, UPDATES, base);
-    int err = kedge_rule_measure(rule, vectors, UPDATES, PARAMETERS, norm_sq, maxima, gram);
+    int err = measure_of(rule, vectors, UPDATES, PARAMETERS, norm_sq, maxima, gram);
     const struct kedge_rule_inputs inputs = {
         .count = UPDATES, .weight = base, .norm_sq = norm_sq, .gram = gram, .maxima = maxima};
     err = err ? err : kedge_rule_weigh(rule, &rule->defaults, &inputs, weight, &divisor);

@@ -129,7 +129,7 @@ static double own_turn(struct own *o)
 {
     double begin = now(), spent = 0, samples = 0;
     while (spent < turn_s) {
-        (void)kedge_net_step(o->net, o->x, o->labels, o->batch, 0.001, 0);
+        (void)kedge_net_step_proximal(o->net, o->x, o->labels, o->batch, 0.001, 0, NULL);
         samples += o->batch;
         spent = now() - begin;
     }

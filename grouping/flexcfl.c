@@ -319,23 +319,3 @@ int kedge_flexcfl_group_gram(const int64_t *gram, const uint32_t *maxima, size_t
     close_grouping(&g);
     return err;
 }
-
-int kedge_flexcfl_group(const int32_t *const *updates, size_t count, size_t dimension,
-                        const struct kedge_flexcfl_params *params, struct kedge_flexcfl_result *result)
-{
-    if (count == 0 || count > KEDGE_GRAM_VECTORS_MAX) {
-        return KEDGE_E_ARG;
-    }
-    int64_t *gram = kedge_mem_new(count * count, sizeof *gram);
-    uint32_t *maxima = kedge_mem_new(count, sizeof *maxima);
-    int err = KEDGE_E_NOMEM;
-    if (gram && maxima) {
-        err = kedge_gram(updates, count, dimension, maxima, gram);
-    }
-    if (!err) {
-        err = kedge_flexcfl_group_gram(gram, maxima, count, params, result);
-    }
-    kedge_mem_free(gram);
-    kedge_mem_free(maxima);
-    return err;
-}

@@ -60,15 +60,9 @@ struct kedge_flexcfl_result {
     double eigengap;     /* eigenvalue m less eigenvalue m + 1, over the first: near 0 the cut is arbitrary */
 };
 
-/* Group cold start. updates: count pointers to dimension int32 each, sorted by the caller, 1 <= count <=
- * KEDGE_GRAM_VECTORS_MAX. KEDGE_E_ARG; KEDGE_E_NO_DIRECTION: every update is zero; KEDGE_E_NOMEM. On an
+/* Group cold start, from the Gram matrix and maxima of the updates (gram.h), sorted by the caller, 1 <= count
+ * <= KEDGE_GRAM_VECTORS_MAX. KEDGE_E_ARG; KEDGE_E_NO_DIRECTION: every update is zero; KEDGE_E_NOMEM. On an
  * error the arrays' content is undefined. */
-KEDGE_NODISCARD int kedge_flexcfl_group(const int32_t *const *updates, size_t count, size_t dimension,
-                                        const struct kedge_flexcfl_params *params,
-                                        struct kedge_flexcfl_result *result);
-
-/* The same from a Gram matrix and maxima made elsewhere (gram.h), so that threads can share the heavy
- * part. */
 KEDGE_NODISCARD int kedge_flexcfl_group_gram(const int64_t *gram, const uint32_t *maxima, size_t count,
                                              const struct kedge_flexcfl_params *params,
                                              struct kedge_flexcfl_result *result);

@@ -8,7 +8,7 @@
 
 #include "common/base/err.h"
 
-/* gram, maxima as kedge_gram makes them, 1 ≤ count ≤ KEDGE_GRAM_VECTORS_MAX. xy[2 · count]: x and y of each;
+/* gram, maxima as gram.h makes them, 1 ≤ count ≤ KEDGE_GRAM_VECTORS_MAX. xy[2 · count]: x and y of each;
  * 0, 0 (the middle of all) for a zero update. ret_share[2] (may be NULL): share of the spread that each axis
  * shows. KEDGE_E_ARG, KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_picture(const int64_t *gram, const uint32_t *maxima, size_t count, double *xy,

@@ -60,11 +60,6 @@ int kedge_shift_counts(const uint64_t *then, const uint64_t *now, size_t classes
     return KEDGE_OK;
 }
 
-bool kedge_shift_update(double cosine, double repeat)
-{
-    return 1.0 - cosine > 2.0 * (1.0 - repeat) + 0.05;
-}
-
 bool kedge_shift_loss(double then, double then_square, double now, double now_square)
 {
     return now - then > 3.0 * sqrt(then_square + now_square);

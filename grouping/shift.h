@@ -23,12 +23,6 @@ enum { KEDGE_SHIFT_CLASSES_MAX = 1024 };
 KEDGE_NODISCARD int kedge_shift_counts(const uint64_t *then, const uint64_t *now, size_t classes,
                                        uint64_t samples, bool *ret_shifted);
 
-/* For shifts that leave the label shares unchanged: cosine of a fresh pre-training update with the stored
- * one, against `repeat`, the cosine of two pre-trainings of unchanged data (other shuffles), taken when the
- * site was given its group. Shifted when 1 − cosine > 2 · (1 − repeat) + 0.05: the spread doubled, and a
- * floor below which directions are the same for every purpose here. */
-bool kedge_shift_update(double cosine, double repeat);
-
 /* For every shift that makes the model worse: the mean loss on the site's own test samples, then and now, and
  * the squares of their standard errors. Shifted when it is above what it was by more than three standard
  * errors of the difference, which chance does once in 700 times. */

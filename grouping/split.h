@@ -11,7 +11,7 @@
 #include "common/base/err.h"
 
 /* ‖mean of the updates‖ and the largest ‖update‖, in the model's units: values q · 2^-scale_bits. gram and
- * maxima of count updates as kedge_gram makes them. KEDGE_E_ARG: count 0 or above KEDGE_GRAM_VECTORS_MAX. */
+ * maxima of count updates as gram.h makes them. KEDGE_E_ARG: count 0 or above KEDGE_GRAM_VECTORS_MAX. */
 KEDGE_NODISCARD int kedge_split_norms(const int64_t *gram, const uint32_t *maxima, size_t count,
                                       unsigned scale_bits, double *ret_mean, double *ret_max);
 

@@ -266,8 +266,6 @@ bool kedge_job_spec_asks_classes(const struct kedge_job_spec *spec, uint32_t rou
 /* An update of that round names at least one class, and no more than the model has outputs; one of another
  * round or job names none. names: as common/tensor/class_names.h. */
 bool kedge_job_spec_takes_classes(const struct kedge_job_spec *spec, uint32_t round, const char *names);
-/* What an update weighs follows from the update statements alone, whatever the files hold. */
-bool kedge_job_spec_weighs_statements(const struct kedge_job_spec *spec, const struct kedge_rule *rule);
 
 /* Names of the rules that the spec's rounds use: they stand in aggregate and step statements. */
 enum { KEDGE_RULE_NAME_MAX = 64 };

@@ -384,12 +384,6 @@ bool kedge_job_spec_takes(const struct kedge_job_spec *spec, uint64_t samples, u
            || (steps >= 1 && steps <= most && steps <= INT32_MAX && loss >= 0 && loss <= KEDGE_LOSS_MAX);
 }
 
-bool kedge_job_spec_weighs_statements(const struct kedge_job_spec *spec, const struct kedge_rule *rule)
-{
-    return !rule->needs_norms && !rule->needs_gram
-           && !(rule->samples && spec->strategy->weigh == kedge_weigh_qffl);
-}
-
 /* ---- names in the record ---- */
 
 /* Names are FIRST+SECOND-capped/vN, with the parts that apply. */

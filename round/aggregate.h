@@ -23,11 +23,11 @@ struct kedge_compute_weights {
 };
 
 /* Weights of the group's updates, in site order (ascending tenant, site); cold_start: of the pre-training
- * that made the group, in which all count the same. Files are read when the rule or the strategy needs them
- * (kedge_job_spec_weighs_statements). With layout NULL they are not, and *ret has rule alone where they would
- * have to be: KEDGE_E_NOT_FOUND. Where the rule needs a root, exactly one input is it, at least one is not;
- * its weight is 0. KEDGE_E_ARG (also: no root, or nothing but it), KEDGE_E_OVERFLOW, KEDGE_E_NOMEM and those
- * of files. */
+ * that made the group, in which all count the same. Files are read when the rule needs norms or a Gram
+ * matrix, or the strategy weighs by them. With layout NULL they are not, and *ret has rule alone where they
+ * would have to be: KEDGE_E_NOT_FOUND. Where the rule needs a root, exactly one input is it, at least one is
+ * not; its weight is 0. KEDGE_E_ARG (also: no root, or nothing but it), KEDGE_E_OVERFLOW, KEDGE_E_NOMEM and
+ * those of files. */
 KEDGE_NODISCARD int kedge_compute_weigh(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
                                         bool cold_start, const struct kedge_compute_input *inputs,
                                         size_t count, struct kedge_compute_weights *ret,

@@ -8,7 +8,6 @@
 #include "common/base/mem.h"
 #include "grouping/flexcfl.h"
 #include "grouping/merge.h"
-#include "round/meet.h"
 
 /* Groups are found as in round 0, then numbered. Only numbers below the number of new groups are given
  * away, so that they have no gaps; sites of a former group with a higher number count as if they had none. */
@@ -87,19 +86,4 @@ uint32_t kedge_compute_regroup_from(const uint32_t *then, const uint32_t *group,
         }
     }
     return n;
-}
-
-int kedge_compute_regrouped(const struct kedge_layout *layout, const struct kedge_blob_at *former,
-                            size_t former_count, const struct kedge_blob_at *initial, const uint32_t *then,
-                            const uint32_t *group, const uint64_t *weight, size_t count, uint32_t g,
-                            struct kedge_sink sink, struct kedge_diag *reterr)
-{
-    struct kedge_blob_at models[KEDGE_GROUPS_MAX] = {*initial};
-    uint32_t from[KEDGE_GROUPS_MAX];
-    uint64_t share[KEDGE_GROUPS_MAX] = {1};
-    uint32_t n = kedge_compute_regroup_from(then, group, weight, count, former_count, g, from, share);
-    for (uint32_t k = 0; k < n; k++) {
-        models[k] = former[from[k]];
-    }
-    return kedge_compute_blend(layout, models, share, n > 0 ? n : 1, sink, reterr);
 }

@@ -31,13 +31,4 @@ uint32_t kedge_compute_regroup_from(const uint32_t *then, const uint32_t *group,
                                     uint32_t ret_from[KEDGE_GROUPS_MAX],
                                     uint64_t ret_weight[KEDGE_GROUPS_MAX]);
 
-/* The model of a new group: the mean of the former models of its members (strategy/blend.h), those of update
- * i with group[i] == g, with the weights above. former: models of former_count groups; initial: what it
- * begins with when no member was in a group. */
-KEDGE_NODISCARD int kedge_compute_regrouped(const struct kedge_layout *layout,
-                                            const struct kedge_blob_at *former, size_t former_count,
-                                            const struct kedge_blob_at *initial, const uint32_t *then,
-                                            const uint32_t *group, const uint64_t *weight, size_t count,
-                                            uint32_t g, struct kedge_sink sink, struct kedge_diag *reterr);
-
 #endif

@@ -70,7 +70,7 @@ struct kedge_strategy {
     bool everybody;       /* every site takes part in every round */
     bool needs_loss;      /* sites report the loss of the model given */
     bool comparison_only; /* for tables of a simulation, never for a job */
-    /* FLEXCFL, RANDOM: what is passed to kedge_flexcfl_group */
+    /* FLEXCFL, RANDOM: what is passed to kedge_flexcfl_group_gram */
     enum kedge_edc edc;
     enum kedge_choose
         choose; /* FIXED: the spec's number of groups; else that is the least, `most` the most */

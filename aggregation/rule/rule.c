@@ -28,8 +28,7 @@ static const struct kedge_rule rows[] = {
      .source = "Yin et al., ICML 2018",
      .kind = KEDGE_RULE_COORDINATE,
      .keeps = KEDGE_RULE_KEEPS_MIDDLE,
-     .caps = true,
-     .reach = KEDGE_RULE_REACH_HALF},
+     .caps = true},
     {.name = "trimmed-mean",
      .title = "coordinate-wise trimmed mean",
      .guarantee = "2f < n, f = fraction of n: every coordinate lies between two values of good updates",
@@ -38,7 +37,6 @@ static const struct kedge_rule rows[] = {
      .keeps = KEDGE_RULE_KEEPS_BETWEEN,
      .caps = true,
      .uses_fraction = true,
-     .reach = KEDGE_RULE_REACH_FRACTION,
      .defaults = {.fraction = 0.2}},
     {.name = "krum",
      .title = "Krum",
@@ -51,7 +49,6 @@ static const struct kedge_rule rows[] = {
      .needs_norms = true,
      .needs_gram = true,
      .uses_fraction = true,
-     .reach = KEDGE_RULE_REACH_FRACTION,
      .per_bad = 2,
      .defaults = {.fraction = 0.2},
      .weigh = kedgei_rule_krum},
@@ -66,7 +63,6 @@ static const struct kedge_rule rows[] = {
      .needs_norms = true,
      .needs_gram = true,
      .uses_fraction = true,
-     .reach = KEDGE_RULE_REACH_FRACTION,
      .per_bad = 2,
      .defaults = {.fraction = 0.2},
      .weigh = kedgei_rule_multi_krum},
@@ -81,7 +77,6 @@ static const struct kedge_rule rows[] = {
      .needs_norms = true,
      .needs_gram = true,
      .uses_fraction = true,
-     .reach = KEDGE_RULE_REACH_FRACTION,
      .per_bad = 4,
      .defaults = {.fraction = 0.2},
      .weigh = kedgei_rule_bulyan},
@@ -95,7 +90,6 @@ static const struct kedge_rule rows[] = {
      .caps = true,
      .needs_norms = true,
      .needs_gram = true,
-     .reach = KEDGE_RULE_REACH_HALF,
      .weigh = kedgei_rule_centre},
     {.name = "norm-clipping",
      .title = "norm clipping",
@@ -107,7 +101,6 @@ static const struct kedge_rule rows[] = {
      .caps = true,
      .needs_norms = true,
      .uses_bound = true,
-     .reach = KEDGE_RULE_REACH_BOUND,
      .weigh = kedgei_rule_clip},
     {.name = "root-trust",
      .title = "trust from root data (FLTrust)",
@@ -119,7 +112,6 @@ static const struct kedge_rule rows[] = {
      .needs_norms = true,
      .needs_gram = true,
      .needs_root = true,
-     .reach = KEDGE_RULE_REACH_ANY,
      .weigh = kedgei_rule_root},
 };
 
@@ -166,25 +158,6 @@ static bool is_enough(const struct kedge_rule *rule, const struct kedge_rule_par
     }
     const uint64_t least = rule->per_bad * kedgei_rule_bad(params, votes) + 3;
     return votes >= least * KEDGE_RULE_VOTE;
-}
-
-size_t kedge_rule_tolerates(const struct kedge_rule *rule, const struct kedge_rule_params *params, size_t n)
-{
-    const uint64_t votes = (uint64_t)n * KEDGE_RULE_VOTE;
-    const size_t half = n > 0 ? (n - 1) / 2 : 0;
-    switch (rule->reach) {
-    case KEDGE_RULE_REACH_FRACTION:
-        return is_enough(rule, params, votes) ? (size_t)kedgei_rule_bad(params, votes) : 0;
-    case KEDGE_RULE_REACH_HALF:
-        return half;
-    case KEDGE_RULE_REACH_BOUND:
-        return params->bound > 0 ? n : half;
-    case KEDGE_RULE_REACH_ANY:
-        return n;
-    case KEDGE_RULE_REACH_NONE:
-        break;
-    }
-    return 0;
 }
 
 void kedge_rule_base(const struct kedge_rule *rule, const uint64_t *weight, size_t count, uint64_t *base)

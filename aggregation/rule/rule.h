@@ -44,15 +44,6 @@ enum kedge_rule_keeps {
     KEDGE_RULE_KEEPS_NEAREST, /* of the updates chosen all but the 2f farthest from their median */
 };
 
-/* How many bad updates a guarantee covers. */
-enum kedge_rule_reach {
-    KEDGE_RULE_REACH_NONE,
-    KEDGE_RULE_REACH_FRACTION, /* f = fraction of the votes, if there are per_bad · f + 3 */
-    KEDGE_RULE_REACH_HALF,     /* fewer than half of the votes or of the weight */
-    KEDGE_RULE_REACH_BOUND,    /* any number with a bound that is given, else fewer than half of the weight */
-    KEDGE_RULE_REACH_ANY,
-};
-
 struct kedge_rule_inputs;
 typedef int kedge_rule_weigh_fn(const struct kedge_rule_params *params,
                                 const struct kedge_rule_inputs *inputs, uint64_t *weight,
@@ -71,7 +62,6 @@ struct kedge_rule {
     bool needs_gram;  /* inputs.gram and maxima */
     bool needs_root;  /* the last vector, norm and row of the Gram matrix is the update made from root data */
     bool uses_fraction, uses_bound;
-    enum kedge_rule_reach reach;
     unsigned per_bad; /* where not 0, the rule takes at least per_bad · f + 3 votes */
     struct kedge_rule_params defaults;
     kedge_rule_weigh_fn *weigh; /* called by kedge_rule_weigh; NULL: the base weights stay */
@@ -99,11 +89,6 @@ const struct kedge_rule *kedge_rule_find(const char *name);
 KEDGE_NODISCARD int kedge_rule_params_check(const struct kedge_rule *rule,
                                             const struct kedge_rule_params *params);
 
-/* Bad updates of n with one vote each that the guarantee covers; for norm clipping by a given bound and for
- * root data that is any number, n. What the rule that runs for n updates guarantees, kedge_rule_effective's,
- * is asked of that one. */
-size_t kedge_rule_tolerates(const struct kedge_rule *rule, const struct kedge_rule_params *params, size_t n);
-
 /* base[i] = the strategy's weight[i] where the rule takes samples, else KEDGE_RULE_VOTE; count elements, base
  * may be weight, which is read only where the rule takes samples. */
 void kedge_rule_base(const struct kedge_rule *rule, const uint64_t *weight, size_t count, uint64_t *base);
@@ -114,13 +99,6 @@ void kedge_rule_base(const struct kedge_rule *rule, const uint64_t *weight, size
 const struct kedge_rule *kedge_rule_effective(const struct kedge_rule *rule,
                                               const struct kedge_rule_params *params, const uint64_t *weight,
                                               size_t count);
-
-/* norm_sq, maxima and gram of whole vectors in memory, as far as the rule needs them (a pointer that it does
- * not need may be NULL): `all` vectors, the root update last where there is one; gram is all × all. Hosts
- * that hold tiles use norm.h and gram.h. KEDGE_E_ARG: more than KEDGE_RULE_VECTORS_MAX; KEDGE_E_NOMEM. */
-KEDGE_NODISCARD int kedge_rule_measure(const struct kedge_rule *rule, const int32_t *const *vectors,
-                                       size_t all, size_t dimension, double *norm_sq, uint32_t *maxima,
-                                       int64_t *gram);
 
 /* weight[count] and divisor of the result: base model + Σ weight · q / (divisor · 2^scale_bits) for means;
  * for coordinate rules the votes that kedge_rule_tile takes. Each weight is below 2^31. Rules that need a

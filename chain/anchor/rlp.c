@@ -184,28 +184,3 @@ int kedge_rlp_decode(struct kedge_view bytes, struct kedge_rlp_item *ret_item)
 
 /* Well-formed at all depths. `open` has what is left of each list that was entered, in place of recursion;
  * its depth is bounded, for the bytes come from outside and could be nothing but opened lists. */
-int kedge_rlp_check(struct kedge_view bytes)
-{
-    struct kedge_view open[KEDGE_RLP_DEPTH_MAX + 1]; /* what is left at each depth */
-    size_t depth = 0;
-    struct kedge_rlp_item item;
-    int err = kedge_rlp_decode(bytes, &item);
-    open[0] = bytes;
-    while (!err) { /* each turn takes at least one byte, or leaves a level */
-        if (open[depth].len == 0) {
-            if (depth == 0) {
-                return KEDGE_OK;
-            }
-            depth--;
-            continue;
-        }
-        err = kedge_rlp_take(&open[depth], &item);
-        if (!err && item.is_list) {
-            err = depth == KEDGE_RLP_DEPTH_MAX ? KEDGE_E_TOO_LONG : KEDGE_OK;
-            if (!err) {
-                open[++depth] = item.body;
-            }
-        }
-    }
-    return err;
-}

@@ -37,9 +37,4 @@ KEDGE_NODISCARD int kedge_rlp_take_integer(struct kedge_view *rest, uint8_t *out
 /* The bytes are exactly one item. */
 KEDGE_NODISCARD int kedge_rlp_decode(struct kedge_view bytes, struct kedge_rlp_item *ret_item);
 
-enum { KEDGE_RLP_DEPTH_MAX = 16 };
-/* One item, well-formed in all its depths: at most KEDGE_RLP_DEPTH_MAX lists within one another, else
- * KEDGE_E_TOO_LONG. */
-KEDGE_NODISCARD int kedge_rlp_check(struct kedge_view bytes);
-
 #endif

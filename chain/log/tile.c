@@ -166,11 +166,6 @@ uint16_t kedge_tile_width(unsigned level, uint64_t index, uint64_t size)
     return index == full ? kedge_tile_partial_width(level, size) : 0;
 }
 
-bool kedge_tile_exists(const struct kedge_tile *tile, uint64_t size)
-{
-    return tile->width > 0 && tile->width <= kedge_tile_width(tile->level, tile->index, size);
-}
-
 void kedge_bundle_put(struct kedge_buf *out, struct kedge_view entry)
 {
     KEDGE_ASSERT(entry.len <= KEDGE_ENTRY_MAX);

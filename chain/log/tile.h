@@ -48,8 +48,6 @@ uint64_t kedge_tile_full_count(unsigned level, uint64_t size);
 uint16_t kedge_tile_partial_width(unsigned level, uint64_t size);
 /* Hashes that tile `index` of the level has in the tree: 0 (no such tile) … 256. */
 uint16_t kedge_tile_width(unsigned level, uint64_t index, uint64_t size);
-/* True when the tree has all that the tile asks for: its width is at most the tree's. */
-bool kedge_tile_exists(const struct kedge_tile *tile, uint64_t size);
 
 /* ---- entry bundles ---- */
 

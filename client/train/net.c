@@ -308,12 +308,6 @@ void kedge_net_run_step(struct kedge_net *net, const float *x, const int32_t *la
     }
 }
 
-double kedge_net_step(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n, double lr,
-                      double l2)
-{
-    return kedge_net_step_proximal(net, x, labels, n, lr, l2, NULL);
-}
-
 double kedge_net_step_proximal(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n,
                                double lr, double l2, const struct kedge_proximal_term *bend)
 {

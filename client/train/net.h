@@ -34,11 +34,6 @@ void kedge_net_free(struct kedge_net *net);
 float *kedge_net_weights(struct kedge_net *net);
 uint64_t kedge_net_values_count(const struct kedge_net *net);
 
-/* One SGD iteration on n samples (1 to batch_max): x is n × inputs, labels below outputs. The batch's
- * summed loss before the step is returned; NaN or infinity when the weights diverged. */
-double kedge_net_step(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n, double lr,
-                      double l2);
-
 /* Logits of n samples (1 to batch_max), n × outputs: the net's memory, until its next call. Only on the CPU.
  */
 const float *kedge_net_forward(struct kedge_net *net, const float *x, uint32_t n);
@@ -53,7 +48,8 @@ struct kedge_proximal_term {
     double pull;          /* ≥ 0 */
     const float *towards; /* kedge_net_values_count floats; NULL: zeros, and pull is 0 too */
 };
-/* As kedge_net_step; bend may be NULL. */
+/* One SGD iteration on n samples (1 to batch_max): x is n × inputs, labels below outputs. The batch's
+ * summed loss before the step is returned; NaN or infinity when the weights diverged. bend may be NULL. */
 double kedge_net_step_proximal(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n,
                                double lr, double l2, const struct kedge_proximal_term *bend);
 

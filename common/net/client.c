@@ -121,7 +121,7 @@ bool kedge_net_client_connected(struct kedge_net_client *client)
     return connected;
 }
 
-/* All callers come back at once with CANCELLED; the connection stays, for the calls after resume. */
+/* All callers come back at once with CANCELLED; the connection stays until the client is closed. */
 void kedge_net_client_cancel(struct kedge_net_client *client)
 {
     pthread_mutex_lock(&client->mutex);
@@ -132,13 +132,6 @@ void kedge_net_client_cancel(struct kedge_net_client *client)
             kedgei_call_end(call, KEDGE_E_CANCELLED, NULL);
         }
     }
-    pthread_mutex_unlock(&client->mutex);
-}
-
-void kedge_net_client_resume(struct kedge_net_client *client)
-{
-    pthread_mutex_lock(&client->mutex);
-    client->cancelled = false;
     pthread_mutex_unlock(&client->mutex);
 }
 

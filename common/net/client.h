@@ -84,9 +84,8 @@ void kedge_net_outgoing_discard(struct kedge_net_outgoing *request);
 /* Fine on an empty one. */
 void kedge_net_reply_release(struct kedge_net_reply *reply);
 
-/* Ends all calls in flight and all later ones with KEDGE_E_CANCELLED, until kedge_net_client_resume. */
+/* Ends all calls in flight and all later ones with KEDGE_E_CANCELLED. */
 void kedge_net_client_cancel(struct kedge_net_client *client);
-void kedge_net_client_resume(struct kedge_net_client *client);
 bool kedge_net_client_connected(struct kedge_net_client *client);
 
 /* Reads "USER:PASSWORD", one line, from a file that only its owner may use. The caller wipes *ret.

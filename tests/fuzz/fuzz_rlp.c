@@ -9,10 +9,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct kedge_view bytes = kedge_view_of(data, len);
     struct kedge_rlp_item item;
     struct kedge_evm_tx tx;
-    if (kedge_rlp_check(bytes) == KEDGE_OK) {
+    if (kedge_rlp_decode(bytes, &item) == KEDGE_OK) {
         struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
         kedge_buf_init(&b, len + 16);
-        KEDGE_ASSERT(kedge_rlp_decode(bytes, &item) == KEDGE_OK);
         if (item.is_list) {
             kedge_rlp_put_list(&b, item.body);
         } else {

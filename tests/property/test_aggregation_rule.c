@@ -199,12 +199,11 @@ static size_t run_attacked(const struct kedge_rule *rule, struct kedge_rule_para
     struct kedge_rng rng = new_stream(6000 + seed);
     const size_t n = 3 + (size_t)kedge_rng_below(&rng, UPDATES_MAX - 3);
     params->fraction = 0.45 * kedge_rng_unit(&rng);
-    while (rule->per_bad > 0 && kedge_rule_tolerates(rule, params, n) == 0
-           && params->fraction * (double)n >= 1) {
+    while (rule->per_bad > 0 && tolerated_by(rule, params, n) == 0 && params->fraction * (double)n >= 1) {
         params->fraction *= 0.9; /* until there are votes enough */
     }
     draw_good(&rng, n);
-    const size_t f = kedge_rule_tolerates(rule, params, n);
+    const size_t f = tolerated_by(rule, params, n);
     attack_updates(&rng, f < n ? f : n - 1);
     run_updates(rule, params, &u);
     return f;

@@ -6,6 +6,7 @@
 #include "grouping/eigen.h"
 #include "grouping/flexcfl.h"
 #include "grouping/kmeans.h"
+#include "tests/fixtures/whole_updates.h"
 #include "tests/unit/aggregation/support.h"
 
 enum { N_MAX = 40, D = 700, SEEDS = 25 };
@@ -52,7 +53,7 @@ static void run(const struct site *const *order, size_t n, const struct kedge_fl
     memset(outcome, 0, sizeof *outcome);
     struct kedge_flexcfl_result r = {
         .group = outcome->group, .eigenvalues = outcome->eigenvalues, .embedding = outcome->embedding};
-    ck_assert_int_eq(kedge_flexcfl_group(pointers, n, D, params, &r), KEDGE_OK);
+    ck_assert_int_eq(group_of(pointers, n, D, params, &r), KEDGE_OK);
     ck_assert(params->choose != KEDGE_CHOOSE_FIXED || r.groups == params->groups);
 }
 

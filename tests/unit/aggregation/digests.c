@@ -12,6 +12,7 @@
 #include "common/base/rng.h"
 #include "grouping/flexcfl.h"
 #include "strategy/server.h"
+#include "tests/fixtures/whole_updates.h"
 
 enum { SITES = 21, LENGTH = 5003, SCALE = 20, GROUPS = 3, LIMIT = 1 << 21 };
 
@@ -347,8 +348,8 @@ static uint64_t make_rule(const struct digest_way *way, size_t at)
     kedge_rule_base(rule, samples, SITES, base);
     job.rule = kedge_rule_effective(rule, &params, base, SITES);
     job.params = &params;
-    int err = kedge_rule_measure(job.rule, vectors, SITES + (job.rule->needs_root ? 1 : 0), LENGTH, norm_sq,
-                                 maxima, gram);
+    int err =
+        measure_of(job.rule, vectors, SITES + (job.rule->needs_root ? 1 : 0), LENGTH, norm_sq, maxima, gram);
     const struct kedge_rule_inputs inputs = {.count = SITES,
                                              .weight = base,
                                              .divisor = divisor,

@@ -7,6 +7,8 @@
 #include "aggregation/gram.h"
 #include "aggregation/mean.h"
 #include "aggregation/rule/rule.h"
+#include "aggregation/rule/rule_impl.h"
+#include "tests/fixtures/whole_updates.h"
 #include "tests/unit/aggregation/support.h"
 
 enum { UPDATES_MAX = 40, DIMENSION_MAX = 300, RULE_SCALE = 16 };
@@ -30,6 +32,26 @@ static inline const struct kedge_rule *rule_of(const char *name)
     return rule;
 }
 
+/* Bad updates of n with one vote each that the rule's guarantee covers (docs/modules/aggregation.md); any
+ * number for norm clipping by a given bound and for root data. */
+static inline size_t tolerated_by(const struct kedge_rule *rule, const struct kedge_rule_params *params,
+                                  size_t n)
+{
+    const uint64_t votes = (uint64_t)n * KEDGE_RULE_VOTE;
+    const bool clips = strcmp(rule->name, "norm-clipping") == 0;
+    if (strcmp(rule->name, "mean") == 0) {
+        return 0;
+    }
+    if (rule->needs_root || (clips && params->bound > 0)) {
+        return n;
+    }
+    if (!rule->uses_fraction) {
+        return n > 0 ? (n - 1) / 2 : 0;
+    }
+    const uint64_t bad = kedgei_rule_bad(params, votes);
+    return rule->per_bad == 0 || n >= rule->per_bad * bad + 3 ? (size_t)bad : 0;
+}
+
 /* Measures and weighs with u->base as it is. */
 static inline int weigh_updates(const struct kedge_rule *rule, const struct kedge_rule_params *params,
                                 struct updates *u, uint64_t samples_divisor)
@@ -42,7 +64,7 @@ static inline int weigh_updates(const struct kedge_rule *rule, const struct kedg
     for (size_t k = 0; k < all; k++) {
         vectors[k] = u->values[k];
     }
-    int err = kedge_rule_measure(rule, vectors, all, u->dimension, norm_sq, maxima, gram);
+    int err = measure_of(rule, vectors, all, u->dimension, norm_sq, maxima, gram);
     ck_assert_int_eq(err, KEDGE_OK);
     const struct kedge_rule_inputs inputs = {.count = u->count,
                                              .weight = u->base,

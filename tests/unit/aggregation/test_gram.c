@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "tests/fixtures/whole_updates.h"
 #include "tests/unit/aggregation/support.h"
 
 static const uint64_t golden = UINT64_C(10377301181446042777);
@@ -129,7 +130,7 @@ START_TEST(matches_direct_sums)
     fill_vectors();
     FOR_EACH_SIMD(simd)
     {
-        ck_assert_int_eq(kedge_gram(pointers, COUNT, DIMENSION, maxima, gram), KEDGE_OK);
+        ck_assert_int_eq(gram_of(pointers, COUNT, DIMENSION, maxima, gram), KEDGE_OK);
         for (int i = 0; i < COUNT; i++) {
             ck_assert_int_eq(maxima[i] == 0, i == 4 || i == 12);
             for (int j = 0; j < COUNT; j++) {
@@ -152,7 +153,7 @@ START_TEST(tiles_add_up)
     uint32_t maxima[COUNT];
     fill_vectors();
     int16_t *scratch = new_array(kedge_gram_scratch(COUNT), sizeof *scratch);
-    ck_assert_int_eq(kedge_gram(pointers, COUNT, DIMENSION, maxima, whole), KEDGE_OK);
+    ck_assert_int_eq(gram_of(pointers, COUNT, DIMENSION, maxima, whole), KEDGE_OK);
     static const size_t steps[] = {1, 7, 16, 1000, 1024, 1025, 3000, 3001};
     for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
         memset(parts, 0, sizeof parts);
@@ -182,7 +183,7 @@ START_TEST(every_count)
     {
         for (size_t c = 1; c <= COUNT; c++) {
             const size_t n = sizes[c % (sizeof sizes / sizeof *sizes)];
-            ck_assert_int_eq(kedge_gram(pointers, c, n, maxima, gram), KEDGE_OK);
+            ck_assert_int_eq(gram_of(pointers, c, n, maxima, gram), KEDGE_OK);
             for (size_t i = 0; i < c * c; i++) {
                 int64_t sum = 0;
                 for (size_t k = 0; k < n; k++) {
@@ -213,13 +214,13 @@ START_TEST(failures)
     uint32_t maxima[COUNT];
     int64_t gram[COUNT * COUNT];
     fill_vectors();
-    ck_assert_int_eq(kedge_gram(pointers, KEDGE_GRAM_VECTORS_MAX + 1, 1, maxima, gram), KEDGE_E_ARG);
+    ck_assert_int_eq(gram_of(pointers, KEDGE_GRAM_VECTORS_MAX + 1, 1, maxima, gram), KEDGE_E_ARG);
     int err = kedge_gram_tile(pointers, maxima, KEDGE_GRAM_VECTORS_MAX + 1, 0, 1, NULL, gram);
     ck_assert_int_eq(err, KEDGE_E_ARG);
     kedge_mem_fail_at(1);
-    ck_assert_int_eq(kedge_gram(pointers, COUNT, 1, maxima, gram), KEDGE_E_NOMEM);
+    ck_assert_int_eq(gram_of(pointers, COUNT, 1, maxima, gram), KEDGE_E_NOMEM);
     kedge_mem_fail_at(0);
-    ck_assert_int_eq(kedge_gram(pointers, 0, 0, maxima, gram), KEDGE_OK);
+    ck_assert_int_eq(gram_of(pointers, 0, 0, maxima, gram), KEDGE_OK);
 }
 END_TEST
 

@@ -3,6 +3,7 @@
 
 #include "grouping/flexcfl.h"
 #include "grouping/kmeans.h"
+#include "tests/fixtures/whole_updates.h"
 #include "tests/unit/aggregation/support.h"
 
 enum { N = 60, D = 1000, MOST = 12 };
@@ -36,7 +37,7 @@ static void plant(uint64_t seed, size_t groups, int32_t noise)
 static struct kedge_flexcfl_result find(const struct kedge_flexcfl_params *params)
 {
     struct kedge_flexcfl_result r = {.group = group, .eigenvalues = eigenvalues, .embedding = embedding};
-    ck_assert_int_eq(kedge_flexcfl_group(pointers, N, D, params, &r), KEDGE_OK);
+    ck_assert_int_eq(group_of(pointers, N, D, params, &r), KEDGE_OK);
     return r;
 }
 
@@ -116,9 +117,9 @@ START_TEST(bounds_and_edges)
     ck_assert_uint_eq(find(&p).groups, MOST);
     struct kedge_flexcfl_result r = {.group = group, .eigenvalues = eigenvalues, .embedding = embedding};
     p.groups_min = 2;
-    ck_assert_int_eq(kedge_flexcfl_group(pointers, 1, D, &p, &r), KEDGE_OK); /* n < least */
+    ck_assert_int_eq(group_of(pointers, 1, D, &p, &r), KEDGE_OK); /* n < least */
     ck_assert_uint_eq(r.groups, 1);
-    ck_assert_int_eq(kedge_flexcfl_group(pointers, 3, D, &p, &r), KEDGE_OK);
+    ck_assert_int_eq(group_of(pointers, 3, D, &p, &r), KEDGE_OK);
     ck_assert_uint_le(r.groups, 3);
     const struct kedge_flexcfl_params bad[] = {
         {.groups = 4, .choose = KEDGE_CHOOSE_SILHOUETTE},
@@ -128,21 +129,21 @@ START_TEST(bounds_and_edges)
         {.groups = 4, .choose = (enum kedge_choose)3, .groups_min = 1},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        ck_assert_int_eq(kedge_flexcfl_group(pointers, N, D, &bad[i], &r), KEDGE_E_ARG);
+        ck_assert_int_eq(group_of(pointers, N, D, &bad[i], &r), KEDGE_E_ARG);
     }
     double weight[N] = {0};
     struct kedge_flexcfl_params weighted = {.groups = 4, .weight = weight};
-    ck_assert_int_eq(kedge_flexcfl_group(pointers, N, D, &weighted, &r), KEDGE_E_ARG);
+    ck_assert_int_eq(group_of(pointers, N, D, &weighted, &r), KEDGE_E_ARG);
     for (size_t i = 0; i < N; i++) {
         weight[i] = 1.0;
     }
     weighted.edc = KEDGE_EDC_MADC;
-    ck_assert_int_eq(kedge_flexcfl_group(pointers, N, D, &weighted, &r), KEDGE_E_ARG);
+    ck_assert_int_eq(group_of(pointers, N, D, &weighted, &r), KEDGE_E_ARG);
     long nth = 1;
     int err;
     do {
         kedge_mem_fail_at(nth++);
-        err = kedge_flexcfl_group(pointers, 8, D, &by_silhouette, &r);
+        err = group_of(pointers, 8, D, &by_silhouette, &r);
     } while (err == KEDGE_E_NOMEM && nth < 300);
     kedge_mem_fail_at(0);
     ck_assert_int_eq(err, KEDGE_OK);

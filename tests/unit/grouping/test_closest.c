@@ -4,6 +4,7 @@
 
 #include "aggregation/gram.h"
 #include "grouping/picture.h"
+#include "tests/fixtures/whole_updates.h"
 #include "tests/unit/aggregation/support.h"
 
 enum { D = 5000, GROUPS = 5 };
@@ -87,7 +88,7 @@ START_TEST(a_picture_of_the_plane)
     for (size_t i = 0; i < N; i++) {
         p[i] = x[i];
     }
-    ck_assert_int_eq(kedge_gram(p, N, 3, maxima, gram), KEDGE_OK);
+    ck_assert_int_eq(gram_of(p, N, 3, maxima, gram), KEDGE_OK);
     ck_assert_int_eq(kedge_picture(gram, maxima, N, xy, share), KEDGE_OK);
     ck_assert(fabs(share[0] + share[1] - 1.0) < 1e-12 && share[0] >= share[1]);
     ck_assert(xy[8] == 0.0 && xy[9] == 0.0);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "grouping/kmeans.h"
+#include "tests/fixtures/whole_updates.h"
 #include "tests/unit/aggregation/support.h"
 
 static const uint64_t golden = UINT64_C(15535411732646986622);
@@ -39,7 +40,7 @@ static void plant(uint64_t seed, int32_t noise)
 static struct kedge_flexcfl_result group_all(const struct kedge_flexcfl_params *params, int err)
 {
     struct kedge_flexcfl_result r = {.group = group, .eigenvalues = eigenvalues, .embedding = embedding};
-    ck_assert_int_eq(kedge_flexcfl_group(pointers, N, D, params, &r), err);
+    ck_assert_int_eq(group_of(pointers, N, D, params, &r), err);
     return r;
 }
 
@@ -106,7 +107,7 @@ START_TEST(full_embedding_has_unit_rows)
         params.edc = (enum kedge_edc)edc;
         params.groups = FEW;
         struct kedge_flexcfl_result r = {.group = group, .eigenvalues = eigenvalues, .embedding = embedding};
-        ck_assert_int_eq(kedge_flexcfl_group(pointers, FEW, D, &params, &r), KEDGE_OK);
+        ck_assert_int_eq(group_of(pointers, FEW, D, &params, &r), KEDGE_OK);
         double trace = 0.0;
         for (int i = 0; i < FEW; i++) {
             double sum = 0.0;
@@ -121,7 +122,7 @@ START_TEST(full_embedding_has_unit_rows)
             uint32_t maxima[FEW];
             int64_t gram[FEW * FEW];
             double cosine[FEW * FEW];
-            ck_assert_int_eq(kedge_gram(pointers, FEW, D, maxima, gram), KEDGE_OK);
+            ck_assert_int_eq(gram_of(pointers, FEW, D, maxima, gram), KEDGE_OK);
             kedge_gram_cosine(gram, FEW, cosine);
             double dot = 0.0;
             for (int k = 0; k < FEW; k++) {
@@ -164,8 +165,8 @@ START_TEST(failures)
     struct kedge_flexcfl_result r = {.group = group, .eigenvalues = eigenvalues, .embedding = embedding};
     struct kedge_flexcfl_params params = usual;
     plant(1, 10);
-    ck_assert_int_eq(kedge_flexcfl_group(pointers, 0, D, &params, &r), KEDGE_E_ARG);
-    ck_assert_int_eq(kedge_flexcfl_group(pointers, 513, D, &params, &r), KEDGE_E_ARG);
+    ck_assert_int_eq(group_of(pointers, 0, D, &params, &r), KEDGE_E_ARG);
+    ck_assert_int_eq(group_of(pointers, 513, D, &params, &r), KEDGE_E_ARG);
     params.groups = 0;
     (void)group_all(&params, KEDGE_E_ARG);
     params.groups = KEDGE_GROUPS_MAX + 1;
@@ -180,7 +181,7 @@ START_TEST(failures)
     int err;
     do {
         kedge_mem_fail_at(nth++);
-        err = kedge_flexcfl_group(pointers, N, D, &usual, &r);
+        err = group_of(pointers, N, D, &usual, &r);
         ck_assert(err == KEDGE_OK || err == KEDGE_E_NOMEM);
     } while (err && nth < 100);
     kedge_mem_fail_at(0);

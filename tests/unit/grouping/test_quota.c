@@ -8,6 +8,7 @@
 #include "grouping/direction.h"
 #include "grouping/flexcfl.h"
 #include "grouping/kmeans.h"
+#include "tests/fixtures/whole_updates.h"
 #include "tests/unit/aggregation/support.h"
 
 enum { TENANTS = 6, D = 600, N_MAX = 200 };
@@ -164,7 +165,7 @@ static size_t groups_of_honest(const struct kedge_flexcfl_params *params, size_t
         p[i] = updates[i];
     }
     struct kedge_flexcfl_result r = {.group = group, .eigenvalues = eigenvalues, .embedding = embedding};
-    ck_assert_int_eq(kedge_flexcfl_group(p, n, D, params, &r), KEDGE_OK);
+    ck_assert_int_eq(group_of(p, n, D, params, &r), KEDGE_OK);
     for (size_t i = 0; i < n; i++) {
         if (tenant[i] != 5) {
             truth[honest] = (uint32_t)(i % 3);

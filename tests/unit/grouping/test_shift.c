@@ -34,17 +34,6 @@ START_TEST(counts_as_published)
 }
 END_TEST
 
-START_TEST(updates_against_their_spread)
-{
-    ck_assert(!kedge_shift_update(0.9, 0.9));
-    ck_assert(!kedge_shift_update(0.8, 0.9)); /* 0.2 ≤ 0.25 */
-    ck_assert(kedge_shift_update(0.7, 0.9));
-    ck_assert(!kedge_shift_update(0.96, 1.0)); /* the floor */
-    ck_assert(kedge_shift_update(0.94, 1.0));
-    ck_assert(kedge_shift_update(-1.0, 0.5));
-}
-END_TEST
-
 START_TEST(drift_of_directions)
 {
     const double c[9] = {1, .5, .5, .5, 1, .5, .5, .5, 1};
@@ -60,7 +49,6 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {label_shares, counts_as_published, updates_against_their_spread,
-                                  drift_of_directions, NULL};
+    const TTest *const tests[] = {label_shares, counts_as_published, drift_of_directions, NULL};
     return run_tests("grouping/shift", tests);
 }

@@ -5,6 +5,7 @@
 #include "aggregation/gram.h"
 #include "grouping/flexcfl.h"
 #include "grouping/oneshot.h"
+#include "tests/fixtures/whole_updates.h"
 #include "tests/unit/aggregation/support.h"
 
 enum { N = 12, D = 300 };
@@ -19,7 +20,7 @@ static void measure(size_t n)
     for (size_t i = 0; i < n; i++) {
         pointers[i] = updates[i];
     }
-    ck_assert_int_eq(kedge_gram(pointers, n, D, maxima, gram), KEDGE_OK);
+    ck_assert_int_eq(gram_of(pointers, n, D, maxima, gram), KEDGE_OK);
 }
 
 /* Update i follows direction i % kinds, with noise. */

@@ -97,7 +97,7 @@ static void engine_gradient(const struct problem *p, double *g, double *ret_loss
     for (uint64_t i = 0; i < p->count; i++) {
         w[i] = (float)p->w[i];
     }
-    *ret_loss = kedge_net_step(net, p->x, p->labels, BATCH, 0.0625, p->l2);
+    *ret_loss = kedge_net_step_proximal(net, p->x, p->labels, BATCH, 0.0625, p->l2, NULL);
     for (uint64_t i = 0; i < p->count; i++) {
         g[i] = (p->w[i] - (double)w[i]) * 16;
     }
@@ -164,7 +164,7 @@ START_TEST(a_bend_adds_what_it_says)
             towards[i] = (float)((double)(i % 7) / 7 - 0.4);
             w[i] = (float)p.w[i];
         }
-        double loss = kedge_net_step(net, p.x, p.labels, BATCH, 0.0625, p.l2);
+        double loss = kedge_net_step_proximal(net, p.x, p.labels, BATCH, 0.0625, p.l2, NULL);
         memcpy(plain, w, p.count * sizeof *w);
         for (uint64_t i = 0; i < p.count; i++) {
             w[i] = (float)p.w[i];
