@@ -27,7 +27,7 @@ struct sum {
     int32_t *low, *high;
 };
 
-/* The sums wrap as unsigned numbers, whose order of addition does not matter. kedge_mean_divisor has made
+/* The sums wrap as unsigned numbers, whose order of addition does not matter. kedge_mean_weight_sum has made
  * sure that the true sum fits, so what stands there in the end is right whatever stood there in between. */
 static int sum_many(struct kedgei_tensors *t, const struct kedge_mean_source *rows, size_t first, size_t n,
                     const struct sum *sum, struct kedge_diag *d)
@@ -49,7 +49,7 @@ static int sum_many(struct kedgei_tensors *t, const struct kedge_mean_source *ro
     }
     for (size_t i = 0; i < n; i++) {
         sum->low[i] = (int32_t)(sum->total[i] & INT32_MAX);
-        sum->high[i] = (int32_t)(sum->total[i] >> 31); /* |sum| < 2^62: kedge_mean_divisor */
+        sum->high[i] = (int32_t)(sum->total[i] >> 31); /* |sum| < 2^62: kedge_mean_weight_sum */
     }
     return KEDGE_OK;
 }
