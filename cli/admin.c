@@ -4,6 +4,7 @@
 #include "cli/ledger/position.h"
 #include "cli/receipt.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "crypto/keyfile.h"
 
 int kedge_cli_key(const char *path, bool create, struct kedge_key_pair *ret, struct kedge_diag *d)
@@ -29,7 +30,9 @@ int kedge_cli_sign(struct kedge_cli *c, struct kedge_statement *st, const struct
     struct kedge_buf envelope;
     kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
     int err = kedge_cli_position(c, st, d);
-    err = err ? err : kedge_statement_sign(st, key, &envelope, d);
+    if (!err) {
+        err = kedge_statement_sign(st, key, &envelope, d);
+    }
     if (!err) {
         *ret_text = json_stringn((const char *)envelope.ptr, envelope.len);
     }
@@ -96,13 +99,12 @@ int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending, const str
     }
     struct kedge_st_site_enrolled *e = &st->u.site_enrolled;
     st->kind = KEDGE_ST_SITE_ENROLLED;
-    int err = kedge_id_from(kedge_view_str(kedge_cli_text(pending, "tenant")), &e->tenant);
-    err = err ? err : kedge_id_from(kedge_view_str(kedge_cli_text(pending, "site")), &e->site);
-    if (err || !get_key(pending, "tls_key", &e->tls_key)
-        || !get_key(pending, "statement_key", &e->statement_key)) {
-        err = kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no keys of this site");
-    }
-    err = err ? err : kedge_cli_sign(c, st, admin, &envelope, d);
+    bool told = kedge_id_from(kedge_view_str(kedge_cli_text(pending, "tenant")), &e->tenant) == KEDGE_OK
+                && kedge_id_from(kedge_view_str(kedge_cli_text(pending, "site")), &e->site) == KEDGE_OK
+                && get_key(pending, "tls_key", &e->tls_key)
+                && get_key(pending, "statement_key", &e->statement_key);
+    int err = told ? kedge_cli_sign(c, st, admin, &envelope, d)
+                   : kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no keys of this site");
     struct kedge_id tenant = e->tenant;
     kedge_mem_free(st);
     return err ? err
@@ -110,6 +112,21 @@ int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending, const str
                                  json_pack("{s:s,s:s,s:o}", "verb", "site.enroll", "tenant", tenant.s,
                                            "envelope", envelope),
                                  ret, d);
+}
+
+static int state_join(const char *job, const struct kedge_id *tenant, const json_t *shown,
+                      const struct kedge_hash *agreed, struct kedge_statement *st, struct kedge_diag *d)
+{
+    st->kind = KEDGE_ST_JOB_JOINED;
+    st->u.job_joined.tenant = *tenant;
+    KEDGE_TRY(kedge_id_from(kedge_view_str(job), &st->u.job_joined.job));
+    KEDGE_TRY(kedge_hash_from_hex(kedge_view_str(kedge_cli_text(shown, "spec")), &st->subject));
+    if (agreed && !kedge_hash_eq(agreed, &st->subject)) {
+        (void)kedge_diag_set(d, KEDGE_E_STATE,
+                             "job \"%s\" has another spec here than the file says; nothing was signed", job);
+        return kedge_diag_hint(d, "compare it with kedge job show, and ask who proposed the job");
+    }
+    return KEDGE_OK;
 }
 
 /* The digest that is signed is the one that the coordinator shows; `agreed` is the admin's own file, by which
@@ -125,16 +142,12 @@ int kedge_cli_job_join(struct kedge_cli *c, const char *job, const struct kedge_
         return KEDGE_E_NOMEM;
     }
     int err = kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "job.show", "job", job), &shown, d);
-    st->kind = KEDGE_ST_JOB_JOINED;
-    st->u.job_joined.tenant = *tenant;
-    err = err ? err : kedge_id_from(kedge_view_str(job), &st->u.job_joined.job);
-    err = err ? err : kedge_hash_from_hex(kedge_view_str(kedge_cli_text(shown, "spec")), &st->subject);
-    if (!err && agreed && !kedge_hash_eq(agreed, &st->subject)) {
-        (void)kedge_diag_set(d, KEDGE_E_STATE,
-                             "job \"%s\" has another spec here than the file says; nothing was signed", job);
-        err = kedge_diag_hint(d, "compare it with kedge job show, and ask who proposed the job");
+    if (!err) {
+        err = state_join(job, tenant, shown, agreed, st, d);
     }
-    err = err ? err : kedge_cli_sign(c, st, admin, &envelope, d);
+    if (!err) {
+        err = kedge_cli_sign(c, st, admin, &envelope, d);
+    }
     json_decref(shown);
     kedge_mem_free(st);
     return err ? err

@@ -24,6 +24,8 @@ enum {
     REAL_DIGITS = 15 /* 0.1 is told as 0.1 */
 };
 
+/* Twice over the object, first for the length alone: an answer may be large, and its text is then written
+ * once into room that is known to be enough. */
 int kedge_cli_dump(const json_t *o, size_t flags, struct kedge_buf *ret)
 {
     size_t len = o ? json_dumpb(o, NULL, 0, flags) : 0;
@@ -44,6 +46,7 @@ static void put_text(FILE *to, struct kedge_view text)
     }
 }
 
+/* Jansson escapes everything beyond ASCII and below a blank, but not DEL, which some terminals obey. */
 void kedge_cli_put_ascii(struct kedge_view json)
 {
     const uint8_t *at = json.ptr, *end = json.len ? json.ptr + json.len : json.ptr;

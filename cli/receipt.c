@@ -61,23 +61,34 @@ static int pin_by_trust(const char *path, bool is_new, struct kedge_cli_append *
     return err;
 }
 
-/* On the coordinator's machine the state folder says whose key it is; a sealed file asks nobody for it. */
+/* A sealed file has the public key in the clear, so nobody is asked for its passphrase. */
+static int read_log_key(const char *state, const char *path, char deployment[KEDGE_DEPLOYMENT_MAX + 1],
+                        struct kedge_public_key *ret, struct kedge_diag *d)
+{
+    struct kedge_key_pair pair;
+    bool sealed = false;
+    KEDGE_TRY(kedge_state_deployment(state, deployment, d));
+    KEDGE_TRY(kedge_keyfile_is_sealed(path, &sealed, ret, d));
+    if (sealed) {
+        return KEDGE_OK;
+    }
+    KEDGE_TRY(kedge_keyfile_read_private(path, &pair, d));
+    *ret = pair.public;
+    kedge_key_wipe(&pair);
+    return KEDGE_OK;
+}
+
+/* On the coordinator's machine the state folder says whose key it is. */
 static int pin_by_state(const char *state, bool is_new, struct kedge_cli_append *a, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX], deployment[KEDGE_DEPLOYMENT_MAX + 1];
     struct kedge_public_key key;
-    struct kedge_key_pair pair;
-    bool sealed = false;
     int err = kedge_state_path(path, d, state, "keys/log-%s.pem", a->is_main ? "main" : a->tenant.s);
     if (!err && is_new && !kedge_file_exists(path)) {
         return KEDGE_OK; /* it comes with the tenant */
     }
-    err = err ? err : kedge_state_deployment(state, deployment, d);
-    err = err ? err : kedge_keyfile_is_sealed(path, &sealed, &key, d);
-    if (!err && !sealed) {
-        err = kedge_keyfile_read_private(path, &pair, d);
-        key = pair.public;
-        kedge_key_wipe(&pair);
+    if (!err) {
+        err = read_log_key(state, path, deployment, &key, d);
     }
     if (err) {
         (void)kedge_diag_wrap(d, KEDGE_E_USAGE, "no key for checking the receipt");
@@ -163,7 +174,9 @@ int kedge_cli_append_begin(struct kedge_cli *c, const json_t *request, struct ke
     }
     a->request = json_deep_copy(request);
     int err = a->request ? KEDGE_OK : KEDGE_E_NOMEM;
-    err = err || !envelope ? err : read_statement(envelope, &a->sent, d);
+    if (!err && envelope) {
+        err = read_statement(envelope, &a->sent, d);
+    }
     if (!err) {
         a->is_main = !a->sent || kedge_mainbook_concerns(a->sent->kind);
         a->tenant = a->is_main ? (struct kedge_id){.s = ""} : *kedge_statement_tenant(a->sent);
@@ -342,6 +355,15 @@ static int not_proven(struct kedge_cli *c, int err, struct kedge_diag *d)
     return KEDGE_E_UNKNOWN;
 }
 
+/* What the entry says is compared with what was asked for, unless the caller wants to judge that itself. */
+static int check_receipt(struct kedge_cli *c, struct kedge_cli_append *a, const json_t *shown,
+                         bool caller_judges, struct receipt *r, struct kedge_diag *d)
+{
+    KEDGE_TRY(a->is_pinned ? KEDGE_OK : pin_new(c, a, shown, d));
+    KEDGE_TRY(open_receipt(a, shown, r, d));
+    return caller_judges ? KEDGE_OK : check_said(a, r, d);
+}
+
 static int take(struct kedge_cli *c, struct kedge_cli_append *a, const json_t *shown, json_t *answer,
                 struct kedge_statement **ret_st, struct kedge_diag *d)
 {
@@ -349,11 +371,10 @@ static int take(struct kedge_cli *c, struct kedge_cli_append *a, const json_t *s
     if (!r) {
         return KEDGE_E_NOMEM;
     }
-    int err = a->is_pinned ? KEDGE_OK : pin_new(c, a, shown, d);
-    err = err ? err : open_receipt(a, shown, r, d);
-    err = err || ret_st ? err : check_said(a, r, d);
-    err = not_proven(c, err, d);
-    err = err ? err : keep(c, a, r, answer, d);
+    int err = not_proven(c, check_receipt(c, a, shown, ret_st != NULL, r, d), d);
+    if (!err) {
+        err = keep(c, a, r, answer, d);
+    }
     if (!err && ret_st) {
         *ret_st = r->st;
         r->st = NULL;
@@ -372,7 +393,9 @@ int kedge_cli_append_end(struct kedge_cli *c, const struct kedge_cli_append *beg
         json_pack("{s:s,s:s,s:I}", "verb", "ledger.receipt", "log", a.is_main ? "main" : a.tenant.s, "index",
                   (json_int_t)kedge_cli_int(answer, "leaf_index"));
     int err = not_proven(c, kedge_cli_ask(c, question, &shown, d), d);
-    err = err ? err : take(c, &a, shown, answer, NULL, d);
+    if (!err) {
+        err = take(c, &a, shown, answer, NULL, d);
+    }
     json_decref(shown);
     return err;
 }
@@ -431,7 +454,9 @@ int kedge_cli_main_receipt(struct kedge_cli *c, const char *idem_key, uint32_t w
         return err;
     }
     err = not_proven(c, err, d);
-    err = err ? err : take(c, &a, shown, answer, &st, d);
+    if (!err) {
+        err = take(c, &a, shown, answer, &st, d);
+    }
     json_decref(shown);
     if (!err) {
         *ret_st = *st;

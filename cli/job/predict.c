@@ -389,26 +389,34 @@ static int write_out(struct predict *p, json_t *answer, struct kedge_diag *d)
     return written ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_IO, "standard output cannot be written");
 }
 
-static int work(struct predict *p, json_t *answer, struct kedge_diag *d)
+static int read_all(struct predict *p, struct kedge_diag *d)
 {
-    kedge_train_set_threads(1); /* as sites count by default */
-    int err = read_spec(p, d);
-    err = err ? err : read_classes(p, d);
-    err = err ? err : read_model(p, d);
-    err = err ? err : read_data(p, d);
-    if (err) {
-        kedge_dataset_deinit(&p->data);
-        return err;
-    }
+    KEDGE_TRY(read_spec(p, d));
+    KEDGE_TRY(read_classes(p, d));
+    KEDGE_TRY(read_model(p, d));
+    return read_data(p, d);
+}
+
+static int predict_all(struct predict *p, json_t *answer, struct kedge_diag *d)
+{
     const bool is_square = p->spec->model.loss == KEDGE_LOSS_SQUARE_ERROR;
     p->is_number = is_square && kedge_model_outputs(&p->spec->model) == 1;
     p->is_share = !is_square;
     json_object_set_new(answer, "job", json_string(p->spec->name.s));
     json_object_set_new(answer, "samples", json_integer((json_int_t)p->data.n));
-    err = kedge_net_check_data(p->net, &p->data, d);
-    err = err ? err : evaluate(p, answer, d);
-    err = err ? err : put_rows(p, d);
-    err = err ? err : write_out(p, answer, d);
+    KEDGE_TRY(kedge_net_check_data(p->net, &p->data, d));
+    KEDGE_TRY(evaluate(p, answer, d));
+    KEDGE_TRY(put_rows(p, d));
+    return write_out(p, answer, d);
+}
+
+static int work(struct predict *p, json_t *answer, struct kedge_diag *d)
+{
+    kedge_train_set_threads(1); /* as sites count by default */
+    int err = read_all(p, d);
+    if (!err) {
+        err = predict_all(p, answer, d);
+    }
     kedge_dataset_deinit(&p->data);
     return err;
 }

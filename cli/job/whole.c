@@ -1,3 +1,5 @@
+/* The released model of such a job has only the tensors that were trained. The base is fetched beside it,
+ * joined with it, and removed again: it may be many times the model, and the whole has all of it. */
 #include "cli/job/whole.h"
 
 #include <errno.h>

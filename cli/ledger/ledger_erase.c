@@ -162,6 +162,8 @@ static int add_update(struct order *o, const json_t *row, struct kedge_diag *d)
     return KEDGE_OK;
 }
 
+/* Updates with one file come to stand beside each other, the first entry first: choose_file takes them as
+ * one. */
 static int compare_digests(const void *a, const void *b)
 {
     const struct update *x = a, *y = b;

@@ -1,3 +1,6 @@
+/* The specs of simulations without learning, as JSON that somebody wrote: a federation with faults, or a
+ * crowd. Every key has a default, so a spec says only what is different; an unknown key is refused, since a
+ * misspelt one would otherwise leave its default in force unseen. */
 #include <jansson.h>
 #include <string.h>
 
@@ -97,15 +100,15 @@ static int read_spec(const json_t *root, struct kedge_cli_sim *s, struct kedge_d
 static int read_crowd(const json_t *root, struct kedge_cli_sim *s, struct kedge_diag *d)
 {
     struct kedge_crowd_spec *w = &s->crowd;
-    int err = check_keys(root, crowd_keys, sizeof crowd_keys / sizeof crowd_keys[0],
-                         "keys of a crowd: crowd, seed, tenants, rounds, sites_per_round", d);
-    err = err ? err : read_number(root, "crowd", 1, KEDGE_CORE_SITES_MAX, &w->sites, d);
-    err = err ? err : read_number(root, "tenants", 1, UINT32_MAX, &w->tenants, d);
-    err = err ? err : read_number(root, "rounds", 1, UINT32_MAX, &w->rounds, d);
-    err = err ? err : read_number(root, "sites_per_round", 1, UINT32_MAX, &w->sites_per_round, d);
-    err = err ? err : read_seed(root, s, d);
+    KEDGE_TRY(check_keys(root, crowd_keys, sizeof crowd_keys / sizeof crowd_keys[0],
+                         "keys of a crowd: crowd, seed, tenants, rounds, sites_per_round", d));
+    KEDGE_TRY(read_number(root, "crowd", 1, KEDGE_CORE_SITES_MAX, &w->sites, d));
+    KEDGE_TRY(read_number(root, "tenants", 1, UINT32_MAX, &w->tenants, d));
+    KEDGE_TRY(read_number(root, "rounds", 1, UINT32_MAX, &w->rounds, d));
+    KEDGE_TRY(read_number(root, "sites_per_round", 1, UINT32_MAX, &w->sites_per_round, d));
+    KEDGE_TRY(read_seed(root, s, d));
     w->seed = s->seed;
-    return err ? err : kedge_crowd_spec_check(w, d);
+    return kedge_crowd_spec_check(w, d);
 }
 
 int kedge_cli_sim_parse(struct kedge_view json, struct kedge_cli_sim *ret, struct kedge_diag *reterr)
@@ -117,9 +120,9 @@ int kedge_cli_sim_parse(struct kedge_view json, struct kedge_cli_sim *ret, struc
         .crowd = {.tenants = 1, .sites = 1, .rounds = 10, .sites_per_round = 1},
     };
     json_t *root = NULL;
-    int err = kedgei_json_load(json, SPEC_MAX, "spec", &root, reterr);
-    s.is_crowd = !err && json_object_get(root, "crowd") != NULL;
-    err = err ? err : s.is_crowd ? read_crowd(root, &s, reterr) : read_spec(root, &s, reterr);
+    KEDGE_TRY(kedgei_json_load(json, SPEC_MAX, "spec", &root, reterr));
+    s.is_crowd = json_object_get(root, "crowd") != NULL;
+    int err = s.is_crowd ? read_crowd(root, &s, reterr) : read_spec(root, &s, reterr);
     json_decref(root);
     if (!err) {
         *ret = s;
