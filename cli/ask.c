@@ -1,6 +1,7 @@
 /* Asks a coordinator, by its door or over the network. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/fetch.h"
@@ -14,6 +15,8 @@ enum {
     CONNECT_MS = 3000,
     DOOR_MS = 2000,
     DOOR_NAP_MS = 20,
+    DOOR_AGAIN_MS = 500,
+    START_MS = 60000,
     BUSY_MS = 2000,
     BUSY_TOLD_MS = 8000, /* the coordinator says that it is worth waiting, and how long at a time */
     BUSY_NAP_MS = 50
@@ -26,12 +29,31 @@ int kedge_cli_read_file(const char *path, size_t max, struct kedge_buf *ret, str
     return !err && ret->len == 0 ? kedge_diag_set(d, KEDGE_E_USAGE, "%s: the file is empty", path) : err;
 }
 
-/* A person who has just started a coordinator may go on at once: its socket opens in a moment. */
+/* Whether a coordinator has this folder: it takes the lock of its store first of all and keeps it to its end,
+ * while its door opens only when it has read its whole record. */
+static bool has_coordinator(const char *state)
+{
+    char lock[KEDGE_PATH_MAX];
+    if (kedge_state_path(lock, NULL, state, "coordinator.lmdb/kedge.lock") != KEDGE_OK
+        || !kedge_file_exists(lock)) {
+        return false;
+    }
+    int fd = kedge_file_lock(lock, NULL);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd == KEDGE_E_LOCKED;
+}
+
+/* A person who has just started a coordinator may go on at once: its socket opens in a moment. How long a
+ * start takes depends on its record and on what else the machine does, so a coordinator that is there is
+ * waited for, and only one that is not there is given up soon. */
 static bool is_open(const char *state, const char *door)
 {
     char config[KEDGE_PATH_MAX];
     bool is_state = kedge_path_join(config, state, "config.json") == KEDGE_OK && kedge_file_exists(config);
-    for (unsigned waited = 0; is_state && waited < DOOR_MS && !kedge_file_exists(door);
+    for (unsigned waited = 0; is_state && !kedge_file_exists(door)
+                              && (waited < DOOR_MS || (waited < START_MS && has_coordinator(state)));
          waited += DOOR_NAP_MS) {
         if (kedge_cli_pause(DOOR_NAP_MS)) {
             break;
@@ -65,11 +87,18 @@ int kedge_cli_dial(struct kedge_cli *c, struct kedge_key_pair *key, struct kedge
             return denied;
         }
         if (!is_open(c->state, url + strlen("ipc://"))) {
+            if (has_coordinator(c->state)) {
+                (void)kedge_diag_set(d, KEDGE_E_UNREACHABLE,
+                                     "%s: the coordinator is still starting and does not answer", c->state);
+                (void)kedge_diag_hint(d, "try again when its log says \"serving\"");
+                return KEDGE_E_UNREACHABLE;
+            }
             (void)kedge_diag_set(d, KEDGE_E_UNREACHABLE, "%s: no coordinator is running here", c->state);
             (void)kedge_diag_hint(d, "start it: kedge-coordinator --state %s; or name another --state",
                                   c->state);
             return KEDGE_E_UNREACHABLE;
         }
+        options.reconnect_max_ms = DOOR_AGAIN_MS; /* our own machine */
     }
     int err = kedge_net_client_open(&options, ret, d);
     if (c->connect && (err == KEDGE_E_DENIED || err == KEDGE_E_ARG)) { /* an address that no call can use */
@@ -112,6 +141,20 @@ int kedge_cli_call(struct kedge_net_client *client, struct kedge_view frame, str
     }
 }
 
+/* One call, which waits for a coordinator that starts: what a killed one has left of its door stands there
+ * until then. A request that did not reach it was not sent, so it may be sent again. */
+static int call_at_start(const struct kedge_cli *c, struct kedge_net_client *client, struct kedge_view frame,
+                         struct kedge_net_reply *reply, struct kedge_msg *ret)
+{
+    int err = kedge_cli_call(client, frame, reply, ret);
+    for (uint32_t waited = CONNECT_MS; err == KEDGE_E_UNREACHABLE && !c->connect && waited < START_MS
+                                       && !kedge_cli_interrupted() && has_coordinator(c->state);
+         waited += CONNECT_MS) {
+        err = kedge_cli_call(client, frame, reply, ret);
+    }
+    return err;
+}
+
 int kedge_cli_ask(struct kedge_cli *c, json_t *request, json_t **ret_answer, struct kedge_diag *d)
 {
     struct kedge_net_client *client = NULL;
@@ -129,7 +172,7 @@ int kedge_cli_ask(struct kedge_cli *c, json_t *request, json_t **ret_answer, str
     if (!err) {
         msg.u.admin.json = kedge_buf_view(&text);
         err = kedge_msg_encode(&msg, &frame);
-        err = err ? err : kedge_cli_call(client, kedge_buf_view(&frame), &reply, &msg);
+        err = err ? err : call_at_start(c, client, kedge_buf_view(&frame), &reply, &msg);
         if (err) {
             (void)kedge_diag_set(d, err, "coordinator at %s: %s", c->connect ? c->connect : c->state,
                                  kedge_strerror(err));

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/base/os/clock.h"
@@ -474,6 +476,41 @@ START_TEST(test_bare_names)
 }
 END_TEST
 
+/* What a killed coordinator leaves of its door: a name at which nobody answers. */
+static void leave_door(void)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    ck_assert_int_lt(snprintf(a.sun_path, sizeof a.sun_path, "%s", at("state/coordinator.ipc")),
+                     (int)sizeof a.sun_path);
+    ck_assert(fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0);
+    close(fd);
+}
+
+/* A start may take long: while a coordinator holds the lock of its store, a command waits for its door, be
+ * there none yet or a dead one. It has waited longer than for a coordinator that is not there. */
+START_TEST(test_waits_for_a_start)
+{
+    struct kedge_process p;
+    make_scratch();
+    fake = (struct fake){.end_state = "completed"};
+    ck_assert_int_eq(kedge("init %s", at("state")), 0);
+    ck_assert_int_eq(kedge_dir_make(at("state/coordinator.lmdb"), 0700, NULL), KEDGE_OK);
+    if (_i == 1) {
+        leave_door();
+    }
+    int lock = kedge_file_lock(at("state/coordinator.lmdb/kedge.lock"), NULL);
+    ck_assert_int_ge(lock, 0);
+    kedge_begin(&p, "job list --state %s", at("state"));
+    kedge_os_sleep_ms(3500);
+    fake_open(&fake);
+    int code = kedge_end(&p);
+    ck_assert_msg(code == 0, "exit %d: %s", code, err_out);
+    close(lock);
+    tear_down();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cli job");
@@ -489,6 +526,7 @@ int main(void)
     tcase_add_loop_test(t, test_refusals, 0, sizeof refusals / sizeof refusals[0]);
     tcase_add_test(t, test_key_of_a_refused_tenant);
     tcase_add_test(t, test_submit);
+    tcase_add_loop_test(t, test_waits_for_a_start, 0, 2);
     tcase_add_loop_test(t, test_tables, 0, sizeof tables / sizeof tables[0]);
     tcase_add_test(t, test_list_words);
     tcase_add_test(t, test_spans);
