@@ -14,7 +14,7 @@ from pathlib import Path
 PATIENCE_S = 120
 SPEC = {"data": "mine", "batch": 10, "learning_rate": "0.1", "model": {"preset": "mclr", "inputs": 4, "classes": 3}}
 # Speaks the trainer's contract by asking kedge-train, but takes its time: the seconds in the file DELAY. Where there is a file
-# DELAY.turns, no more trainings than it says begin, over all starts; DELAY.begun counts them.
+# DELAY.turns, no more trainings than it says begin, over all starts; DELAY.begun counts them, and DELAY.held is there while one waits.
 SLOW = """#!/usr/bin/env python3
 import json, os, subprocess, sys, time
 def number(end):
@@ -25,7 +25,10 @@ for line in sys.stdin.buffer:
     if number(".turns") is not None and json.loads(line)["op"] == "train":
         begun = number(".begun") or 0
         while begun >= number(".turns"):
+            open(sys.argv[2] + ".held", "w").close()
             time.sleep(0.02)
+        if os.path.exists(sys.argv[2] + ".held"):
+            os.unlink(sys.argv[2] + ".held")
         open(sys.argv[2] + ".begun.new", "w").write(str(begun + 1))
         os.replace(sys.argv[2] + ".begun.new", sys.argv[2] + ".begun")
     inner.stdin.write(line)
@@ -96,6 +99,17 @@ class Site:
         fresh = Path(f"{self.delay}.turns.new")
         fresh.write_text(str(total))
         fresh.rename(f"{self.delay}.turns")
+
+    def hold(self):
+        """Lets it begin no more; waits until it holds one that the daemon has asked for. What the daemon's log calls that one."""
+        held = Path(f"{self.delay}.held")
+        held.unlink(missing_ok=True)
+        self.allow(0)
+        return wait_for(held.exists) and self.events("task")[-1]
+
+    def free(self):
+        """Lets it begin as many as it likes again, once it is started anew."""
+        Path(f"{self.delay}.turns").unlink()
 
     def policy(self, **more):
         slow = self.field.scratch / "slow"
