@@ -25,15 +25,15 @@ int kedge_client_chain_of(struct kedge_view note, const struct kedge_vkey *key, 
     return KEDGE_OK;
 }
 
-/* Not there: KEDGE_E_NOT_FOUND. */
-static int read_note(const struct kedge_site_host *h, const char *name, struct kedge_buf *ret_note,
-                     struct kedge_site_chain *ret, struct kedge_diag *d)
+/* Not there: KEDGE_E_NOT_FOUND. With a key: not signed by it: KEDGE_E_VERIFY. */
+static int read_note(const struct kedge_site_host *h, const char *name, const struct kedge_vkey *key,
+                     struct kedge_buf *ret_note, struct kedge_site_chain *ret, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     kedge_buf_init(ret_note, KEDGE_NOTE_MAX);
     KEDGE_TRY(kedge_client_path(h, path, "%s", name));
     int err = kedge_file_read(path, ret_note, d);
-    return err ? err : kedge_client_chain_of(kedge_buf_view(ret_note), NULL, ret);
+    return err ? err : kedge_client_chain_of(kedge_buf_view(ret_note), key, ret);
 }
 
 void kedge_client_seen_say(const struct kedge_site_host *h)
@@ -64,19 +64,22 @@ static void read_evidence(struct kedge_site_host *h)
     if (kedge_client_path(h, path, "refused-main/shown") != KEDGE_OK || !kedge_file_exists(path)) {
         return;
     }
-    int err = read_note(h, "refused-main/shown", &note, &r->shown, &d);
+    int err = read_note(h, "refused-main/shown", NULL, &note, &r->shown, &d);
     kedge_buf_deinit(&note);
-    int seen_err = read_note(h, "refused-main/seen", &note, &r->seen, &d);
+    int seen_err = read_note(h, "refused-main/seen", NULL, &note, &r->seen, &d);
     kedge_buf_deinit(&note);
     r->err = !err && !seen_err && r->shown.size < r->seen.size ? KEDGE_E_SHORTER : KEDGE_E_FORK;
     h->fatal = r->err;
 }
 
+/* It is not synced, so a power cut may leave any bytes in it. A site that knows the main log's key believes
+ * what that key has signed alone: another root in it would convict an honest coordinator of two histories. */
 void kedge_client_seen_read(struct kedge_site_host *h)
 {
     struct kedge_diag d = {.text = ""};
+    const struct kedge_vkey *key = h->trust.known ? &h->trust.main_log : NULL;
     read_evidence(h);
-    int err = read_note(h, "seen-main", &h->seen_note, &h->seen, &d);
+    int err = read_note(h, "seen-main", key, &h->seen_note, &h->seen, &d);
     if (err && err != KEDGE_E_NOT_FOUND) {
         kedge_log(KEDGE_LOG_WARN, "seen-main",
                   "%s/seen-main: expected a checkpoint of the main chain: %s; beginning anew", h->dir,

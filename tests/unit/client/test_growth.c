@@ -181,6 +181,40 @@ START_TEST(test_evidence_behind_a_damaged_memory)
 }
 END_TEST
 
+/* A bit of a root that turned is no second history: a site that knows the log's key begins anew. */
+START_TEST(test_damaged_memory)
+{
+    struct kedge_site_host *h = calloc(1, sizeof *h);
+    struct kedge_key_pair log = pair_of(1);
+    struct kedge_hash root = {{7}};
+    struct kedge_buf note;
+    char path[KEDGE_PATH_MAX];
+    ck_assert_ptr_nonnull(h);
+    h->trust.known = true;
+    ck_assert_int_eq(
+        kedge_vkey_make(kedge_view_str(ORIGIN), KEDGE_KEY_ED25519, &log.public, &h->trust.main_log),
+        KEDGE_OK);
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    ck_assert_int_eq(kedge_checkpoint_sign(kedge_view_str(ORIGIN), 9, &root, &log, &note), KEDGE_OK);
+    snprintf(h->dir, sizeof h->dir, "/tmp/kedge-seen-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(h->dir));
+    ck_assert_int_eq(kedge_client_path(h, path, "seen-main"), KEDGE_OK);
+    for (size_t bit = 0; bit <= 8 * note.len; bit++) { /* none at last */
+        const bool turned = bit < 8 * note.len;
+        note.ptr[turned ? bit / 8 : 0] ^= turned ? (uint8_t)(1U << bit % 8) : 0;
+        ck_assert_int_eq(kedge_client_put_file(path, kedge_buf_view(&note)), KEDGE_OK);
+        note.ptr[turned ? bit / 8 : 0] ^= turned ? (uint8_t)(1U << bit % 8) : 0;
+        kedge_client_seen_read(h);
+        ck_assert(h->seen.size == (turned ? 0 : 9) && h->fatal == KEDGE_OK);
+        kedge_buf_deinit(&h->seen_note);
+    }
+    ck_assert_mem_eq(h->seen.root.b, root.b, sizeof root.b);
+    kedge_buf_deinit(&note);
+    ck_assert_int_eq(kedge_dir_remove(h->dir), KEDGE_OK);
+    free(h);
+}
+END_TEST
+
 /* ---- working files ---- */
 
 static void put_work(const struct kedge_client_work *w, const char *kind, uint8_t byte, const char *behind,
@@ -250,6 +284,7 @@ int main(void)
 {
     TCase *tc = tcase_create("growth");
     tcase_add_test(tc, test_evidence_behind_a_damaged_memory);
+    tcase_add_test(tc, test_damaged_memory);
     tcase_add_loop_test(tc, test_growth, 0, 11);
     tcase_add_test(tc, test_signed_by_another);
     tcase_add_test(tc, models_of_other_tasks_go);
