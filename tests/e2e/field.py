@@ -17,11 +17,13 @@ SPEC = {"data": "mine", "batch": 10, "learning_rate": "0.1", "model": {"preset":
 # DELAY.turns, no more trainings than it says begin, over all starts; DELAY.begun counts them, and DELAY.held is there while one waits.
 SLOW = """#!/usr/bin/env python3
 import json, os, subprocess, sys, time
-def number(end):
-    return int(open(sys.argv[2] + end).read()) if os.path.exists(sys.argv[2] + end) else None
+def number(end, kind=int):
+    while os.path.exists(sys.argv[2] + end):
+        if text := open(sys.argv[2] + end).read():  # empty: it is written to right now
+            return kind(text)
 inner = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 for line in sys.stdin.buffer:
-    time.sleep(float(open(sys.argv[2]).read()))
+    time.sleep(number("", float))
     if number(".turns") is not None and json.loads(line)["op"] == "train":
         begun = number(".begun") or 0
         while begun >= number(".turns"):
@@ -113,7 +115,6 @@ class Site:
 
     def policy(self, **more):
         slow = self.field.scratch / "slow"
-        slow.write_text(SLOW)
         text = {"jobs": "*", "trainer": ["python3", str(slow), str(self.field.bin / "kedge-train"), str(self.delay)],
                 "data": {"mine": {"train": {"format": "csv", "path": str(self.field.scratch / f"{self.name}.csv")},
                                   "split": "0.8"}}}
@@ -140,9 +141,9 @@ class Site:
             return {}
 
     def events(self, name):
-        """Details of the log's lines of this event."""
+        """Details of the log's lines of this event; the last line may be on its way."""
         found = []
-        for line in self.log.read_text(errors="replace").splitlines():
+        for line in self.log.read_text(errors="replace").split("\n")[:-1]:
             if f'"event":"{name}"' in line:
                 found.append(json.loads(line[line.index("{"):])["detail"])
         return found
@@ -155,6 +156,7 @@ class Field:
         self.state, self.admin = self.scratch / "state", self.scratch / "admin.pem"
         self.processes, self.front, self.sites = [], list(front), []
         self.coordinator = None
+        (self.scratch / "slow").write_text(SLOW)  # once: it is read whenever a trainer starts
         subprocess.run([self.bin / "kedge", "init", self.state, "--listen", address], check=True, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
 
