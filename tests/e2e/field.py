@@ -58,6 +58,12 @@ def wait_for(condition, patience=PATIENCE_S):
     return None
 
 
+def own_host():
+    """A loopback address that no other process has: its ports are this test's, also while nobody listens."""
+    pid = os.getpid()
+    return f"127.{64 + (pid >> 16)}.{pid >> 8 & 255}.{pid & 255}"
+
+
 def make_data(path, seed, classes=3, inputs=4, samples=300):
     """Label in the last column."""
     rng = random.Random(seed)
