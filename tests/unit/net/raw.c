@@ -17,6 +17,8 @@
 #include "common/base/os/clock.h"
 #include "crypto/cert.h"
 
+enum { CLOSING_MS = 60000 }; /* in which somebody must do what needs no time at all */
+
 static struct sockaddr_in loopback(unsigned port)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -212,14 +214,14 @@ bool raw_try(enum raw_kind kind, unsigned port, const struct kedge_key_pair *key
         break;
     case RAW_HTTP:
         ck_assert_int_gt(send(fd, http, sizeof http - 1, MSG_NOSIGNAL), 0);
-        good = !raw_is_closed(fd, 2000);
+        good = !raw_is_closed(fd, CLOSING_MS);
         break;
     case RAW_NOISE:
         for (size_t i = 5; i < sizeof noise; i++) {
             noise[i] = (unsigned char)(i * 167 % 251);
         }
         ck_assert_int_gt(send(fd, noise, sizeof noise, MSG_NOSIGNAL), 0);
-        good = !raw_is_closed(fd, 2000);
+        good = !raw_is_closed(fd, CLOSING_MS);
         break;
     case RAW_HALF_HELLO:
         noise[5] = 1;
@@ -239,7 +241,7 @@ bool raw_try(enum raw_kind kind, unsigned port, const struct kedge_key_pair *key
 void raw_serve(int listener, enum raw_kind kind, const struct kedge_key_pair *key)
 {
     struct pollfd p = {.fd = listener, .events = POLLIN};
-    int fd = poll(&p, 1, 5000) > 0 ? accept(listener, NULL, NULL) : -1;
+    int fd = poll(&p, 1, CLOSING_MS) > 0 ? accept(listener, NULL, NULL) : -1;
     ck_assert_int_ge(fd, 0);
     struct timeval patience = {5, 0};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);

@@ -14,7 +14,7 @@
 #include "tests/unit/net/raw.h"
 #include "tests/unit/net/world.h"
 
-enum { FRAME = 64 * 1024, STALL_MS = 1200, PATIENT_MS = 30000, HEAD = 8, GREETING = 44 };
+enum { FRAME = 64 * 1024, STALL_MS = 1200, FAIR_MS = 4000, PATIENT_MS = 30000, HEAD = 8, GREETING = 44 };
 
 /* Requests that begin with p are parked, those with b are answered by FRAME bytes (announced), others
  * echoed. The first bytes of all, in the order of their coming. */
@@ -189,7 +189,7 @@ START_TEST(test_any_order)
     for (uint8_t i = 0; i < 5; i++) {
         send_frame(fd, (size_t)i + 1, i, 'p');
     }
-    WORLD_WAIT(&w, held, 5);
+    world_wait_parked(&park.mutex, &park.count, 5);
     for (uint8_t i = 5; i-- > 0;) {
         kedge_net_reply(park.held[i], kedge_net_request_view(park.held[i]));
         ck_assert_uint_eq(receive_frame(fd, &len), i);
@@ -212,7 +212,7 @@ START_TEST(test_other_protocols)
     for (size_t i = 0; i < 4; i++) {
         int fd = raw_connect(world_port(&w, WORLD_TCP));
         send_all(fd, starts[i], lens[i]);
-        ck_assert_msg(raw_is_closed(fd, 2000), "case %zu stayed", i);
+        ck_assert_msg(raw_is_closed(fd, PATIENT_MS), "case %zu stayed", i);
         close(fd);
     }
     kedge_net_server_counters(w.server, &counters);
@@ -232,7 +232,7 @@ START_TEST(test_too_long)
     for (size_t i = 0; i < 3; i++) {
         int fd = greet(&w);
         send_head(fd, lens[i], 1);
-        ck_assert_msg(raw_is_closed(fd, 2000), "%u bytes were awaited", lens[i]);
+        ck_assert_msg(raw_is_closed(fd, PATIENT_MS), "%u bytes were awaited", lens[i]);
         ck_assert_uint_eq(in_flight(&w), 0);
         close(fd);
     }
@@ -260,8 +260,8 @@ START_TEST(test_slow_senders)
         kedge_os_sleep_ms(20);
     }
     ck_assert(closed);
-    ck_assert(raw_is_closed(head, 10000));
-    ck_assert(raw_is_closed(body, 10000));
+    ck_assert(raw_is_closed(head, PATIENT_MS));
+    ck_assert(raw_is_closed(body, PATIENT_MS));
     ck_assert_uint_lt(kedge_os_now_ns() - begin, 15000000000u);
     ck_assert_uint_eq(in_flight(&w), 0);
     close(head);
@@ -310,10 +310,10 @@ START_TEST(test_too_many_unanswered)
     for (unsigned i = 0; i < KEDGE_NET_PER_PEER_MAX; i++) {
         send_frame(fd, 1, (uint8_t)i, 'p');
     }
-    WORLD_WAIT(&w, held, KEDGE_NET_PER_PEER_MAX);
+    world_wait_parked(&park.mutex, &park.count, KEDGE_NET_PER_PEER_MAX);
     ck_assert(!raw_is_closed(fd, 50));
     send_frame(fd, 1, 100, 'e');
-    ck_assert(raw_is_closed(fd, 2000));
+    ck_assert(raw_is_closed(fd, PATIENT_MS));
     kedge_net_server_counters(w.server, &counters);
     ck_assert_uint_eq(counters.requests, KEDGE_NET_PER_PEER_MAX);
     ck_assert_uint_eq(counters.connections, 0);
@@ -337,7 +337,7 @@ START_TEST(test_budget_is_fair)
     struct kedge_net_counters counters;
     int fds[WAITING];
     size_t len;
-    open_world(&w, &park, STALL_MS);
+    open_world(&w, &park, FAIR_MS); /* until then all of them have come */
     int hog = greet(&w);
     send_head(hog, FRAME, 1);
     WORLD_WAIT(&w, bytes_in_flight, FRAME);
@@ -351,7 +351,7 @@ START_TEST(test_budget_is_fair)
     ck_assert_uint_eq(receive_frame(small, &len), 2);
     kedge_net_server_counters(w.server, &counters);
     ck_assert_uint_eq(counters.requests, 1); /* the small one */
-    ck_assert(raw_is_closed(hog, 10000));
+    ck_assert(raw_is_closed(hog, PATIENT_MS));
     for (int i = 0; i < WAITING; i++) {
         ck_assert_uint_eq(receive_frame(fds[i], &len), 1);
         ck_assert_uint_eq(len, FRAME);
@@ -378,7 +378,7 @@ START_TEST(test_unannounced_replies_leave_room)
     for (unsigned i = 0; i < BIG; i++) {
         send_frame(fd, 1, (uint8_t)i, 'p');
     }
-    WORLD_WAIT(&w, held, BIG);
+    world_wait_parked(&park.mutex, &park.count, BIG);
     for (size_t i = 0; i < BIG; i++) {
         ck_assert_int_eq(kedge_net_reply_begin(park.held[i], FRAME, &ptr), KEDGE_OK);
         memset(ptr, 1, FRAME);

@@ -196,9 +196,9 @@ START_TEST(test_unreachable)
         .url = url, .key = &w.client_key, .server_key = &w.server_key.public, .connect_ms = 300};
     ck_assert_int_eq(kedge_net_client_open(&options, &client, NULL), KEDGE_OK);
     uint64_t begin = kedge_os_now_ns();
-    ck_assert_int_eq(kedge_net_call(client, kedge_view_str("x"), 5000, &reply), KEDGE_E_UNREACHABLE);
+    ck_assert_int_eq(kedge_net_call(client, kedge_view_str("x"), 60000, &reply), KEDGE_E_UNREACHABLE);
     uint64_t ms = (kedge_os_now_ns() - begin) / 1000000;
-    ck_assert(ms >= 290 && ms < 2000);
+    ck_assert(ms >= 290 && ms < 20000);
     kedge_net_client_close(client);
     world_close(&w);
 }
@@ -245,7 +245,7 @@ START_TEST(test_timeout_and_late_reply)
     struct kedge_net_client *client = world_client(&w, WORLD_TLS);
     world_expect_echo(client, "connected");
     ck_assert_int_eq(kedge_net_call(client, kedge_view_str("p1"), 200, &reply), KEDGE_E_TIMEOUT);
-    WORLD_WAIT(&w, held, 1);
+    world_wait_parked(&park.mutex, &park.count, 1);
     ck_assert_uint_eq(release(&park), 1); /* nobody waits for this one any more */
     world_expect_echo(client, "next");    /* and it is not taken for this one's reply */
     kedge_net_client_close(client);
@@ -286,7 +286,7 @@ START_TEST(test_lost_connection_and_vanished_peer)
     world_open(&w, park_or_echo, &park);
     struct kedge_net_client *client = world_client(&w, WORLD_TLS);
     start_call(&caller, client, "p1");
-    WORLD_WAIT(&w, held, 1);
+    world_wait_parked(&park.mutex, &park.count, 1);
     ck_assert_uint_eq(kedge_net_server_drop_key(w.server, &w.client_key.public), 1);
     pthread_join(caller.thread, NULL);
     ck_assert_int_eq(caller.err, KEDGE_E_CLOSED);
@@ -312,7 +312,7 @@ START_TEST(test_cancel)
     for (size_t i = 0; i < 4; i++) {
         start_call(&callers[i], client, "p");
     }
-    WORLD_WAIT(&w, held, 4);
+    world_wait_parked(&park.mutex, &park.count, 4);
     kedge_net_client_cancel(client);
     for (size_t i = 0; i < 4; i++) {
         pthread_join(callers[i].thread, NULL);
@@ -395,7 +395,7 @@ START_TEST(test_parked_while_others_are_served)
         }
         start_call(&callers[i], clients[i / EACH], "parked");
     }
-    WORLD_WAIT(&w, held, CLIENTS * EACH);
+    world_wait_parked(&park.mutex, &park.count, CLIENTS * EACH);
     for (size_t i = 0; i < 40; i++) {
         world_expect_echo(clients[i % CLIENTS], "served");
     }
@@ -423,7 +423,7 @@ START_TEST(test_context_limit_is_back_pressure)
     for (size_t i = 0; i < 6; i++) {
         start_call(&callers[i], client, "parked");
     }
-    WORLD_WAIT(&w, held, 6);
+    world_wait_parked(&park.mutex, &park.count, 6);
     start_call(&late, client, "echo");
     kedge_os_sleep_ms(100);
     struct kedge_net_counters counters;
@@ -482,7 +482,7 @@ START_TEST(test_budget_is_back_pressure)
         callers[i] = (struct caller){.client = clients[i % 2], .err = KEDGE_OK};
         ck_assert_int_eq(pthread_create(&callers[i].thread, NULL, big_caller, &callers[i]), 0);
     }
-    WORLD_WAIT(&w, held, 4);
+    world_wait_parked(&park.mutex, &park.count, 4);
     uint64_t end = kedge_os_now_ns() + 60u * 1000000000u;
     for (size_t answered = 0; answered < ALL && kedge_os_now_ns() < end;) {
         kedge_net_server_counters(w.server, &counters);
@@ -508,7 +508,7 @@ START_TEST(test_budget_is_back_pressure)
     ck_assert_uint_gt(counters.pauses, 0);
     ck_assert_uint_le(most, BUDGET + BIG);
     ck_assert_uint_gt(most, 2 * BIG);
-    for (int i = 0; i < 200 && counters.bytes_in_flight > 0; i++) {
+    for (int i = 0; i < 4000 && counters.bytes_in_flight > 0; i++) {
         kedge_os_sleep_ms(5);
         kedge_net_server_counters(w.server, &counters);
     }
@@ -553,7 +553,7 @@ START_TEST(test_close_with_held_requests)
     for (size_t i = 0; i < 5; i++) {
         start_call(&callers[i], client, "p");
     }
-    WORLD_WAIT(&w, held, 5);
+    world_wait_parked(&park.mutex, &park.count, 5);
     kedge_net_server_close(w.server);
     w.server = NULL;
     ck_assert_uint_eq(release(&park), 5);

@@ -162,7 +162,7 @@ START_TEST(test_strangers_take_no_memory)
         expect_large(client);
     }
     for (int i = 0; i < DRIPS; i++) {
-        ck_assert_msg(raw_is_closed(fds[i], 5000), "drip %d stayed", i);
+        ck_assert_msg(raw_is_closed(fds[i], WORLD_PATIENCE_MS), "drip %d stayed", i);
         close(fds[i]);
     }
     int small = greet(&w, NULL);
@@ -274,7 +274,7 @@ START_TEST(test_idle_strangers_give_way)
         fds[ONE] = raw_connect(world_port(&w, WORLD_TCP));
         (void)raw_is_closed(fds[ONE], 100);
     }
-    ck_assert(raw_is_closed(fds[0], 2000));
+    ck_assert(raw_is_closed(fds[0], WORLD_PATIENCE_MS));
     expect_service(&w);
     for (int i = 0; i <= ONE; i++) {
         close(fds[i]);
@@ -297,19 +297,19 @@ START_TEST(test_connections_of_one_key)
     ck_assert_uint_eq(counters_of(&w).connections, KEDGE_NET_PER_KEY_MAX);
     ck_assert_uint_eq(counters_of(&w).evicted, MANY - KEDGE_NET_PER_KEY_MAX);
     for (int i = 0; i < MANY - KEDGE_NET_PER_KEY_MAX; i++) {
-        ck_assert(raw_is_closed(fds[i], 5000));
+        ck_assert(raw_is_closed(fds[i], WORLD_PATIENCE_MS));
     }
     /* With all of them at work the next one is refused. */
     for (int i = MANY - KEDGE_NET_PER_KEY_MAX; i < MANY; i++) {
         send_head(fds[i], 1, 1);
         ck_assert(send_all(fds[i], "p", 1));
     }
-    WORLD_WAIT(&w, held, KEDGE_NET_PER_KEY_MAX);
+    world_wait_parked(&site.mutex, &site.count, KEDGE_NET_PER_KEY_MAX);
     int more = raw_connect(world_port(&w, WORLD_TCP));
     uint8_t greeting[GREETING] = {'K', 'E', 'D', 'G', 'E', '\r', '\n', 0, 0, 0, 0, 1};
     memcpy(greeting + 12, w.client_key.public.b, KEDGE_KEY_LEN);
     ck_assert(send_all(more, greeting, sizeof greeting));
-    ck_assert(raw_is_closed(more, 5000));
+    ck_assert(raw_is_closed(more, WORLD_PATIENCE_MS));
     for (size_t i = 0; i < site.count; i++) {
         kedge_net_reply(site.held[i], kedge_view_str("done"));
     }

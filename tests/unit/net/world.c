@@ -89,7 +89,7 @@ unsigned world_port(const struct world *w, unsigned address)
 void world_wait(struct world *w, size_t offset, uint64_t value)
 {
     struct kedge_net_counters counters;
-    uint64_t now = 0, end = kedge_os_now_ns() + 10u * 1000000000u;
+    uint64_t now = 0, end = kedge_os_now_ns() + WORLD_PATIENCE_MS * 1000000ull;
     do {
         kedge_net_server_counters(w->server, &counters);
         memcpy(&now, (const char *)&counters + offset, sizeof now);
@@ -100,4 +100,16 @@ void world_wait(struct world *w, size_t offset, uint64_t value)
     } while (kedge_os_now_ns() < end);
     ck_abort_msg("counter at %zu is %llu, expected at least %llu", offset, (unsigned long long)now,
                  (unsigned long long)value);
+}
+
+void world_wait_parked(pthread_mutex_t *mutex, const size_t *count, size_t value)
+{
+    size_t now = 0;
+    for (int i = 0; i < WORLD_PATIENCE_MS / 5 && now < value; i++) {
+        kedge_os_sleep_ms(5);
+        pthread_mutex_lock(mutex);
+        now = *count;
+        pthread_mutex_unlock(mutex);
+    }
+    ck_assert_uint_ge(now, value);
 }

@@ -2,10 +2,13 @@
 #ifndef KEDGE_TESTS_UNIT_NET_WORLD_H
 #define KEDGE_TESTS_UNIT_NET_WORLD_H
 
+#include <pthread.h>
+
 #include "common/net/client.h"
 #include "common/net/server.h"
 
 enum { WORLD_TLS, WORLD_IPC, WORLD_TCP };
+enum { WORLD_PATIENCE_MS = 60000 };
 
 struct world {
     struct kedge_key_pair server_key, client_key;
@@ -29,8 +32,10 @@ struct kedge_net_client *world_client_as(struct world *w, unsigned address, cons
 void world_expect_echo(struct kedge_net_client *client, const char *text);
 /* The TCP port of an address. */
 unsigned world_port(const struct world *w, unsigned address);
-/* Waits up to 10 s for a counter to reach at least `value`. */
+/* Waits up to WORLD_PATIENCE_MS for a counter to reach at least `value`. */
 void world_wait(struct world *w, size_t offset, uint64_t value);
 #define WORLD_WAIT(w, field, value) world_wait(w, offsetof(struct kedge_net_counters, field), value)
+/* The same for what a handler counts under its mutex. A request counts as held before its handler sees it. */
+void world_wait_parked(pthread_mutex_t *mutex, const size_t *count, size_t value);
 
 #endif
