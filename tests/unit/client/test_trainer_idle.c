@@ -134,7 +134,7 @@ START_TEST(slow_ends_by_sigterm)
 {
     begin(slow);
     ask();
-    kedge_client_trainer_end_idle(&work, PATIENCE_MS);
+    kedge_client_trainer_end_idle(&work, 3 * PATIENCE_MS);
     ck_assert_str_eq(left("ended"), "term\n");
     ask();
     ck_assert_str_eq(left("started"), "\n\n");

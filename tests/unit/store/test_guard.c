@@ -7,6 +7,8 @@
 
 #include "chain/store/blob/guard.h"
 
+enum { SLOW = 4, PATIENCE_MS = 60000 };
+
 static int answer(void *arg, struct kedge_buf *ret_out, struct kedge_diag *reterr)
 {
     int what = *(int *)arg;
@@ -20,7 +22,7 @@ static int answer(void *arg, struct kedge_buf *ret_out, struct kedge_diag *reter
     if (what == 3) {
         abort();
     }
-    for (int i = 0; what == 4 && i < 60000; i++) {
+    for (int i = 0; what == SLOW && i < 60000; i++) {
         usleep(1000);
     }
     return KEDGE_OK;
@@ -34,7 +36,8 @@ START_TEST(guard_turns_a_crash_into_an_error)
         struct kedge_buf out;
         kedge_buf_init(&out, 100);
         struct kedge_diag d = {0};
-        ck_assert_int_eq(kedge_store_guarded(answer, &what, 300, &out, &d), expected[what]);
+        ck_assert_int_eq(kedge_store_guarded(answer, &what, what == SLOW ? 300 : PATIENCE_MS, &out, &d),
+                         expected[what]);
         if (what < 2) {
             ck_assert(kedge_view_eq(kedge_buf_view(&out), kedge_view_str("seen")));
         }

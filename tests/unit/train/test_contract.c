@@ -65,7 +65,7 @@ static void finish(struct kedge_process *p)
     int status = -1;
     close(p->in_fd);
     p->in_fd = -1;
-    for (int i = 0; i < 500 && !kedge_process_poll(p, &status); i++) {
+    for (int i = 0; i < 6000 && !kedge_process_poll(p, &status); i++) {
         usleep(10000);
     }
     ck_assert_int_eq(status, 0);
