@@ -13,13 +13,16 @@
 #include "chain/state/state.h"
 #include "cli/poc/poc.h"
 #include "common/base/mem.h"
+#include "common/base/os/entropy.h"
 #include "common/base/try.h"
 #include "common/json/json.h"
 #include "common/tensor/dataset.h"
 #include "common/tensor/idx.h"
 #include "sim/partition/files.h"
 
-enum { FILE_MAX = 1 << 20, TOKEN_TTL_S = 86400, ADD_MS = 20000, CONFIG_MAX = 4096 };
+enum { FILE_MAX = 1 << 20, TOKEN_TTL_S = 86400, ADD_MS = 20000, CONFIG_MAX = 4096, ADDRESS_MAX = 32 };
+
+static const uint32_t OWN_HOSTS = 0x7f400000, OWN_HOSTS_MASK = 0x003fffff; /* 127.64.0.0 to 127.127.255.255 */
 
 static int write_json(const char *path, json_t *o, struct kedge_diag *d)
 {
@@ -177,11 +180,15 @@ int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
     return err;
 }
 
-/* A port of loopback that is free now. It may be taken a moment later by another program; the coordinator
- * then says so and ends. */
-static int free_port(void)
+/* An address of loopback, drawn for this folder, and a port that is free there now. It must stay free while
+ * the coordinator is not there, until the same command is given again: on 127.0.0.1, where every program
+ * listens, the port would sooner or later be somebody else's. */
+static void own_address(char ret[ADDRESS_MAX])
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    uint32_t host;
+    kedge_os_random(&host, sizeof host);
+    host = OWN_HOSTS | (host & OWN_HOSTS_MASK);
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(host)}};
     socklen_t len = sizeof at;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port = 0;
     if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0
@@ -191,7 +198,8 @@ static int free_port(void)
     if (fd >= 0) {
         close(fd);
     }
-    return port;
+    snprintf(ret, ADDRESS_MAX, "%u.%u.%u.%u:%d", (unsigned)(host >> 24), (unsigned)(host >> 16 & 255),
+             (unsigned)(host >> 8 & 255), (unsigned)(host & 255), port);
 }
 
 /* Whether config.json has the settings below, and not only those that kedge_state_create puts there. */
@@ -208,7 +216,7 @@ static bool has_own_config(const char *path)
 
 int kedge_poc_state(struct kedge_poc *p, struct kedge_diag *d)
 {
-    char path[KEDGE_PATH_MAX], config[512];
+    char path[KEDGE_PATH_MAX], config[512], address[ADDRESS_MAX];
     int err = kedge_path_join(p->state, p->dir, "state");
     err = err ? err : kedge_path_join(path, p->state, "config.json");
     if (err || has_own_config(path)) {
@@ -217,11 +225,12 @@ int kedge_poc_state(struct kedge_poc *p, struct kedge_diag *d)
     err = kedge_state_create(p->state, "poc.kedge.local", d);
     err = err == KEDGE_E_EXISTS ? KEDGE_OK
                                 : err; /* an earlier run was killed before it wrote its own settings */
+    own_address(address);
     snprintf(config, sizeof config,
-             "{\"deployment\": \"poc.kedge.local\", \"listen\": [\"%s://127.0.0.1:%d\"],\n"
+             "{\"deployment\": \"poc.kedge.local\", \"listen\": [\"%s://%s\"],\n"
              " \"insecure\": %s, \"encrypt_blobs\": %s, \"pack_blobs\": true, \"lease_ms\": 5000,\n"
              " \"offline_grace_ms\": 2000, \"settle_ms\": 300}\n",
-             p->insecure ? "tcp" : "tls+tcp", free_port(), p->insecure ? "true" : "false",
+             p->insecure ? "tcp" : "tls+tcp", address, p->insecure ? "true" : "false",
              p->plain_blobs ? "false" : "true");
     return err ? err : kedge_file_write(path, kedge_view_str(config), 0600, d);
 }
