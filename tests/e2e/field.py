@@ -136,6 +136,12 @@ class Site:
         self.field.processes.append(self.process)
         return self.process
 
+    def reload(self):
+        """The daemon reads its policy; true when that is in force, so that whoever goes on meets the new one."""
+        had = len(self.events("policy"))
+        self.process.send_signal(signal.SIGHUP)
+        return wait_for(lambda: len(self.events("policy")) > had)
+
     def stop(self, number=signal.SIGTERM, patience=PATIENCE_S):
         self.process.send_signal(number)
         return self.process.wait(patience)

@@ -37,7 +37,7 @@ def train(world):
         site.policy(data={"mine": {"train": {"format": "csv", "path": str(world.scratch / f"{site.name}.csv")}, "split": "0.8"},
                           "answers": {part: {**source, "path": str(world.scratch / f"{part}-{k}.csv")}
                                       for part in ("train", "test")}})
-        site.process.send_signal(1)
+        report(f"{site.name} has the policy with these files", site.reload(), site.log.read_text()[-600:])
     for name, standardize, rounds in (("answers", "local", 3), ("together", "federated", 5)):
         world.submit(name, rounds=rounds, data="answers", classes=NAMES, standardize=standardize, sites_min=2, quorum=2)
         report(f"{name}: a job with names and scales completes", world.finish(name), world.job(name))
