@@ -17,7 +17,7 @@
 
 const char HX_SPEC[] = "{\"name\":\"hostile\",\"tenants\":[\"org-a\",\"org-b\"],"
                        "\"model\":{\"preset\":\"mclr\",\"inputs\":8,\"classes\":2},\"data\":\"d\","
-                       "\"rounds\":2,\"sites_min\":2,\"quorum\":1,\"round_timeout_s\":60}";
+                       "\"rounds\":2,\"sites_min\":2,\"quorum\":1,\"round_timeout_s\":3600}";
 static const char OTHER[] = "{\"name\":\"other\",\"tenants\":[\"org-b\"],"
                             "\"model\":{\"preset\":\"mclr\",\"inputs\":3,\"classes\":2},\"data\":\"d\","
                             "\"rounds\":1}";

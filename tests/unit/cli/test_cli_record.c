@@ -344,7 +344,7 @@ START_TEST(test_poc_interrupted)
     json_t *root;
     char line[KEDGE_PATH_MAX + 128];
     make_scratch();
-    snprintf(line, sizeof line, "poc %s --tenants 1 --sites 2 --groups 1 --rounds 40 --format json",
+    snprintf(line, sizeof line, "poc %s --tenants 1 --sites 2 --groups 1 --rounds 100 --format json",
              at("poc"));
     kedge_begin(&p, "%s", line);
     for (int i = 0; i < 30000 && !kedge_file_exists(at("poc/fedavg.json")); i++) { /* its job is submitted */
@@ -361,7 +361,7 @@ START_TEST(test_poc_interrupted)
     ck_assert_ptr_nonnull(strstr(err_out, "begun earlier"));
     const json_t *job = json_object_get(data_of(&root), "grouped");
     ck_assert_str_eq(json_string_value(json_object_get(job, "state")), "completed");
-    ck_assert_int_eq(json_integer_value(json_object_get(job, "rounds")), 40);
+    ck_assert_int_eq(json_integer_value(json_object_get(job, "rounds")), 100);
     json_decref(root);
     ck_assert_int_eq(kedge("audit replay %s --trust %s", at("poc"), at("poc/trust.json")), 0);
     remove_scratch();
