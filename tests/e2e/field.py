@@ -64,6 +64,13 @@ def own_host():
     return f"127.{64 + (pid >> 16)}.{pid >> 8 & 255}.{pid & 255}"
 
 
+def zone_at(hour):
+    """A time zone in which it is this hour now, so that the hours of the policy are these or not."""
+    now = time.gmtime()
+    ahead = (hour * 60 + 30 - now.tm_hour * 60 - now.tm_min + 720) % 1440 - 720
+    return f"TST{'-' if ahead >= 0 else '+'}{abs(ahead) // 60:02}:{abs(ahead) % 60:02}"
+
+
 def make_data(path, seed, classes=3, inputs=4, samples=300):
     """Label in the last column."""
     rng = random.Random(seed)
