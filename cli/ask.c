@@ -1,7 +1,6 @@
 /* Asks a coordinator, by its door or over the network. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/fetch.h"
@@ -29,22 +28,6 @@ int kedge_cli_read_file(const char *path, size_t max, struct kedge_buf *ret, str
     return !err && ret->len == 0 ? kedge_diag_set(d, KEDGE_E_USAGE, "%s: the file is empty", path) : err;
 }
 
-/* Whether a coordinator has this folder: it takes the lock of its store first of all and keeps it to its end,
- * while its door opens only when it has read its whole record. */
-static bool has_coordinator(const char *state)
-{
-    char lock[KEDGE_PATH_MAX];
-    if (kedge_state_path(lock, NULL, state, "coordinator.lmdb/kedge.lock") != KEDGE_OK
-        || !kedge_file_exists(lock)) {
-        return false;
-    }
-    int fd = kedge_file_lock(lock, NULL);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return fd == KEDGE_E_LOCKED;
-}
-
 /* A person who has just started a coordinator may go on at once: its socket opens in a moment. How long a
  * start takes depends on its record and on what else the machine does, so a coordinator that is there is
  * waited for, and only one that is not there is given up soon. */
@@ -52,8 +35,9 @@ static bool is_open(const char *state, const char *door)
 {
     char config[KEDGE_PATH_MAX];
     bool is_state = kedge_path_join(config, state, "config.json") == KEDGE_OK && kedge_file_exists(config);
-    for (unsigned waited = 0; is_state && !kedge_file_exists(door)
-                              && (waited < DOOR_MS || (waited < START_MS && has_coordinator(state)));
+    for (unsigned waited = 0;
+         is_state && !kedge_file_exists(door)
+         && (waited < DOOR_MS || (waited < START_MS && kedge_cli_coordinator_holds(state)));
          waited += DOOR_NAP_MS) {
         if (kedge_cli_pause(DOOR_NAP_MS)) {
             break;
@@ -87,7 +71,7 @@ int kedge_cli_dial(struct kedge_cli *c, struct kedge_key_pair *key, struct kedge
             return denied;
         }
         if (!is_open(c->state, url + strlen("ipc://"))) {
-            if (has_coordinator(c->state)) {
+            if (kedge_cli_coordinator_holds(c->state)) {
                 (void)kedge_diag_set(d, KEDGE_E_UNREACHABLE,
                                      "%s: the coordinator is still starting and does not answer", c->state);
                 (void)kedge_diag_hint(d, "try again when its log says \"serving\"");
@@ -148,7 +132,7 @@ static int call_at_start(const struct kedge_cli *c, struct kedge_net_client *cli
 {
     int err = kedge_cli_call(client, frame, reply, ret);
     for (uint32_t waited = CONNECT_MS; err == KEDGE_E_UNREACHABLE && !c->connect && waited < START_MS
-                                       && !kedge_cli_interrupted() && has_coordinator(c->state);
+                                       && !kedge_cli_interrupted() && kedge_cli_coordinator_holds(c->state);
          waited += CONNECT_MS) {
         err = kedge_cli_call(client, frame, reply, ret);
     }

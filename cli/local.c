@@ -36,8 +36,27 @@ static int knock_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_dia
     return kedge_doctor_hello(&options, KNOCK_MS, d);
 }
 
+bool kedge_cli_coordinator_holds(const char *state)
+{
+    char lock[KEDGE_PATH_MAX];
+    if (kedge_state_path(lock, NULL, state, "coordinator.lmdb/kedge.lock") != KEDGE_OK
+        || !kedge_file_exists(lock)) {
+        return false;
+    }
+    int fd = kedge_file_lock(lock, NULL);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd == KEDGE_E_LOCKED;
+}
+
+/* The lock tells it at once, whatever the machine does; the door, whose answer a busy coordinator may owe for
+ * longer than anybody waits, tells it to a user who may not open the lock. */
 bool kedge_cli_coordinator_runs(const char *state)
 {
+    if (kedge_cli_coordinator_holds(state)) {
+        return true;
+    }
     char url[KEDGE_PATH_MAX + 32];
     int n = snprintf(url, sizeof url, "ipc://%s/coordinator.ipc", state);
     return n > 0 && (size_t)n < sizeof url && kedge_file_exists(url + strlen("ipc://"))

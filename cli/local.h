@@ -11,9 +11,12 @@
  * KEDGE_E_DENIED. */
 KEDGE_NODISCARD int kedge_cli_may_look(const char *dir, struct kedge_diag *d);
 
-/* True when a coordinator answers on the socket of this state folder. Asks in a child process, because
- * threads of the network would forbid the forks that reading a record needs: call before kedge_doctor_hello.
- */
+/* Whether a coordinator has this state folder: it takes the lock of its store first of all and keeps it to
+ * its end, while its door opens only when it has read its whole record. False also where the lock is not this
+ * user's to look at. */
+bool kedge_cli_coordinator_holds(const char *state);
+/* True when it does, or one answers on the folder's socket. Asks there in a child process, because threads of
+ * the network would forbid the forks that reading a record needs: call before kedge_doctor_hello. */
 bool kedge_cli_coordinator_runs(const char *state);
 
 /* Opens the log "main" or a tenant's for reading, beside a running coordinator or as a copy. The caller
