@@ -1,11 +1,8 @@
-/* Matching: best[mask] = most sites kept by clusters c … last when the slots of mask are taken by the
- * clusters before c = popcount(mask). From full masks down; then slots are read off in cluster order, the
- * lowest that keeps the best. */
+/* Matching: the most sites keep theirs where prices of clusters and slots, found by shortest augmenting paths
+ * (the Hungarian method), leave no pair better than its prices. A choice is one of the best exactly where all
+ * its pairs are worth their prices, so among these pairs the lexicographically least choice is looked for. */
 #include "grouping/merge.h"
 
-#include <string.h>
-
-#include "common/base/mem.h"
 #include "grouping/distance.h"
 #include "grouping/flexcfl.h"
 #include "grouping/linkage.h"
@@ -39,58 +36,134 @@ int kedge_merge(const double *cosine, size_t groups, double threshold, uint32_t 
     return err;
 }
 
+/* Slots without a cluster are those of clusters without sites, behind all others: so every slot has one. */
 struct matching {
-    uint64_t overlap[KEDGE_GROUPS_MAX][KEDGE_GROUPS_MAX]; /* cluster, slot */
-    size_t clusters, slots;
-    uint64_t *best; /* 2^slots */
+    int64_t overlap[KEDGE_GROUPS_MAX][KEDGE_GROUPS_MAX]; /* cluster, slot */
+    size_t slots;
+    int64_t cluster_price[KEDGE_GROUPS_MAX], slot_price[KEDGE_GROUPS_MAX]; /* sums are at least the overlap */
+    size_t slot_of[KEDGE_GROUPS_MAX], cluster_of[KEDGE_GROUPS_MAX];        /* cluster_of: `slots`, none yet */
 };
 
-static size_t count_bits(uint32_t mask)
+static int64_t slack(const struct matching *m, size_t cluster, size_t slot)
 {
-    size_t bits = 0;
-    for (; mask != 0; mask &= mask - 1) {
-        bits++;
+    return m->cluster_price[cluster] + m->slot_price[slot] - m->overlap[cluster][slot];
+}
+
+/* Along the path by which a slot was reached each cluster takes the slot after it. before[slot]: the slot
+ * before it on the path, `slots` where it is the first one, which `cluster` takes. */
+static void take_path(struct matching *m, size_t cluster, const size_t *before, size_t slot)
+{
+    while (slot < m->slots) {
+        const size_t from = before[slot];
+        const size_t taker = from < m->slots ? m->cluster_of[from] : cluster;
+        m->cluster_of[slot] = taker;
+        m->slot_of[taker] = slot;
+        slot = from;
     }
-    return bits;
 }
 
-static uint64_t with_slot(const struct matching *m, uint32_t mask, size_t cluster, size_t slot)
+/* A slot for one more cluster: the shortest way by slacks to a free one, over clusters that move on. Prices
+ * change by what is left of the way, so that they stay prices. */
+static void add_cluster(struct matching *m, size_t cluster)
 {
-    return m->overlap[cluster][slot] + m->best[mask | UINT32_C(1) << slot];
+    int64_t way[KEDGE_GROUPS_MAX];
+    size_t before[KEDGE_GROUPS_MAX], last = m->slots, at = cluster;
+    bool is_reached[KEDGE_GROUPS_MAX] = {false};
+    int64_t so_far = 0;
+    for (size_t s = 0; s < m->slots; s++) {
+        way[s] = INT64_MAX;
+        before[s] = last;
+    }
+    do {
+        size_t next = m->slots;
+        for (size_t s = 0; s < m->slots; s++) {
+            if (is_reached[s]) {
+                continue;
+            }
+            const int64_t by = so_far + slack(m, at, s);
+            if (by < way[s]) {
+                way[s] = by;
+                before[s] = last;
+            }
+            next = next == m->slots || way[s] < way[next] ? s : next;
+        }
+        KEDGE_ASSERT(next < m->slots);
+        so_far = way[next];
+        is_reached[next] = true;
+        last = next;
+        at = m->cluster_of[next];
+    } while (at < m->slots);
+    m->cluster_price[cluster] -= so_far;
+    for (size_t s = 0; s < m->slots; s++) {
+        if (is_reached[s] && s != last) {
+            m->cluster_price[m->cluster_of[s]] -= so_far - way[s];
+            m->slot_price[s] += so_far - way[s];
+        }
+    }
+    take_path(m, cluster, before, last);
 }
 
-static void fill_best(struct matching *m)
+static void find_best(struct matching *m)
 {
-    for (uint32_t mask = UINT32_C(1) << m->slots; mask-- > 0;) { /* a mask with one more is larger */
-        size_t c = count_bits(mask);
-        m->best[mask] = 0;
-        for (size_t slot = 0; slot < m->slots && c < m->clusters; slot++) {
-            if ((mask >> slot & 1) == 0) {
-                uint64_t kept = with_slot(m, mask, c, slot);
-                m->best[mask] = kept > m->best[mask] ? kept : m->best[mask];
+    for (size_t i = 0; i < m->slots; i++) {
+        m->cluster_of[i] = m->slots;
+        m->slot_price[i] = 0;
+        m->cluster_price[i] = 0;
+        for (size_t s = 0; s < m->slots; s++) {
+            m->cluster_price[i] =
+                m->overlap[i][s] > m->cluster_price[i] ? m->overlap[i][s] : m->cluster_price[i];
+        }
+    }
+    for (size_t i = 0; i < m->slots; i++) {
+        add_cluster(m, i);
+    }
+}
+
+/* The cluster takes the slot if the one that has it, and whoever has to move for that one, find others that
+ * are worth their prices, as far as to the slot that the cluster leaves. Clusters before it stay. */
+static bool can_take(struct matching *m, size_t cluster, size_t slot)
+{
+    size_t before[KEDGE_GROUPS_MAX], queue[KEDGE_GROUPS_MAX], count = 0;
+    bool is_reached[KEDGE_GROUPS_MAX] = {false};
+    const size_t left = m->slot_of[cluster];
+    for (size_t s = 0; s < m->slots; s++) {
+        before[s] = m->slots;
+    }
+    queue[count++] = slot;
+    is_reached[slot] = true;
+    for (size_t k = 0; k < count && !is_reached[left]; k++) {
+        const size_t mover = m->cluster_of[queue[k]];
+        for (size_t s = 0; s < m->slots; s++) {
+            if (!is_reached[s] && m->cluster_of[s] >= cluster && slack(m, mover, s) == 0) {
+                is_reached[s] = true;
+                before[s] = queue[k];
+                queue[count++] = s;
             }
         }
     }
+    if (is_reached[left]) {
+        take_path(m, cluster, before, left);
+    }
+    return is_reached[left];
 }
 
-static void read_slots(const struct matching *m, uint32_t *slot)
+/* Clusters in order, each with the lowest slot that leaves the rest a best choice. */
+static void lower_slots(struct matching *m, size_t clusters)
 {
-    uint32_t mask = 0;
-    for (size_t c = 0; c < m->clusters; c++) {
-        size_t s = 0;
-        while ((mask >> s & 1) != 0 || with_slot(m, mask, c, s) != m->best[mask]) {
-            s++;
-            KEDGE_ASSERT(s < m->slots);
+    for (size_t c = 0; c < clusters; c++) {
+        for (size_t s = 0; s < m->slot_of[c]; s++) {
+            if (m->cluster_of[s] > c && slack(m, c, s) == 0 && can_take(m, c, s)) {
+                break;
+            }
         }
-        slot[c] = (uint32_t)s;
-        mask |= UINT32_C(1) << s;
     }
 }
 
 int kedge_match(const uint32_t *then, const uint32_t *now, size_t sites, size_t clusters, size_t slots,
                 uint32_t *slot, size_t *ret_kept)
 {
-    struct matching m = {.clusters = clusters, .slots = slots};
+    struct matching m = {.slots = slots};
+    size_t kept = 0;
     if (clusters == 0 || clusters > slots || slots > KEDGE_GROUPS_MAX) {
         return KEDGE_E_ARG;
     }
@@ -103,15 +176,14 @@ int kedge_match(const uint32_t *then, const uint32_t *now, size_t sites, size_t 
             m.overlap[now[i]][then[i]]++;
         }
     }
-    m.best = kedge_mem_new((size_t)1 << slots, sizeof *m.best);
-    if (!m.best) {
-        return KEDGE_E_NOMEM;
+    find_best(&m);
+    lower_slots(&m, clusters);
+    for (size_t c = 0; c < clusters; c++) {
+        slot[c] = (uint32_t)m.slot_of[c];
+        kept += (size_t)m.overlap[c][m.slot_of[c]];
     }
-    fill_best(&m);
-    read_slots(&m, slot);
     if (ret_kept) {
-        *ret_kept = (size_t)m.best[0];
+        *ret_kept = kept;
     }
-    kedge_mem_free(m.best);
     return KEDGE_OK;
 }

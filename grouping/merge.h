@@ -18,8 +18,7 @@ KEDGE_NODISCARD int kedge_merge(const double *cosine, size_t groups, double thre
 
 /* slot[c] of cluster c: distinct numbers below slots, such that the most sites keep theirs; of equal choices
  * the lexicographically least slot[]. then[i], now[i]: group and cluster of site i, or KEDGE_GROUP_NONE;
- * clusters ≤ slots ≤ KEDGE_GROUPS_MAX. *ret_kept (may be NULL): sites that keep theirs. KEDGE_E_ARG,
- * KEDGE_E_NOMEM. */
+ * clusters ≤ slots ≤ KEDGE_GROUPS_MAX. *ret_kept (may be NULL): sites that keep theirs. KEDGE_E_ARG. */
 KEDGE_NODISCARD int kedge_match(const uint32_t *then, const uint32_t *now, size_t sites, size_t clusters,
                                 size_t slots, uint32_t *slot, size_t *ret_kept);
 

@@ -1,6 +1,5 @@
 """docs/record.md, "Groups by FlexCFL", but for eigenvectors and k-means (the reader in examples/ has those, of one kind of job)."""
 
-import functools
 import itertools
 import math
 
@@ -112,23 +111,37 @@ def drift(made, now):
     wide = in_order(pairs) / len(pairs)
     return min(1e6, far / wide) if wide > 0.0 else 1e6
 
+def cheapest(cost):
+    """Of each row the column, all different, with the least sum: shortest augmenting paths (Kuhn, Munkres), columns from 1."""
+    n = len(cost)
+    row_price, price, row_of = [0] * (n + 1), [0] * (n + 1), [0] * (n + 1)
+    for row in range(1, n + 1):
+        row_of[0], at, way, far, done = row, 0, [0] * (n + 1), {}, []
+        while row_of[at]:
+            done.append(at)
+            i = row_of[at]
+            for j in range(1, n + 1):
+                if j not in done:
+                    reduced = cost[i - 1][j - 1] - row_price[i] - price[j]
+                    if j not in far or reduced < far[j]:
+                        far[j], way[j] = reduced, at
+            at = min((j for j in far if j not in done), key=lambda j: far[j])
+            step = far[at]
+            for j in done:
+                row_price[row_of[j]] += step
+                price[j] -= step
+            far = {j: f - step for j, f in far.items() if j not in done}
+        while at:
+            row_of[at], at = row_of[way[at]], way[at]
+    return [row_of.index(row, 1) - 1 for row in range(1, n + 1)]
+
 def match(clusters, former, count):
-    """*Numbers for groups made anew*: one for each cluster; former: the group of each update's site, or None."""
+    """*Numbers for groups made anew*: one for each cluster; former: the group of each update's site, or None.
+
+    Sites that keep their number come before all else; then the first cluster's number, then the second's. So a site is worth
+    count^count, and a number of cluster c so many count^(count-1-c) as it is below the largest: one sum, with one best choice."""
     overlap = [[sum(1 for c, g in zip(clusters, former) if (c, g) == (cluster, number)) for number in range(count)] for cluster in range(count)]
-
-    @functools.cache
-    def most(cluster, taken):
-        """(largest sum of overlaps, the lowest number that has it) of this cluster and those after it."""
-        if cluster == count:
-            return 0, None
-        free = [n for n in range(count) if not taken >> n & 1]
-        return max(((overlap[cluster][n] + most(cluster + 1, taken | 1 << n)[0], n) for n in free), key=lambda x: (x[0], -x[1]))
-
-    numbers, taken = [], 0
-    for cluster in range(count):
-        numbers.append(most(cluster, taken)[1])
-        taken |= 1 << numbers[-1]
-    return numbers
+    return cheapest([[-(overlap[c][n] * count**count + (count - 1 - n) * count ** (count - 1 - c)) for n in range(count)] for c in range(count)])
 
 def last_model(base, update, scale):
     """What a site's last model was: its base and what its update adds."""
