@@ -94,8 +94,8 @@ int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struc
         job->evaluations = kedge_mem_new(KEDGE_SITES_MAX, sizeof *job->evaluations);
         job->at.round = KEDGE_ROUND_NONE;
         uint64_t rounds = (uint64_t)job->spec.rounds + 1;
-        job->history = kedge_mem_new(rounds < KEDGE_HISTORY_MAX ? (size_t)rounds : KEDGE_HISTORY_MAX,
-                                     sizeof *job->history);
+        job->history = kedge_history_rows_new(rounds < KEDGE_HISTORY_MAX ? (size_t)rounds : KEDGE_HISTORY_MAX,
+                                              kedge_job_spec_groups_most(&job->spec));
         err = job->joined && job->sites && job->evaluations && job->history ? KEDGE_OK : KEDGE_E_NOMEM;
         err = err ? kedge_diag_set(d, err, "out of memory for a job") : KEDGE_OK;
     }

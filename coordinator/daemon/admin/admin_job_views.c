@@ -98,7 +98,7 @@ static void put_classes(json_t *o, const struct kedge_job_spec *spec, const char
 static json_t *group_row(const struct kedge_job_spec *spec, const struct kedge_round_history *row, uint32_t g)
 {
     const struct kedge_group_metric *m = &row->metrics[g];
-    json_t *o = json_pack("{s:i,s:i,s:I,s:I}", "group", (int)g, "sites", (int)row->members[g], "test_samples",
+    json_t *o = json_pack("{s:i,s:i,s:I,s:I}", "group", (int)g, "sites", (int)m->members, "test_samples",
                           (json_int_t)m->samples, "test_correct", (json_int_t)m->correct);
     if (m->samples > 0) {
         json_object_set_new(o, "loss", kedgei_json_number(kedge_history_loss(m)));
@@ -119,8 +119,7 @@ static json_t *round_row(const struct kedge_job_spec *spec, const struct kedge_r
     json_t *groups = json_array();
     uint64_t samples = 0, correct = 0;
     double loss = 0;
-    uint32_t count = row->groups < KEDGE_GROUPS_MAX ? row->groups : KEDGE_GROUPS_MAX;
-    for (uint32_t g = 0; g < count; g++) {
+    for (uint32_t g = 0; g < row->groups; g++) {
         json_array_append_new(groups, group_row(spec, row, g));
         samples += row->metrics[g].samples;
         correct += row->metrics[g].correct;
@@ -316,9 +315,9 @@ static int put_history(struct kedge_host *h, struct view_work *w, const struct k
     uint32_t count = choose_logs(w, job->spec);
     struct kedge_history_source source = {
         .spec = job->spec, .main = h->main.ledger, .tenants = w->logs, .tenant_count = count};
-    struct kedge_history_page page = {.most =
-                                          kedge_history_page_rounds(kedge_job_spec_groups_most(job->spec))};
-    page.rows = kedge_mem_new(page.most, sizeof *page.rows);
+    const uint32_t groups = kedge_job_spec_groups_most(job->spec);
+    struct kedge_history_page page = {.most = kedge_history_page_rounds(groups)};
+    page.rows = kedge_history_rows_new(page.most, groups);
     int err = page.rows ? kedge_history_read(&source, w->from, job->round, &page, &w->diag) : KEDGE_E_NOMEM;
     json_t *rounds = json_array(), *models = json_array();
     for (uint32_t i = 0; i < page.count && !err; i++) {

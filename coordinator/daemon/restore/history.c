@@ -37,17 +37,52 @@ uint32_t kedge_history_page_rounds(uint32_t groups)
 
 /* ---- one row ---- */
 
+/* Most jobs have one group, and a few have as many as there may be: rows have room for those of their job. */
+struct kedge_round_history *kedge_history_rows_new(size_t count, uint32_t groups)
+{
+    const size_t align = _Alignof(struct kedge_group_metric), head = sizeof(struct kedge_round_history);
+    const size_t behind = (count * head + align - 1) / align * align;
+    struct kedge_round_history *rows =
+        kedge_mem_new(behind + count * groups * sizeof(struct kedge_group_metric), 1);
+    for (size_t i = 0; rows && i < count; i++) {
+        rows[i].room = groups;
+        rows[i].metrics = (struct kedge_group_metric *)(void *)((char *)rows + behind) + i * groups;
+    }
+    return rows;
+}
+
+void kedge_history_copy(struct kedge_round_history *to, const struct kedge_round_history *from)
+{
+    struct kedge_group_metric *metrics = to->metrics;
+    KEDGE_ASSERT(to->room == from->room);
+    memcpy(metrics, from->metrics, to->room * sizeof *metrics);
+    *to = *from;
+    to->metrics = metrics;
+}
+
 void kedge_history_begin(struct kedge_round_history *ret, const struct kedge_job_spec *spec, uint32_t round)
 {
-    uint32_t groups = kedge_job_spec_groups_most(spec);
+    const uint32_t groups = kedge_job_spec_groups_most(spec);
     *ret = (struct kedge_round_history){.round = round,
-                                        .groups = groups < KEDGE_GROUPS_MAX ? groups : KEDGE_GROUPS_MAX};
+                                        .groups = groups < ret->room ? groups : ret->room,
+                                        .room = ret->room,
+                                        .metrics = ret->metrics};
+    memset(ret->metrics, 0, ret->room * sizeof *ret->metrics);
+}
+
+/* No group beyond those that the job may have: the row has no room for it. */
+static void see_groups(struct kedge_round_history *row, uint32_t groups)
+{
+    const uint32_t most = groups < row->room ? groups : row->room;
+    row->groups = most > row->groups ? most : row->groups;
 }
 
 void kedge_history_add_aggregate(struct kedge_round_history *row, const struct kedge_st_aggregate *a)
 {
-    row->members[a->group] = a->count;
-    row->groups = a->group + 1 > row->groups ? a->group + 1 : row->groups;
+    if (a->group < row->room) {
+        row->metrics[a->group].members = a->count;
+    }
+    see_groups(row, a->group + 1);
     row->accepted += a->count;
     for (uint32_t i = 0; i < a->tenant_count; i++) {
         row->refused += a->tenants[i].refused;
@@ -59,6 +94,9 @@ void kedge_history_add_aggregate(struct kedge_round_history *row, const struct k
  * differ in its last digits. */
 void kedge_history_add_evaluation(struct kedge_round_history *row, const struct kedge_st_evaluation *e)
 {
+    if (e->group >= row->room) {
+        return;
+    }
     struct kedge_group_metric *m = &row->metrics[e->group];
     double loss = e->loss > loss_most ? loss_most : e->loss < -loss_most ? -loss_most : e->loss;
     m->samples += e->samples;
@@ -193,7 +231,7 @@ static int read_round(struct reader *r, uint32_t round, uint64_t step_index)
     const struct kedge_st_step *step = &r->walk.st->u.step;
     uint64_t opened_index;
     kedge_history_begin(r->row, s->spec, round);
-    r->row->groups = step->group_count > r->row->groups ? step->group_count : r->row->groups;
+    see_groups(r->row, step->group_count);
     r->row->closed_ms = step->time_ms;
     r->row->main_size = r->row->statements = step_index + 1;
     int err = read_of_round(r, KEDGE_ST_ROUND_OPENED, round, &opened_index);

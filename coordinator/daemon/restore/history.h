@@ -16,6 +16,7 @@ struct kedge_group_metric {
     uint64_t samples, correct;
     kedge_int128 loss_sum; /* of loss · samples in units of 2^-KEDGE_LOSS_BITS: the same in any order */
     uint64_t personal_samples, personal_correct; /* of sites' own models, where they keep any */
+    uint32_t members;                            /* accepted inputs */
 };
 enum { KEDGE_LOSS_BITS = 24 };
 
@@ -23,15 +24,19 @@ struct kedge_round_history {
     uint32_t round;
     uint32_t groups; /* 0: there is no such row */
     uint32_t selected, accepted, refused;
-    uint32_t members[KEDGE_GROUPS_MAX]; /* accepted inputs per group */
-    uint64_t opened_ms, closed_ms;      /* as its statements say; 0: they do not */
-    uint64_t main_size;                 /* entries of the main chain up to its step; 0: it is not closed */
+    uint64_t opened_ms, closed_ms; /* as its statements say; 0: they do not */
+    uint64_t main_size;            /* entries of the main chain up to its step; 0: it is not closed */
     uint64_t
         statements; /* main_size, and what the checkpoints up to there say of the job's tenants' ledgers */
-    struct kedge_group_metric metrics[KEDGE_GROUPS_MAX]; /* of the models that the round gave */
+    uint32_t room;  /* groups that there is room for; others are not counted */
+    struct kedge_group_metric *metrics; /* of the models that the round gave, by group */
 };
 
-/* An empty row of that round. */
+/* Empty rows with room for so many groups each, in one block that the caller frees. NULL: no memory. */
+struct kedge_round_history *kedge_history_rows_new(size_t count, uint32_t groups);
+/* Into a row with as much room. */
+void kedge_history_copy(struct kedge_round_history *to, const struct kedge_round_history *from);
+/* An empty row of that round, with the room that it has. */
 void kedge_history_begin(struct kedge_round_history *ret, const struct kedge_job_spec *spec, uint32_t round);
 void kedge_history_add_aggregate(struct kedge_round_history *row, const struct kedge_st_aggregate *a);
 void kedge_history_add_evaluation(struct kedge_round_history *row, const struct kedge_st_evaluation *e);

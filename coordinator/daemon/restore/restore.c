@@ -155,13 +155,13 @@ static int load_history(struct kedge_walk *w)
     struct kedge_history_log *logs = kedge_mem_new(KEDGE_SPEC_TENANTS_MAX, sizeof *logs);
     struct kedge_history_page page = {.most = KEDGE_HISTORY_PAGE_MAX, .without_evaluations = true};
     page.next = job->round < KEDGE_HISTORY_MAX ? 0 : job->round - KEDGE_HISTORY_MAX + 1;
-    page.rows = kedge_mem_new(page.most, sizeof *page.rows);
+    page.rows = kedge_history_rows_new(page.most, kedge_job_spec_groups_most(&job->spec));
     int err = logs && page.rows ? KEDGE_OK : KEDGE_E_NOMEM;
     while (!err && page.next != KEDGE_HISTORY_END) {
         const struct kedge_history_source source = kedge_restore_source(w->h, job, logs);
         err = kedge_history_read(&source, page.next, job->round, &page, w->d);
         for (uint32_t i = 0; i < page.count && !err; i++) {
-            *kedge_job_history(job, page.rows[i].round, true) = page.rows[i];
+            kedge_history_copy(kedge_job_history(job, page.rows[i].round, true), &page.rows[i]);
         }
     }
     kedge_mem_free(page.rows);

@@ -372,11 +372,12 @@ static struct kedge_round_history *note_history(struct kedge_job *job)
     const struct kedge_round_result *r = job->result;
     struct kedge_round_history *row = kedge_job_history(job, r->round, true);
     row->accepted = row->refused = 0;
-    memset(row->members, 0, sizeof row->members);
+    for (uint32_t g = 0; g < row->room; g++) {
+        row->metrics[g].members = 0;
+    }
     for (uint32_t i = 0; i < r->aggregate_count; i++) {
         kedge_history_add_aggregate(row, &r->aggregates[i]);
     }
-    row->groups = r->groups > row->groups ? r->groups : row->groups;
     row->closed_ms = kedge_os_unix_ms();
     return row;
 }
