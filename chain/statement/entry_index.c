@@ -7,6 +7,7 @@
  * that keys sort as rounds do. */
 #include "chain/statement/entry_index.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -173,57 +174,85 @@ void kedge_checkpoint_key(const struct kedge_id *tenant, uint64_t size, struct k
 
 /* ---- references ---- */
 
-static size_t step_refs(const struct kedge_st_step *step, struct kedge_hash *ret)
+static_assert((int)KEDGE_ENTRY_REFS_MAX >= (int)KEDGE_STEP_GROUP_REFS * (int)KEDGE_GROUPS_MAX
+                  && (int)KEDGE_ENTRY_REFS_MAX >= (int)KEDGE_ST_TENANTS_MAX
+                  && (int)KEDGE_ENTRY_REFS_MAX >= 3 + (int)KEDGE_GROUPS_MAX - 1,
+              "all that a statement references");
+
+struct refs {
+    struct kedge_hash *at;
+    size_t count;
+};
+
+/* A digest of zeros is none. */
+static void add_ref(struct refs *r, const struct kedge_hash *digest)
 {
-    size_t count = 0;
-    for (uint32_t g = 0; g < step->group_count && count + 3 <= KEDGE_ENTRY_REFS_MAX; g++) {
-        ret[count++] = step->groups[g].aggregate;
-        ret[count++] = step->groups[g].after;
-        if (!kedge_hash_is_zero(&step->groups[g].direction)) {
-            ret[count++] = step->groups[g].direction;
-        }
+    if (!kedge_hash_is_zero(digest)) {
+        KEDGE_ASSERT(r->count < KEDGE_ENTRY_REFS_MAX);
+        r->at[r->count++] = *digest;
     }
-    return count;
 }
 
-/* Writes the digests of the blobs that the statement references; returns how many. */
-static size_t statement_refs(const struct kedge_statement *st, struct kedge_hash ret[KEDGE_ENTRY_REFS_MAX])
+static void add_opened_refs(const struct kedge_st_job_opened *o, struct refs *r)
+{
+    add_ref(r, &o->initial_model);
+    add_ref(r, &o->base_model);
+    for (uint32_t i = 0; i < o->first_model_count; i++) {
+        add_ref(r, &o->first_models[i].model);
+    }
+}
+
+/* Every file that the next round or an audit needs and that no other entry names first. `before`,
+ * `state_before` and `made` are those of an earlier step. */
+static void add_step_refs(const struct kedge_st_step *step, struct refs *r)
+{
+    for (uint32_t g = 0; g < step->group_count; g++) {
+        const struct kedge_st_step_group *row = &step->groups[g];
+        const struct kedge_hash *const digests[] = {&row->aggregate,   &row->after,     &row->stepped,
+                                                    &row->state_after, &row->direction, &row->whole,
+                                                    &row->trial};
+        static_assert(sizeof digests / sizeof digests[0] == KEDGE_STEP_GROUP_REFS,
+                      "as the bound counts them");
+        for (size_t i = 0; i < KEDGE_STEP_GROUP_REFS; i++) {
+            add_ref(r, digests[i]);
+        }
+    }
+}
+
+size_t kedge_statement_refs(const struct kedge_statement *st, struct kedge_hash ret[KEDGE_ENTRY_REFS_MAX])
 {
     const struct kedge_st_round_opened *opened = &st->u.round_opened;
     const struct kedge_st_aggregate *aggregate = &st->u.aggregate;
-    size_t count = 0;
+    struct refs r = {.at = ret};
     switch ((int)st->kind) {
     case KEDGE_ST_UPDATE:
     case KEDGE_ST_RELEASE:
-        ret[count++] = st->subject;
+        add_ref(&r, &st->subject);
         break;
     case KEDGE_ST_GROUP_ASSIGNED:
-        ret[count++] = st->u.group_assigned.update;
+        add_ref(&r, &st->u.group_assigned.update);
         break;
     case KEDGE_ST_JOB_OPENED:
-        ret[count++] = st->subject;
-        ret[count++] = st->u.job_opened.initial_model;
-        if (!kedge_hash_is_zero(&st->u.job_opened.base_model)) {
-            ret[count++] = st->u.job_opened.base_model;
-        }
+        add_ref(&r, &st->subject);
+        add_opened_refs(&st->u.job_opened, &r);
         break;
     case KEDGE_ST_ROUND_OPENED:
-        for (uint32_t i = 0; i < opened->tenant_count && count < KEDGE_ENTRY_REFS_MAX; i++) {
-            ret[count++] = opened->tenants[i].list;
+        for (uint32_t i = 0; i < opened->tenant_count; i++) {
+            add_ref(&r, &opened->tenants[i].list);
         }
         break;
     case KEDGE_ST_AGGREGATE:
-        for (uint32_t i = 0; i < aggregate->tenant_count && count < KEDGE_ENTRY_REFS_MAX; i++) {
-            ret[count++] = aggregate->tenants[i].list;
+        for (uint32_t i = 0; i < aggregate->tenant_count; i++) {
+            add_ref(&r, &aggregate->tenants[i].list);
         }
         break;
     case KEDGE_ST_STEP:
-        count = step_refs(&st->u.step, ret);
+        add_step_refs(&st->u.step, &r);
         break;
     default:
         break;
     }
-    return count;
+    return r.count;
 }
 
 /* ---- entries ---- */
@@ -262,7 +291,7 @@ int kedge_entry_index(struct kedge_view entry, const char *deployment, bool in_m
     kedge_buf_deinit(&signed_by.payload);
     if (!err) {
         kedge_statement_key(st.kind, &st.u, ret_key);
-        *ret_count = statement_refs(&st, ret_refs);
+        *ret_count = kedge_statement_refs(&st, ret_refs);
     }
     return err ? err : ret_key->err;
 }

@@ -18,8 +18,8 @@
 enum {
     KEDGE_IDEM_KEY_MAX = 200,
     KEDGE_ORIGIN_MAX = 255,
-    KEDGE_APPEND_MAX = 256,     /* entries of one transaction */
-    KEDGE_APPEND_REFS_MAX = 64, /* blobs that one entry references */
+    KEDGE_APPEND_MAX = 256,      /* entries of one transaction */
+    KEDGE_APPEND_REFS_MAX = 448, /* blobs that one entry references: a step seven of each group */
 };
 
 struct kedge_ledger;

@@ -42,14 +42,12 @@ int kedge_first_models_make(struct kedge_host *h, struct kedge_job *job, struct 
     return err;
 }
 
-void kedge_first_models_state(const struct kedge_job *job, struct kedge_st_job_opened *ret,
-                              struct kedge_hash *refs, size_t *ref_count)
+void kedge_first_models_state(const struct kedge_job *job, struct kedge_st_job_opened *ret)
 {
     for (uint32_t g = 1; kedge_job_spec_has_model_per_group_at_start(&job->spec) && g < job->spec.groups;
          g++) {
         ret->first_models[ret->first_model_count++] =
             (struct kedge_st_first_model){.group = g, .model = job->first_models[g]};
-        refs[(*ref_count)++] = job->first_models[g];
     }
 }
 

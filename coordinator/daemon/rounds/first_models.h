@@ -13,9 +13,8 @@ struct kedge_job;
  * thread. */
 KEDGE_NODISCARD int kedge_first_models_make(struct kedge_host *h, struct kedge_job *job,
                                             struct kedge_diag *d);
-/* Puts them into job-opened, with refs to their blobs behind *ref_count; and takes them from it. */
-void kedge_first_models_state(const struct kedge_job *job, struct kedge_st_job_opened *ret,
-                              struct kedge_hash *refs, size_t *ref_count);
+/* Puts them into job-opened, and takes them from it. */
+void kedge_first_models_state(const struct kedge_job *job, struct kedge_st_job_opened *ret);
 void kedge_first_models_take(struct kedge_job *job, const struct kedge_st_job_opened *opened);
 /* Until a round closes, those of job->at are these. */
 void kedge_first_models_begin(struct kedge_job *job);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "chain/log/dsse.h"
+#include "chain/statement/entry_index.h"
 #include "common/base/mem.h"
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
@@ -45,9 +46,11 @@ void kedge_main_batch_free(struct kedge_main_batch *b)
 
 /* References name the blobs that an entry needs. The sweep keeps exactly what some entry refers to,
  * so a blob that is forgotten here would be removed at the next start. */
-static int add_refs(struct kedge_main_batch *b, struct kedge_main_item *item, const struct kedge_hash *refs,
-                    size_t count)
+static int add_refs(struct kedge_main_batch *b, struct kedge_main_item *item,
+                    const struct kedge_statement *st)
 {
+    struct kedge_hash refs[KEDGE_ENTRY_REFS_MAX];
+    const size_t count = kedge_statement_refs(st, refs);
     if (b->ref_count + count > BATCH_REFS_MAX) {
         return KEDGE_E_TOO_LONG;
     }
@@ -73,8 +76,7 @@ static int add_refs(struct kedge_main_batch *b, struct kedge_main_item *item, co
  * is checked now, where the caller can still fail the job: base64 makes 4 bytes of 3, the rest is
  * the envelope's frame. */
 int kedge_main_batch_statement(struct kedge_main_batch *b, const struct kedge_statement *st,
-                               const struct kedge_hash *refs, size_t ref_count, struct kedge_diag *d,
-                               const char *key_format, ...)
+                               struct kedge_diag *d, const char *key_format, ...)
 {
     if (b->count == KEDGE_MAIN_BATCH_MAX) {
         return KEDGE_E_FULL;
@@ -90,7 +92,7 @@ int kedge_main_batch_statement(struct kedge_main_batch *b, const struct kedge_st
     if (!err && (item->len + 2) / 3 * 4 + ENVELOPE_REST > KEDGE_ENTRY_MAX) {
         err = kedge_diag_set(d, KEDGE_E_TOO_LONG, "%s: too long for an entry", item->key);
     }
-    err = err ? err : add_refs(b, item, refs, ref_count);
+    err = err ? err : add_refs(b, item, st);
     b->count += !err;
     return err;
 }

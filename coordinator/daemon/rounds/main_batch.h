@@ -41,11 +41,11 @@ struct kedge_main_batch {
 
 KEDGE_NODISCARD int kedge_main_batch_new(struct kedge_main_batch **ret);
 void kedge_main_batch_free(struct kedge_main_batch *b);
-/* Adds a statement with its idempotency key and references. KEDGE_E_TOO_LONG: signed it would be no entry. */
+/* Adds a statement with its idempotency key, and with the references that follow from it
+ * (chain/statement/entry_index.h). KEDGE_E_TOO_LONG: signed it would be no entry. */
 KEDGE_NODISCARD int kedge_main_batch_statement(struct kedge_main_batch *b, const struct kedge_statement *st,
-                                               const struct kedge_hash *refs, size_t ref_count,
                                                struct kedge_diag *d, const char *key_format, ...)
-    KEDGE_PRINTF(6, 7);
+    KEDGE_PRINTF(4, 5);
 /* Adds one that is signed already. */
 KEDGE_NODISCARD int kedge_main_batch_envelope(struct kedge_main_batch *b, struct kedge_view envelope,
                                               struct kedge_view key);

@@ -51,8 +51,6 @@ void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job)
     }
     if (st && !err) {
         struct kedge_st_job_opened *o = &st->u.job_opened;
-        struct kedge_hash refs[2 + KEDGE_GROUPS_MAX] = {job->spec_digest, job->initial_model};
-        size_t ref_count = 2;
         st->kind = KEDGE_ST_JOB_OPENED;
         st->subject = job->spec_digest;
         o->job = job->spec.name;
@@ -64,12 +62,11 @@ void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job)
             o->tenants[i] = h->tenants[job->params.tenants[i]].salted;
         }
         if (kedge_job_spec_has_base(&job->spec)) {
-            o->base_model = refs[ref_count++] = job->spec.initial_model;
+            o->base_model = job->spec.initial_model;
         }
-        kedge_first_models_state(job, o, refs, &ref_count);
+        kedge_first_models_state(job, o);
         kedge_statement_sort(st);
-        err = kedge_main_batch_statement(job->batch, st, refs, ref_count, &d, "job-opened/%s",
-                                         job->spec.name.s);
+        err = kedge_main_batch_statement(job->batch, st, &d, "job-opened/%s", job->spec.name.s);
     }
     kedge_mem_free(st);
     if (err) {
@@ -135,7 +132,6 @@ static int build_opened(struct kedge_host *h, struct opened_work *w, struct kedg
 {
     struct kedge_job *job = w->job;
     struct kedge_st_round_opened *o = &st->u.round_opened;
-    struct kedge_hash refs[KEDGE_ST_TENANTS_MAX];
     st->kind = KEDGE_ST_ROUND_OPENED;
     st->subject = job->spec_digest;
     o->job = job->spec.name;
@@ -150,7 +146,7 @@ static int build_opened(struct kedge_host *h, struct opened_work *w, struct kedg
         struct kedge_st_round_tenant *row = &o->tenants[o->tenant_count];
         err = put_candidates(h, w, job->params.tenants[i], row, &w->diag);
         if (!err && row->candidates > 0) {
-            refs[o->tenant_count++] = row->list;
+            o->tenant_count++;
         }
     }
     if (!err) {
@@ -164,8 +160,8 @@ static int build_opened(struct kedge_host *h, struct opened_work *w, struct kedg
     if (w->draw > 0) {
         snprintf(draw, sizeof draw, "/%02" PRIu32, w->draw);
     }
-    return kedge_main_batch_statement(w->batch, st, refs, o->tenant_count, &w->diag, "round-opened/%s/%08u%s",
-                                      job->spec.name.s, w->round, draw);
+    return kedge_main_batch_statement(w->batch, st, &w->diag, "round-opened/%s/%08u%s", job->spec.name.s,
+                                      w->round, draw);
 }
 
 /* On a worker, since lists of thousands of candidates are sorted, hashed and written. The snapshot
@@ -298,15 +294,10 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, const 
 
 /* ---- round closed ---- */
 
-/* The step names every file that the next round or an audit needs: aggregates, models, server
- * states, directions, trials. What is not referred to here would be swept at the next start, and
- * the job could not go on. */
 static int add_step(struct kedge_job *job, uint64_t time_ms, struct kedge_statement *st, struct kedge_diag *d)
 {
     const struct kedge_round_result *r = job->result;
     struct kedge_st_step *step = &st->u.step;
-    struct kedge_hash refs[7 * KEDGE_GROUPS_MAX];
-    size_t ref_count = 0;
     memset(st, 0, sizeof *st);
     st->kind = KEDGE_ST_STEP;
     kedge_close_state_step(r, &job->spec, step);
@@ -314,43 +305,19 @@ static int add_step(struct kedge_job *job, uint64_t time_ms, struct kedge_statem
     if (kedge_job_spec_asks_classes(&job->spec, r->round)) {
         memcpy(step->classes, job->classes, sizeof step->classes);
     }
-    for (uint32_t g = 0; g < r->groups; g++) {
-        refs[ref_count++] = r->aggregate[g];
-        refs[ref_count++] = r->after[g];
-        if (!kedge_hash_is_zero(&step->groups[g].stepped)) {
-            refs[ref_count++] = r->stepped[g];
-        }
-        if (!kedge_hash_is_zero(&r->state_after[g])) {
-            refs[ref_count++] = r->state_after[g];
-        }
-        if (!kedge_hash_is_zero(&r->directions[g])) {
-            refs[ref_count++] = r->directions[g];
-        }
-        if (!kedge_hash_is_zero(&r->whole[g])) {
-            refs[ref_count++] = r->whole[g];
-        }
-        if (!kedge_hash_is_zero(&r->trial[g])) {
-            refs[ref_count++] = r->trial[g];
-        }
-    }
-    return kedge_main_batch_statement(job->batch, st, refs, ref_count, d, "step/%s/%08u", job->spec.name.s,
-                                      r->round);
+    return kedge_main_batch_statement(job->batch, st, d, "step/%s/%08u", job->spec.name.s, r->round);
 }
 
 static int add_aggregate(struct kedge_job *job, const struct kedge_st_aggregate *a,
                          struct kedge_statement *st, struct kedge_diag *d)
 {
-    struct kedge_hash refs[KEDGE_ST_TENANTS_MAX];
     memset(st, 0, sizeof *st);
     st->kind = KEDGE_ST_AGGREGATE;
     st->subject = job->result->aggregate[a->group];
     st->u.aggregate = *a;
     kedge_statement_sort(st);
-    for (uint32_t i = 0; i < a->tenant_count; i++) {
-        refs[i] = a->tenants[i].list;
-    }
-    return kedge_main_batch_statement(job->batch, st, refs, a->tenant_count, d, "aggregate/%s/%08u/%02u",
-                                      job->spec.name.s, a->round, a->group);
+    return kedge_main_batch_statement(job->batch, st, d, "aggregate/%s/%08u/%02u", job->spec.name.s, a->round,
+                                      a->group);
 }
 
 /* The tenants' checkpoints come first in the batch: the aggregates after them count entries of
@@ -427,8 +394,7 @@ static int add_releases(struct kedge_job *job, const struct kedge_coord_job_view
         memcpy(st->subject.b, view->models[g].b, KEDGE_HASH_LEN);
         st->u.release = (struct kedge_st_release){.job = job->spec.name, .round = view->round, .group = g};
         snprintf(st->u.release.file, sizeof st->u.release.file, "%s-g%u.safetensors", job->spec.name.s, g);
-        err = kedge_main_batch_statement(job->batch, st, &st->subject, 1, d, "release/%s/%02u",
-                                         job->spec.name.s, g);
+        err = kedge_main_batch_statement(job->batch, st, d, "release/%s/%02u", job->spec.name.s, g);
     }
     return err;
 }
@@ -472,7 +438,7 @@ static int build_job_closed(struct kedge_host *h, struct kedge_job *job, enum ke
             put_reason(job, reason, st->u.job_closed.reason);
         }
         job->batch->closes_job = true;
-        err = kedge_main_batch_statement(job->batch, st, NULL, 0, d, "job-closed/%s", job->spec.name.s);
+        err = kedge_main_batch_statement(job->batch, st, d, "job-closed/%s", job->spec.name.s);
     }
     kedge_mem_free(st);
     return err;
