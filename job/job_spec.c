@@ -247,7 +247,7 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
     bool flexcfl = s->grouping == KEDGE_GROUPING_FLEXCFL;
     KEDGE_TRY(kedgei_spec_check_groups(s, root, d));
     if (flexcfl && s->groups < 2) {
-        return kedgei_spec_bad(d, "groups", "2 to 16 groups with \"grouping\":\"flexcfl\"");
+        return kedgei_spec_bad(d, "groups", "2 to 64 groups with \"grouping\":\"flexcfl\"");
     }
     if (!flexcfl && s->groups != 1 && kedge_job_spec_models(s) == 1) {
         return kedgei_spec_bad(d, "groups", "no other value than 1 without \"grouping\":\"flexcfl\"");

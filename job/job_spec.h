@@ -95,7 +95,7 @@ struct kedge_job_spec {
     double clip;                      /* longest gradient of a site's step; default "0": as long as it is */
     enum kedge_precision precision;   /* what sites' devices may round to: "f32" (default), "tf32", "bf16" */
     enum kedge_grouping grouping;     /* "none" (default) or "flexcfl" */
-    uint32_t groups;                  /* flexcfl: 2…16, required; else 1 */
+    uint32_t groups;                  /* flexcfl: 2…64, required; else 1 */
     uint32_t pretrain_steps;          /* flexcfl: SGD iterations of a pre-training, default 50 */
     uint32_t pretrain_sites;          /* flexcfl: sites of the cold start, 0 = all, default 20 × groups */
     enum kedge_shift_test shift;      /* flexcfl: "labels" (default), "counts", "update", "none" */

@@ -8,15 +8,15 @@ static bool is_oneshot(const struct kedge_job_spec *s)
     return kedge_grouping_row(s->strategy->grouping)->by_last_layer;
 }
 
-/* FedClust takes the number of groups from distances, so "groups" is the most that there may be, and all that
- * fit by default. Only FlexCFL (kedgei_spec_lives) leaves a choice to the spec. */
+/* FedClust takes the number of groups from distances, so "groups" is the most that there may be, and 16
+ * by default. Only FlexCFL (kedgei_spec_lives) leaves a choice to the spec. */
 int kedgei_spec_read_choose(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     const json_t *v = json_object_get(root, "choose");
     uint32_t word = 0;
     s->choose = s->strategy->choose;
     if (is_oneshot(s) && !json_object_get(root, "groups")) {
-        s->groups = KEDGE_GROUPS_MAX;
+        s->groups = KEDGE_GROUPS_USUAL;
     }
     if (kedgei_spec_lives(s) && !json_object_get(root, "regroup_every")) {
         s->regroup_every = (uint32_t)s->options.regroup;
@@ -49,7 +49,7 @@ void kedge_job_spec_groups(const struct kedge_job_spec *spec, uint32_t *ret_leas
     uint32_t most = (uint32_t)spec->options.most;
     *ret_least = *ret_most = spec->groups;
     if (kedge_job_spec_grouped_by(spec) == KEDGE_GROUPED_BY_CUT) {
-        *ret_most = KEDGE_GROUPS_MAX;
+        *ret_most = KEDGE_GROUPS_USUAL;
     } else if (is_oneshot(spec)) {
         *ret_least = 1;
     } else if (spec->choose != KEDGE_CHOOSE_FIXED || spec->options.silhouette < 1) {

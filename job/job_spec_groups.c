@@ -38,7 +38,7 @@ bool kedge_job_spec_states_groups(const struct kedge_job_spec *spec)
  * statement need say it. */
 uint32_t kedge_job_spec_edge(uint32_t place)
 {
-    return place % KEDGE_GROUPS_MAX;
+    return place % KEDGE_GROUPS_USUAL;
 }
 
 bool kedge_job_spec_meets(const struct kedge_job_spec *spec, uint32_t round)
@@ -85,7 +85,7 @@ static int check_meetings(const struct kedge_job_spec *s, struct kedge_diag *d)
 
 static int check_edges(struct kedge_job_spec *s, const json_t *root, struct kedge_diag *d)
 {
-    uint32_t edges = s->tenant_count < KEDGE_GROUPS_MAX ? s->tenant_count : KEDGE_GROUPS_MAX;
+    uint32_t edges = s->tenant_count < KEDGE_GROUPS_USUAL ? s->tenant_count : KEDGE_GROUPS_USUAL;
     double whole = (double)(uint32_t)s->options.edge_rounds;
     if (s->tenant_count < 2) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,
@@ -118,7 +118,7 @@ static int check_apart(const struct kedge_job_spec *s, struct kedge_diag *d)
 {
     if (s->groups < 2) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,
-                              "job spec: \"groups\": expected 2 to 16 with strategy \"%s\"",
+                              "job spec: \"groups\": expected 2 to 64 with strategy \"%s\"",
                               s->strategy->name);
     }
     if (s->has_initial_model) {

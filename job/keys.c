@@ -20,8 +20,8 @@ static_assert(KEDGE_RATE_LINEAR == 2 && KEDGE_PRECISION_BF16 == 2 && KEDGE_GROUP
                   && KEDGE_CHOOSE_MOST == 3 && KEDGE_SHIFT_TEST_LOSS == 4 && KEDGE_STANDARDIZE_FEDERATED == 3,
               "as many words as there are values; \"standardize\" may be unsaid");
 /* keys.def has numbers, which docs show. */
-static_assert(KEDGE_ROUNDS_MAX == 1000000 && KEDGE_SITES_MAX == 4096 && KEDGE_GROUPS_MAX == 16
-                  && KEDGE_SHARE_ONE == 1000000 && KEDGE_STALENESS_MAX == 64
+static_assert(KEDGE_ROUNDS_MAX == 1000000 && KEDGE_SITES_MAX == 4096 && KEDGE_GROUPS_MAX == 64
+                  && KEDGE_GROUPS_USUAL == 16 && KEDGE_SHARE_ONE == 1000000 && KEDGE_STALENESS_MAX == 64
                   && KEDGEI_STALENESS_DEFAULT == 16,
               "limits are those of keys.def");
 

@@ -140,11 +140,11 @@ static void fetch(struct sim *w, uint32_t site, const struct kedge_site_effect *
     } else if (fx->blob == KEDGE_SITE_BLOB_MODEL) {
         sim_check_fetched(w, site, job, &model);
     }
-    uint32_t *fetched = &d->fetched[fx->work];
+    uint64_t *fetched = &d->fetched[fx->work];
     *fetched = fx->blob == KEDGE_SITE_BLOB_SPEC ? 0 : *fetched;
     for (uint32_t g = 0; g < fx->task.choice_count && !err; g++) {
         bool same = memcmp(fx->task.choices[g].b, fx->digest.b, sizeof fx->digest.b) == 0;
-        *fetched |= (uint32_t)same << g;
+        *fetched |= (uint64_t)same << g;
     }
     if (w->server.up && sim_chance(w, w->config.nosy)) {
         sim_check_nosy(w, job);
@@ -158,7 +158,7 @@ static void choose(struct sim *w, uint32_t site, uint32_t work, const struct ked
                    struct kedge_site_result *r)
 {
     uint32_t job = sim_job_of(&task->job), count = task->choice_count;
-    if (w->devices[site].fetched[work] != (1u << count) - 1) {
+    if (w->devices[site].fetched[work] != UINT64_MAX >> (KEDGE_GROUPS_MAX - count)) {
         sim_violate(w, "site %u chooses between %u models and has not seen all of them", site, count);
     }
     struct kedge_digest by = sim_digest(w->seq, site, task->round, "choice", 6);

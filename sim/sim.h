@@ -8,13 +8,14 @@
 #include <stdint.h>
 
 #include "common/base/diag.h"
+#include "common/base/limits.h"
 
 enum {
     KEDGE_SIM_SEEDS_MAX = 10000,
     KEDGE_SIM_TENANTS_MAX = 100,
     KEDGE_SIM_SITES_MAX = 1000, /* all tenants together */
     KEDGE_SIM_ROUNDS_MAX = 1000,
-    KEDGE_SIM_GROUPS_MAX = 16,
+    KEDGE_SIM_GROUPS_MAX = KEDGE_GROUPS_MAX,
     KEDGE_SIM_REAL_MAX =
         5000, /* sites times rounds with real signatures: they cost a thousand times a hash */
     KEDGE_SIM_WHY_MAX = 256,

@@ -23,7 +23,7 @@ enum {
     SIM_SLOTS_MAX = 2,    /* jobs that the coordinator has room for at once */
     SIM_UPLOADS_KEPT = 4, /* of a site, at the coordinator */
     SIM_SENT_MAX = 3 * SIM_JOBS_MAX,
-    SIM_SITE_BYTES = 8192,
+    SIM_SITE_BYTES = 16384,
 };
 #define SIM_SECOND UINT64_C(1000000000)
 #define SIM_NONE KEDGE_COORD_NONE
@@ -200,7 +200,7 @@ struct sim_device {
         answered[SIM_JOBS_MAX];             /* its data have; it pretrained since, no receipt yet */
     uint32_t told_term[SIM_JOBS_MAX];       /* the coordinator heard of it: 1 + its term, 0: it did not … */
     uint32_t refused_round[SIM_JOBS_MAX];   /* … and refused its pretraining */
-    uint32_t fetched[KEDGE_SITE_WORKS_MAX]; /* a bit per model to choose from */
+    uint64_t fetched[KEDGE_SITE_WORKS_MAX]; /* a bit per model to choose from */
     enum kedge_charge said;                 /* of its battery, and what the coordinator heard last … */
     uint8_t said_since[SIM_JOBS_MAX];       /* … a bit per class, since the job's last round-opened */
     uint32_t waited[SIM_JOBS_MAX]; /* rounds in a row as one of the same candidates, never selected */

@@ -27,14 +27,14 @@
     X(split_after, 0, 1000000, "… and this many rounds have closed")                                       \
     X(link, 0, 2, "distance (1 - cosine) below which groups of sites are joined (one-shot clustering)")    \
     X(edge_rounds, 1, 1000000, "rounds between two meetings of the edges (hierarchical)")                  \
-    X(choice, 1, 16, "nearest groups between which a site chooses by its own loss")                        \
+    X(choice, 1, 64, "nearest groups between which a site chooses by its own loss")                        \
     X(shift, 0, 1, "total variation of label shares above which a site looks for its group again")         \
     X(regroup, 0, 1000000, "rounds between two clusterings of the pre-training updates kept, 0: never")    \
     X(refresh, 0, 1000000, "rounds between two estimates of the groups' directions, 0: never")             \
     X(merge, 0, 1, "cosine of two groups' directions above which they become one, 1: never")               \
     X(trial_every, 0, 1000000, "rounds between two trials of which groups become one, 0: never")           \
     X(silhouette, 0, 1, "least silhouette at which a group is split in two, 1: never")                     \
-    X(most, 1, 16, "most groups where their number is chosen; the job's number is the least")
+    X(most, 1, 64, "most groups where their number is chosen; the job's number is the least")
 
 struct kedge_strategy_options {
 #define KEDGE_STRATEGY_OPTION_FIELD(name, least, largest, text) double name;

@@ -8,7 +8,7 @@
 #include "strategy/grouping.h"
 
 /* Options that a strategy does not read still have a value in range; EXCEPT_X leaves X to the row. */
-#define REST .adaptivity = 0.001, .shift = 0.2, .silhouette = 1, .most = 16
+#define REST .adaptivity = 0.001, .shift = 0.2, .silhouette = 1, .most = KEDGE_GROUPS_USUAL
 #define LR .server_lr = 1
 #define BUFFER .buffer = 1
 #define EDGES .edge_rounds = 1
@@ -178,7 +178,7 @@ static const struct kedge_strategy rows[] = {
      .grouping = KEDGE_GROUPING_KIND_CHOICE,
      .needs_loss = true,
      .weigh = kedge_weigh_equal,
-     .defaults = {EXCEPT_CHOICE, .choice = 16}},
+     .defaults = {EXCEPT_CHOICE, .choice = KEDGE_GROUPS_MAX}},
     {.name = "ifca-as-released",
      .title = "IFCA as released",
      .what = "IFCA with the fault of FlexCFL's published code: one update per group counts",
@@ -189,7 +189,7 @@ static const struct kedge_strategy rows[] = {
      .needs_loss = true,
      .comparison_only = true,
      .weigh = kedge_weigh_first,
-     .defaults = {EXCEPT_CHOICE, .choice = 16}},
+     .defaults = {EXCEPT_CHOICE, .choice = KEDGE_GROUPS_MAX}},
     {.name = "fesem",
      .title = "FeSEM",
      .what = "a site takes the model nearest to its last one",

@@ -16,6 +16,7 @@ enum {
     TOP = 64,
     SIDE = 480,
     LEGEND = 560,
+    LINE = 20, /* of the list of groups */
     RADIUS = 5,
     DIAMOND = 9,
     GAP = 2,          /* between two dots */
@@ -24,7 +25,7 @@ enum {
 };
 
 /* Told apart also by people who see few colours (Okabe and Ito), with an outline that is seen on any of them;
- * from the ninth group on hollow. */
+ * from the ninth group on hollow, from the seventeenth on dashed. Beyond them the number tells. */
 static const char *const colours[] = {"#0072b2", "#e69f00", "#009e73", "#d55e00",
                                       "#cc79a7", "#56b4e9", "#b8860b", "#444444"};
 enum { COLOURS = sizeof colours / sizeof colours[0] };
@@ -43,8 +44,8 @@ static void put_paint(struct kedge_buf *out, int64_t group)
         kedge_buf_printf(out, "class=\"dot g%zu\" fill=\"%s\" stroke=\"#1b1f24\" stroke-width=\"0.8\"", c,
                          colours[c]);
     } else {
-        kedge_buf_printf(out, "class=\"h%zu\" fill-opacity=\"0\" stroke=\"%s\" stroke-width=\"2\"", c,
-                         colours[c]);
+        kedge_buf_printf(out, "class=\"h%zu\" fill-opacity=\"0\" stroke=\"%s\" stroke-width=\"2\"%s", c,
+                         colours[c], g < 2 * (size_t)COLOURS ? "" : " stroke-dasharray=\"2 2\"");
     }
 }
 
@@ -131,19 +132,27 @@ static void put_words(struct kedge_buf *out, const char *text)
     }
 }
 
+/* As high as the square of dots, or as the list of groups beside it. */
+static size_t height_of(const json_t *o)
+{
+    const size_t list = TOP + 20 + LINE * (json_array_size(json_object_get(o, "groups")) + 1);
+    return list > HEIGHT ? list : HEIGHT;
+}
+
 static void put_head(const json_t *o, struct kedge_buf *out)
 {
+    const size_t height = height_of(o);
     kedge_buf_printf(
         out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %zu\" width=\"%d\" height=\"%zu\" "
         "font-family=\"sans-serif\" font-size=\"13\" role=\"img\">\n",
-        WIDTH, HEIGHT, WIDTH, HEIGHT);
+        WIDTH, height, WIDTH, height);
     kedge_buf_put_str(out, "<title>Groups of job ");
     put_words(out, kedge_cli_text(o, "job"));
     kedge_buf_printf(out, " after round %lld</title>\n", (long long)kedge_cli_int(o, "round"));
     kedge_buf_put_str(out, dark);
-    kedge_buf_printf(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", WIDTH,
-                     HEIGHT);
+    kedge_buf_printf(out, "<rect class=\"paper\" width=\"%d\" height=\"%zu\" fill=\"#ffffff\"/>\n", WIDTH,
+                     height);
     kedge_buf_printf(
         out, "<text class=\"ink\" fill=\"#1b1f24\" x=\"%d\" y=\"24\" font-size=\"17\">Groups of job ", LEFT);
     put_words(out, kedge_cli_text(o, "job"));
@@ -223,17 +232,17 @@ static void put_groups(const json_t *groups, const struct frame *f, struct kedge
             out,
             "<text class=\"ink\" fill=\"#1b1f24\" x=\"%.1f\" y=\"%.1f\" font-weight=\"bold\">%lld</text>\n",
             x + 11, y - 6, group);
-        kedge_buf_printf(out, "<circle cx=\"%d\" cy=\"%zu\" r=\"%d\" ", LEGEND, TOP + 10 + 20 * i, RADIUS);
+        kedge_buf_printf(out, "<circle cx=\"%d\" cy=\"%zu\" r=\"%d\" ", LEGEND, TOP + 10 + LINE * i, RADIUS);
         put_paint(out, group);
         kedge_buf_printf(
             out,
             "/>\n<text class=\"ink\" fill=\"#1b1f24\" x=\"%d\" y=\"%zu\">group %lld, %lld site%s</text>\n",
-            LEGEND + 14, TOP + 14 + 20 * i, group, (long long)kedge_cli_int(row, "sites"),
+            LEGEND + 14, TOP + 14 + LINE * i, group, (long long)kedge_cli_int(row, "sites"),
             kedge_cli_int(row, "sites") == 1 ? "" : "s");
     }
     kedge_buf_printf(
         out, "<text class=\"dim\" x=\"%d\" y=\"%zu\" fill=\"#5a6470\">diamond: its direction</text>\n",
-        LEGEND - 5, TOP + 20 + 20 * json_array_size(groups));
+        LEGEND - 5, TOP + 20 + LINE * json_array_size(groups));
 }
 
 void kedge_cli_groups_svg(const json_t *answer, struct kedge_buf *out)

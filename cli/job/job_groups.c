@@ -8,7 +8,7 @@
 #include "cli/local.h"
 #include "common/base/mem.h"
 
-enum { CELL = 32, JSON_MAX = 256 * 1024 * 1024, SVG_MAX = 4 * 1024 * 1024 };
+enum { TABLE_GROUPS_MAX = 16, CELL = 32, JSON_MAX = 256 * 1024 * 1024, SVG_MAX = 4 * 1024 * 1024 };
 
 struct question {
     const char *state;
@@ -113,12 +113,45 @@ static void say_groups(const struct kedge_cli *c, const json_t *o)
     }
 }
 
-/* 1 − cosine: 0 is one direction, 1 at right angles, 2 the opposite. Sixteen groups are 96 columns. */
+/* 1 − cosine: 0 is one direction, 1 at right angles, 2 the opposite. */
+static double distance_of(const json_t *cosines, size_t g, size_t k)
+{
+    double v = 0;
+    const char *text = json_string_value(json_array_get(json_array_get(cosines, g), k));
+    (void)(text && kedge_real_decode(kedge_view_str(text), &v));
+    return k == g ? 0.0 : 1 - v;
+}
+
+/* Of more groups than a table has room for: which one is nearest to each. */
+static void say_nearest(const struct kedge_cli *c, const json_t *cosines, size_t n)
+{
+    static const struct kedge_column columns[] = {{"group", 5}, {"nearest", 7}, {"distance", 8}};
+    kedge_cli_say(c, "\nNearest direction of each group's (1 - cosine)\n");
+    kedge_cli_head(c, columns, 3);
+    for (size_t g = 0; g < n; g++) {
+        char group[CELL], nearest[CELL], distance[CELL];
+        size_t best = g == 0 ? 1 : 0;
+        for (size_t k = 0; k < n; k++) {
+            best = k != g && distance_of(cosines, g, k) < distance_of(cosines, g, best) ? k : best;
+        }
+        snprintf(group, sizeof group, "%zu", g);
+        snprintf(nearest, sizeof nearest, "%zu", best);
+        snprintf(distance, sizeof distance, "%.2f", distance_of(cosines, g, best));
+        const char *cells[] = {group, nearest, distance};
+        kedge_cli_row(c, columns, 3, cells);
+    }
+}
+
+/* Sixteen groups are 96 columns. */
 static void say_distances(const struct kedge_cli *c, const json_t *o)
 {
     const json_t *cosines = json_object_get(o, "cosines");
     size_t n = json_array_size(cosines);
     if (n < 2) {
+        return;
+    }
+    if (n > TABLE_GROUPS_MAX) {
+        say_nearest(c, cosines, n);
         return;
     }
     kedge_cli_say(c, "\nDistance between the groups' directions (1 - cosine)\n%5s", "");
@@ -128,10 +161,7 @@ static void say_distances(const struct kedge_cli *c, const json_t *o)
     for (size_t g = 0; g < n; g++) {
         kedge_cli_say(c, "\n%5zu", g);
         for (size_t k = 0; k < n; k++) {
-            double v = 0;
-            const char *text = json_string_value(json_array_get(json_array_get(cosines, g), k));
-            (void)(text && kedge_real_decode(kedge_view_str(text), &v));
-            kedge_cli_say(c, " %4.2f", k == g ? 0.0 : 1 - v);
+            kedge_cli_say(c, " %4.2f", distance_of(cosines, g, k));
         }
     }
     kedge_cli_say(c, "\n");

@@ -26,7 +26,8 @@ enum {
     KEDGE_CLASS_NAMES_BYTES_MAX = 4096, /* of all names that a job learns from its sites: one statement has
                                          * them, escaped twice over, and a task carries them */
     KEDGE_SHIFTED_MAX = 4,              /* jobs of which a poll says that the site's data have shifted */
-    KEDGE_GROUPS_MAX = 16,              /* groups of one job */
+    KEDGE_GROUPS_MAX = 64,              /* groups of one job */
+    KEDGE_GROUPS_USUAL = 16,            /* … at most, where its spec does not say how many */
     KEDGE_STALENESS_MAX = 64, /* rounds for which an asynchronous job may wait for an update: models kept */
     KEDGE_PRETRAIN_SITES_MAX = 512, /* sites whose updates make groups: their inner products are in memory */
     KEDGE_TENSORS_MAX = 1024,       /* tensors of one model */

@@ -226,8 +226,7 @@ int kedgei_learn_groups_init(struct kedgei_learn *l)
 {
     const bool has_control = kedge_job_spec_has_control(&l->job);
     l->keeps_updates = kedgei_learn_pretrains(l) && (l->job.options.refresh > 0 || l->job.regroup_every > 0);
-    l->slots = l->spec->through == KEDGE_LEARN_THROUGH_PROTOCOL ? KEDGE_LEARN_GROUPS_MAX
-                                                                : kedge_job_spec_groups_most(&l->job);
+    l->slots = kedge_job_spec_groups_most(&l->job);
     l->models = kedge_mem_new((size_t)l->slots * l->d, sizeof *l->models);
     l->w0 = kedge_mem_new(l->d, sizeof *l->w0);
     l->aux = kedge_mem_new(l->d, sizeof *l->aux);

@@ -53,6 +53,7 @@ static int put_models(struct kedgei_protocol *p)
     struct kedgei_learn *l = p->l;
     int err = KEDGE_OK;
     bool any = false;
+    KEDGE_ASSERT(p->last.r.groups <= l->slots);
     l->groups = p->last.r.groups;
     l->at = p->at;
     for (uint32_t g = 0; g < l->groups && !err; g++) {

@@ -238,11 +238,11 @@ static json_t *explain_evaluation(struct view *v, uint32_t round, uint32_t group
 }
 
 /* Groups whose models made that of this group when groups were made anew: of its members that counted. */
-static uint32_t former_groups(struct view *v, const struct kedgei_fact *aggregate)
+static uint64_t former_groups(struct view *v, const struct kedgei_fact *aggregate)
 {
     const struct kedge_st_aggregate *agg = aggregate->body;
     struct kedgei_findings ignored = {.items = NULL};
-    uint32_t groups = 0;
+    uint64_t groups = 0;
     for (uint32_t t = 0; t < agg->tenant_count; t++) {
         const struct kedgei_log *log = kedgei_job_tenant(v->a, v->origin->job, &agg->tenants[t].id);
         struct kedge_input_list list;
@@ -253,7 +253,7 @@ static uint32_t former_groups(struct view *v, const struct kedgei_fact *aggregat
             const struct kedge_input_row *row = &list.rows[i];
             uint32_t then = kedgei_group_then(log, &v->origin->job->id, row);
             bool counts = row->use == KEDGE_USE_GROUPED && row->weight > 0 && then < KEDGE_GROUPS_MAX;
-            groups |= counts ? UINT32_C(1) << then : 0;
+            groups |= counts ? UINT64_C(1) << then : 0;
         }
         kedge_input_list_deinit(&list);
     }
@@ -265,10 +265,10 @@ static uint32_t former_groups(struct view *v, const struct kedgei_fact *aggregat
 /* The groups (a bit each) whose models in front of this round the models of `groups` behind it came from:
  * themselves, but where groups were made anew, cut or joined. The set can only grow or change within
  * KEDGE_GROUPS_MAX bits, so any history of cuts and joins fits. */
-static uint32_t groups_before(struct view *v, const struct kedgei_round *round, uint32_t groups)
+static uint64_t groups_before(struct view *v, const struct kedgei_round *round, uint64_t groups)
 {
     const struct kedge_st_step *step = round->step ? round->step->body : NULL;
-    uint32_t before = 0;
+    uint64_t before = 0;
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
         if ((groups >> g & 1) == 0) {
             continue;
@@ -278,9 +278,9 @@ static uint32_t groups_before(struct view *v, const struct kedgei_round *round, 
             continue;
         }
         uint32_t cut = step && g < step->group_count ? step->groups[g].split_of : 0;
-        before |= UINT32_C(1) << (cut > 0 && cut <= KEDGE_GROUPS_MAX ? cut - 1 : g);
+        before |= UINT64_C(1) << (cut > 0 && cut <= KEDGE_GROUPS_MAX ? cut - 1 : g);
         for (uint32_t other = 0; step && other < step->group_count; other++) {
-            before |= step->groups[other].merged_into == g + 1 ? UINT32_C(1) << other : 0;
+            before |= step->groups[other].merged_into == g + 1 ? UINT64_C(1) << other : 0;
         }
     }
     return before;
@@ -371,7 +371,7 @@ int kedgei_explain_rounds(const struct kedgei_audit *a, const struct kedgei_orig
 {
     struct view v = {.a = a, .origin = origin};
     json_t *rounds = json_array();
-    uint32_t groups = origin->group < KEDGE_GROUPS_MAX ? UINT32_C(1) << origin->group : 0;
+    uint64_t groups = origin->group < KEDGE_GROUPS_MAX ? UINT64_C(1) << origin->group : 0;
     for (size_t r = origin->round_count; r-- > 0 && !v.nomem;) {
         const struct kedgei_round *round = kedgei_round_at(origin->job, r);
         uint32_t told = 0;

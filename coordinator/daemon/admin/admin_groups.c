@@ -10,7 +10,7 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
 
-enum { SITES_MAX = 3000, MOVES_MAX = 1500 }; /* of one answer, which has a limit; the record has them all */
+enum { SITES_MAX = 3000, MOVES_MAX = 1000 }; /* of one answer, which has a limit; the record has them all */
 
 struct groups_work {
     struct kedge_work work;

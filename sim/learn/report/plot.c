@@ -1,6 +1,7 @@
 #include "sim/learn/report/plot.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "common/base/text.h"
 #include "sim/learn/compare.h"
@@ -282,9 +283,12 @@ bool kedge_learn_plot_has_groups(const struct kedge_learn_round *rounds, uint32_
 void kedge_learn_plot_groups(const char *title, const struct kedge_learn_round *rounds, uint32_t count,
                              struct kedge_buf *out)
 {
-    static const char *const names[KEDGE_LEARN_GROUPS_MAX] = {
-        "group 0", "group 1", "group 2",  "group 3",  "group 4",  "group 5",  "group 6",  "group 7",
-        "group 8", "group 9", "group 10", "group 11", "group 12", "group 13", "group 14", "group 15"};
+    char texts[KEDGE_LEARN_GROUPS_MAX][sizeof "group 4294967295"];
+    const char *names[KEDGE_LEARN_GROUPS_MAX];
+    for (uint32_t g = 0; g < KEDGE_LEARN_GROUPS_MAX; g++) {
+        (void)snprintf(texts[g], sizeof texts[g], "group %u", g);
+        names[g] = texts[g];
+    }
     uint32_t groups = 1;
     kedge_buf_put_str(out, "$members << END\n");
     for (uint32_t k = 0; k < count; k++) {

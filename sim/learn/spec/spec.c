@@ -7,7 +7,7 @@
 
 static uint32_t edges_of(const struct kedge_job_spec *job)
 {
-    return job->tenant_count < KEDGE_GROUPS_MAX ? job->tenant_count : KEDGE_GROUPS_MAX;
+    return job->tenant_count < KEDGE_GROUPS_USUAL ? job->tenant_count : KEDGE_GROUPS_USUAL;
 }
 
 void kedge_learn_spec_set_strategy(struct kedge_learn_spec *spec, const struct kedge_strategy *strategy)
@@ -21,7 +21,7 @@ void kedge_learn_spec_set_strategy(struct kedge_learn_spec *spec, const struct k
     const bool pretrains = kedge_grouping_pretrains(strategy->grouping);
     job->grouping = pretrains ? KEDGE_GROUPING_FLEXCFL : KEDGE_GROUPING_NONE;
     job->shift = pretrains ? KEDGE_SHIFT_TEST_LABELS : KEDGE_SHIFT_TEST_NONE;
-    job->groups = strategy->grouping == KEDGE_GROUPING_KIND_ONESHOT          ? KEDGE_GROUPS_MAX
+    job->groups = strategy->grouping == KEDGE_GROUPING_KIND_ONESHOT          ? KEDGE_GROUPS_USUAL
                   : kedge_job_spec_grouped_by(job) == KEDGE_GROUPED_BY_PLACE ? edges_of(job)
                                                                              : job->groups;
 }

@@ -219,7 +219,7 @@ START_TEST(auxiliary)
     const bool none[3] = {false, false, false};
     float out[3] = {9.0f, 9.0f, 9.0f};
     ck_assert_int_eq(kedge_auxiliary_tile(in, none, 3, 0, 3, out), KEDGE_E_ARG);
-    ck_assert_int_eq(kedge_auxiliary_tile(in, some, 17, 0, 3, out), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_auxiliary_tile(in, some, KEDGE_GROUPS_MAX + 1, 0, 3, out), KEDGE_E_ARG);
     ck_assert(out[0] == 9.0f);
     ck_assert_int_eq(kedge_auxiliary_tile(in, some, 3, 0, 3, out), KEDGE_OK);
     ck_assert(out[0] == 3.0f && out[1] == 1.0f && out[2] == 2.0f);

@@ -109,15 +109,15 @@ START_TEST(parts_of_groups)
 {
     static const char text[] =
         "{\"site\":\"north-1\",\"use\":\"aggregated\",\"group\":2,\"leaf\":0,\"leaf_hash\":\"" ZEROS
-        "\",\"update\":\"" ZEROS "\",\"weight\":\"0\",\"reason\":\"\",\"to\":15}\n"
+        "\",\"update\":\"" ZEROS "\",\"weight\":\"0\",\"reason\":\"\",\"to\":63}\n"
         "{\"site\":\"north-2\",\"use\":\"aggregated\",\"group\":2,\"leaf\":0,\"leaf_hash\":\"" ZEROS
         "\",\"update\":\"" ZEROS "\",\"weight\":\"0\",\"reason\":\"\",\"round\":3,\"to\":1}\n";
-    static const char *const wrong[] = {"\"to\":0}",          "\"to\":16}",
+    static const char *const wrong[] = {"\"to\":0}",          "\"to\":64}",
                                         "\"to\":01}",         "\"to\":}",
                                         "\"to\":1,\"to\":1}", "\"to\":1,\"round\":3}",
                                         "\"to\":\"1\"}",      "\"to\":1"};
     struct kedge_input_row rows[2] = {
-        {.site = sample_id("north-1"), .use = KEDGE_USE_AGGREGATED, .group = 2, .to = 15},
+        {.site = sample_id("north-1"), .use = KEDGE_USE_AGGREGATED, .group = 2, .to = 63},
         {.site = sample_id("north-2"), .use = KEDGE_USE_AGGREGATED, .group = 2, .round = 3, .to = 1}};
     struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&b, KEDGE_INPUT_LIST_MAX);
@@ -125,13 +125,13 @@ START_TEST(parts_of_groups)
     ck_assert(vector_is(kedge_buf_view(&b), text));
     struct kedge_input_list list = {0};
     ck_assert_int_eq(kedge_input_list_decode(kedge_buf_view(&b), &list), KEDGE_OK);
-    ck_assert(list.rows[0].to == 15 && list.rows[1].to == 1 && list.rows[1].round == 3);
+    ck_assert(list.rows[0].to == 63 && list.rows[1].to == 1 && list.rows[1].round == 3);
     kedge_input_list_deinit(&list);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         char bad[sizeof text + 32];
-        const char *at = strstr(text, "\"to\":15}");
+        const char *at = strstr(text, "\"to\":63}");
         ck_assert_ptr_nonnull(at);
-        snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - text), text, wrong[i], at + strlen("\"to\":15}"));
+        snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - text), text, wrong[i], at + strlen("\"to\":63}"));
         ck_assert_int_eq(kedge_input_list_decode(kedge_view_str(bad), &list), KEDGE_E_FORMAT);
     }
     rows[1].to = KEDGE_GROUPS_MAX;
@@ -205,7 +205,7 @@ START_TEST(reading_is_strict)
         {"north-1", "north-3"},
         {"\"aggregated\"", "\"used\""},
         {"\"refused\"", "\"selected\""},
-        {"\"group\":0", "\"group\":16"},
+        {"\"group\":0", "\"group\":64"},
         {"\"group\":0", "\"group\":00"},
         {"\"group\":0", "\"group\":\"0\""},
         {"\"leaf\":12", "\"leaf\":-12"},

@@ -195,7 +195,7 @@ START_TEST(reading_is_strict)
         {KEDGE_ST_UPDATE, "\"round\":3", "\"round\":4294967299"},
         {KEDGE_ST_UPDATE, "\"round\":3", "\"round\":1000001"},
         {KEDGE_ST_UPDATE, "\"round\":3", "\"round\":null"},
-        {KEDGE_ST_UPDATE, "\"group\":1", "\"group\":16"},
+        {KEDGE_ST_UPDATE, "\"group\":1", "\"group\":64"},
         {KEDGE_ST_UPDATE, "\"samples\":120", "\"samples\":9007199254740993"},
         {KEDGE_ST_UPDATE, "\"samples\":120", "\"samples\":18446744073709551616"},
         {KEDGE_ST_UPDATE, "\"update_kind\":\"train\"", "\"update_kind\":\"Train\""},

@@ -296,7 +296,7 @@ static const struct refusal memories[] = {
     {"\"round\":7", "\"round\":1000001"},
     {"\"round\":7", "\"round\":4294967303"},
     {"\"round\":7", "\"round\":7.0"},
-    {"\"group\":1", "\"group\":16"},
+    {"\"group\":1", "\"group\":64"},
     {"\"group\":1", "\"group\":-1"},
     {"\"update_len\":99", "\"update_len\":-99"},
     {"\"update_len\":99", "\"update_len\":9007199254740993"},

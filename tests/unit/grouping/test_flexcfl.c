@@ -257,7 +257,8 @@ START_TEST(newcomers)
     ck_assert_int_eq(kedge_nearest_group(zero, directions, M, D, &nearest, NULL), KEDGE_E_NOT_FOUND);
     ck_assert_int_eq(kedge_nearest_group(updates[0], none, 2, D, &nearest, NULL), KEDGE_E_NOT_FOUND);
     ck_assert_int_eq(kedge_nearest_group(updates[0], none, 0, D, &nearest, NULL), KEDGE_E_ARG);
-    ck_assert_int_eq(kedge_nearest_group(updates[0], none, 17, D, &nearest, NULL), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_nearest_group(updates[0], none, KEDGE_GROUPS_MAX + 1, D, &nearest, NULL),
+                     KEDGE_E_ARG);
     ck_assert_uint_eq(nearest, 99);
 }
 END_TEST

@@ -140,7 +140,7 @@ START_TEST(one_shot)
     measure(N);
     ck_assert_int_eq(kedge_oneshot(gram, maxima, N, 0.5, 16, group, &groups), KEDGE_E_NO_DIRECTION);
     ck_assert_int_eq(kedge_oneshot(gram, maxima, N, (double)NAN, 16, group, &groups), KEDGE_E_ARG);
-    ck_assert_int_eq(kedge_oneshot(gram, maxima, N, 0.5, 17, group, &groups), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_oneshot(gram, maxima, N, 0.5, KEDGE_GROUPS_MAX + 1, group, &groups), KEDGE_E_ARG);
 }
 END_TEST
 

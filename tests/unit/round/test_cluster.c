@@ -134,7 +134,7 @@ START_TEST(one_shot_clustering_sees_the_last_layer)
     tear_down();
     set_up("fedclust", MLP, ",\"options\":{\"link\":\"0.5\"}");
     ck_assert_uint_eq(kedge_job_spec_sign_first(&spec, &layout), 2);
-    ck_assert_uint_eq(kedge_job_spec_groups_most(&spec), KEDGE_GROUPS_MAX);
+    ck_assert_uint_eq(kedge_job_spec_groups_most(&spec), KEDGE_GROUPS_USUAL);
     expect_groups(two_layers, 4, 2, by_last, 4);
     tear_down();
     set_up("fedclust", MLP, ",\"options\":{\"link\":\"1\"}"); /* at right angles, so all are joined */

@@ -135,7 +135,7 @@ START_TEST(not_before_it_is_time)
 {
     set_up("\"split_after\":\"2\"");
     ck_assert(!kedge_compute_split_is_open(&spec, 1) && kedge_compute_split_is_open(&spec, 2));
-    ck_assert_uint_eq(kedge_job_spec_groups_most(&spec), KEDGE_GROUPS_MAX);
+    ck_assert_uint_eq(kedge_job_spec_groups_most(&spec), KEDGE_GROUPS_USUAL);
     ck_assert_uint_eq(kedge_job_spec_models(&spec), 1);
     spec.strategy = kedge_strategy_find("fedavg");
     ck_assert(!kedge_compute_split_is_open(&spec, 2));

@@ -382,7 +382,7 @@ START_TEST(specs_out_of_range_are_named)
     BAD(job.sites_per_round, 1001, "sites_per_round");
     BAD(fail, 1, "fail");
     BAD(fail, (double)NAN, "fail");
-    BAD(planted, 17, "planted");
+    BAD(planted, KEDGE_GROUPS_MAX + 1, "planted");
     BAD(attack, KEDGE_LEARN_ATTACK_SCALE, "attack");
     BAD(job.batch_auto, true, "batch");
     BAD(partition, KEDGE_LEARN_FASHION, "sites");

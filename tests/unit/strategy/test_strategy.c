@@ -112,6 +112,30 @@ START_TEST(bounds_of_groups)
     few.most = 3;
     kedge_strategy_groups(adaptive, &few, 5, &least, &most);
     ck_assert(least == 3 && most == 5);
+    few.most = KEDGE_GROUPS_MAX;
+    kedge_strategy_groups(adaptive, &few, 5, &least, &most);
+    ck_assert(least == 5 && most == KEDGE_GROUPS_MAX);
+}
+END_TEST
+
+/* A step has directions estimated again, or trials, of each of its groups: of 64 groups both would not fit an
+ * entry of a ledger (tests/unit/chain/test_entry_index.c). */
+START_TEST(nobody_estimates_and_tries)
+{
+    const struct kedge_strategy_option *refresh = kedge_strategy_option_find("refresh");
+    const struct kedge_strategy_option *trials = kedge_strategy_option_find("trial_every");
+    size_t estimate = 0, try = 0;
+    for (size_t i = 0; i < kedge_strategy_count(); i++) {
+        const struct kedge_strategy *row = kedge_strategy_at(i);
+        const bool may_estimate =
+            kedge_strategy_uses(row, refresh) || kedge_strategy_option_get(&row->defaults, refresh) > 0;
+        const bool may_try =
+            kedge_strategy_uses(row, trials) || kedge_strategy_option_get(&row->defaults, trials) > 0;
+        ck_assert_msg(!may_estimate || !may_try, "%s", row->name);
+        estimate += may_estimate;
+        try += may_try;
+    }
+    ck_assert(estimate > 0 && try > 0);
 }
 END_TEST
 
@@ -395,6 +419,7 @@ int main(void)
     const TTest *const tests[] = {rows_are_whole,
                                   local_methods,
                                   bounds_of_groups,
+                                  nobody_estimates_and_tries,
                                   options,
                                   samples_and_equal,
                                   fednova_by_hand,
