@@ -29,6 +29,7 @@ enum kedge_choose {
     KEDGE_CHOOSE_SILHOUETTE = 1, /* groups_min … groups: the largest mean silhouette, ties to fewer */
     KEDGE_CHOOSE_GAP = 2,        /* … the least k with gap(k) ≥ gap(k + 1) − s(k + 1); not for MADC */
     KEDGE_CHOOSE_MOST = 3, /* the most, but no more than a third of the updates: groups are joined later */
+    KEDGE_CHOOSE_ONE = 4,  /* one, which is cut later */
 };
 
 /* With groups_min 1: below this mean silhouette of cosine distances there is no structure, and one group. */
