@@ -119,4 +119,4 @@ def spec(seed, number, what, path):
     return {"name": f"federation-{seed}-{number}", "seed": str(1000 * seed + number), "model": {"layers": layers},
             "rounds": what["rounds"], "sites_per_round": what["sites_per_round"], "local_epochs": what["local_epochs"], "batch": 10,
             "learning_rate": what["learning_rate"], "l2": 0.001, "bound": 2047, "weight_max": 100000, "groups": what["groups"],
-            "world": {"data": found}}
+            "world": {"data": found, "held_back": 0.2}}

@@ -79,7 +79,8 @@ def served(federations):
         return ""
     ratio = statistics.fmean(f["bytes"][OURS] / f["bytes"]["fedavg"] for f in federations)
     return (f" {OURS} is judged by those where its record says that they serve sites best, else by the groups'. It sends a model more to "
-            f"each site at each trial: {ratio:.2f} times the traffic of fedavg in the mean.")
+            f"each site at each trial: {ratio:.2f} times the traffic of fedavg in the mean, evaluations of each round's models left out for "
+            f"all. All hold back a fifth of each site's training samples.")
 
 
 def section(result):

@@ -125,7 +125,9 @@ static void fetch(struct sim *w, uint32_t site, const struct kedge_site_effect *
 {
     uint64_t at = w->now_ns + 2 * sim_delay(w);
     if (w->payload && (fx->blob == KEDGE_SITE_BLOB_MODEL || fx->blob == KEDGE_SITE_BLOB_TRIAL)) {
-        at += w->payload->transfer_ns(w->payload->arg, site, false);
+        const bool is_judged = fx->blob == KEDGE_SITE_BLOB_MODEL && fx->task.kind == KEDGE_SITE_EVALUATE;
+        at += w->payload->transfer_ns(w->payload->arg, site,
+                                      is_judged ? SIM_TRANSFER_JUDGED : SIM_TRANSFER_DOWN);
     }
     struct sim_event *ev = push(w, SIM_DEVICE_DONE, at, site, fx->serial);
     struct sim_device *d = &w->devices[site];
@@ -293,7 +295,7 @@ void sim_device_execute(struct sim *w, uint32_t site, const struct kedge_site_ef
         sim_check_sends(w, site, fx);
         d->open_upload[fx->work] = fx->serial;
         uint64_t at = w->now_ns + sim_delay(w);
-        at += w->payload ? w->payload->transfer_ns(w->payload->arg, site, true) : 0;
+        at += w->payload ? w->payload->transfer_ns(w->payload->arg, site, SIM_TRANSFER_UP) : 0;
         push(w, SIM_UPLOAD, at, site, fx->serial)->result = fx->result;
         return;
     }

@@ -20,6 +20,7 @@ struct sim_close_input {
 /* A site with a group: in a PRETRAIN round one that sent nothing, else any. */
 struct sim_close_other {
     uint32_t site, tenant, former;
+    uint32_t input;             /* its place among the inputs of a TRAIN round, KEDGE_COORD_NONE: none */
     struct kedge_digest update; /* its last pre-training */
 };
 struct sim_close {
@@ -38,13 +39,19 @@ struct sim_close {
     uint32_t *given; /* behind, by site: the group that the close gives it; KEDGE_COORD_NONE before: none */
 };
 
+enum sim_transfer {
+    SIM_TRANSFER_UP,
+    SIM_TRANSFER_DOWN,   /* to train with, or to try */
+    SIM_TRANSFER_JUDGED, /* a round's model, of which the site says only how good it is */
+};
+
 struct sim_payload {
     void *arg;
     void (*site_id)(void *arg, uint32_t site, struct kedge_id *ret);
     void (*tenant_id)(void *arg, uint32_t tenant, struct kedge_id *ret);
     /* How long the site is at this work, and a model's or an update's way through its link, in ns. */
     uint64_t (*work_ns)(void *arg, uint32_t site, const struct kedge_site_task *task);
-    uint64_t (*transfer_ns)(void *arg, uint32_t site, bool up);
+    uint64_t (*transfer_ns)(void *arg, uint32_t site, enum sim_transfer what);
     /* The site begins its work; what comes of it is asked for later, and then is what it was the first time.
      */
     void (*begin)(void *arg, uint32_t site, const struct kedge_site_task *task);

@@ -98,7 +98,9 @@ void sim_check_waits(struct sim *w, uint32_t job)
     const struct sim_main *o = open ? sim_main_find(w, SIM_ROUND_OPENED, job, j->last_opened) : NULL;
     bool asked = o && o->kind == KEDGE_TASK_TRAIN && j->params.buffer == 0 && !j->params.has_root
                  && j->state != KEDGE_JOB_HALTED && !j->cancel_wanted && !is_under_way(w, job);
-    if (!asked) {
+    const struct sim_main *before =
+        o && o->round > 0 ? sim_main_find(w, SIM_ROUND_CLOSED, job, o->round - 1) : NULL;
+    if (!asked || (before && before->tries)) { /* what sites find of its trials is awaited, too */
         return;
     }
     uint32_t in = 0, quorum = j->params.quorum < o->selected_count ? j->params.quorum : o->selected_count;

@@ -2,19 +2,25 @@
  *
  * Where sites judge trials of groups, their judgement must not see the samples by which the simulation tells
  * how good a strategy is. So a tenth of a site's training samples, spread evenly, are its own test set there,
- * and it does not train on them. */
+ * and it does not train on them. Sites of jobs have a test set whatever the strategy is: where strategies are
+ * compared all hold back the same share (`held_back`), or the one that judges would be behind for that alone.
+ */
 #include "common/base/mem.h"
 #include "common/base/try.h"
 #include "sim/learn/engine.h"
 
 enum { HELD_PART = 10, HELD_LEAST = 2, HELD_OF_LEAST = 4 };
 
+static bool holds_back(const struct kedgei_learn *l)
+{
+    return l->spec->held_back > 0 || kedge_job_spec_tries(&l->spec->job);
+}
+
 static uint32_t held_of(const struct kedgei_learn *l, const struct kedgei_learn_site *s)
 {
-    const uint32_t part = s->train_count / HELD_PART;
-    return !kedge_job_spec_tries(&l->spec->job) || s->train_count < HELD_OF_LEAST ? 0
-           : part > HELD_LEAST                                                    ? part
-                                                                                  : HELD_LEAST;
+    const double share = l->spec->held_back;
+    const uint32_t part = share > 0 ? (uint32_t)(share * s->train_count) : s->train_count / HELD_PART;
+    return !holds_back(l) || s->train_count < HELD_OF_LEAST ? 0 : part > HELD_LEAST ? part : HELD_LEAST;
 }
 
 /* Training sample i of `all` is one of the `held`. */
@@ -78,7 +84,7 @@ int kedgei_learn_data(const struct kedgei_learn *l, uint32_t site, bool test, st
                       struct kedge_dataset *ret)
 {
     const struct kedgei_learn_site *s = &l->sites[site];
-    const bool from_test = test && !kedge_job_spec_tries(&l->spec->job);
+    const bool from_test = test && !holds_back(l);
     const uint32_t *rows = from_test ? s->test : s->train;
     const uint32_t all = from_test ? s->test_count : s->train_count, held = held_of(l, s);
     uint32_t n = 0;

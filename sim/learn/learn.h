@@ -103,6 +103,7 @@ struct kedge_learn_spec {
     struct kedge_learn_rounds steps; /* in which the data's steps 1, 2, … begin */
     uint32_t planted; /* no training: planted directions and noise, for the control of grouping and rules, of
                          so many kinds of sites; 0: sites train */
+    double held_back; /* share of a site's training samples that it judges by; 0: as the strategy needs */
     enum kedge_learn_shift shift;
     double shift_rate;
     enum kedge_learn_attack attack;

@@ -52,12 +52,15 @@ static uint64_t work_ns(void *arg, uint32_t site, const struct kedge_site_task *
     return 1 + ns_of(samples / d->samples_per_s);
 }
 
-static uint64_t transfer_ns(void *arg, uint32_t site, bool up)
+/* Evaluations of a round's models take their time but do not count as traffic: sites make them whatever the
+ * strategy is, and the loop of rounds does not count them either. Models that are tried do count. */
+static uint64_t transfer_ns(void *arg, uint32_t site, enum sim_transfer what)
 {
     struct kedgei_protocol *p = arg;
     const struct kedge_learn_device *d = &p->spec->devices[p->l->sites[site].device];
+    const bool up = what == SIM_TRANSFER_UP;
     const uint64_t whole = p->l->shared * 4, sends = up ? p->next_of[site].sends : 0;
-    kedgei_learn_tell_bytes(p->l, up ? 0 : 1, up ? 1 : 0);
+    kedgei_learn_tell_bytes(p->l, what == SIM_TRANSFER_DOWN, up);
     p->l->line.bytes_up -= sends > 0 ? whole - sends : 0;
     return ns_of((double)(sends > 0 ? sends : whole) / d->bytes_per_s);
 }
