@@ -265,7 +265,8 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
         s->migration_pause = 10; /* so often every site pre-trains again */
     }
     if (flexcfl && !json_object_get(root, "pretrain_sites")) {
-        const uint32_t groups = s->choose == KEDGE_CHOOSE_MOST ? kedge_job_spec_groups_most(s) : s->groups;
+        const bool is_most = s->choose == KEDGE_CHOOSE_MOST || s->choose == KEDGE_CHOOSE_ONE;
+        const uint32_t groups = is_most ? kedge_job_spec_groups_most(s) : s->groups;
         s->pretrain_sites = 20 * groups; /* α = 20, FlexCFL's released setting */
     }
     if (s->sites_min > 0 && s->quorum > s->sites_min && s->sites_per_round != 0

@@ -230,10 +230,14 @@ uint32_t kedge_job_spec_groups_most(const struct kedge_job_spec *spec);
 bool kedge_job_spec_refreshes(const struct kedge_job_spec *spec, uint32_t round);
 /* Groups become one where their sites find a trial model no worse than their own (option "trial_every"). */
 bool kedge_job_spec_tries(const struct kedge_job_spec *spec);
+/* … and they begin as one, which is cut where the sites find that better (`choose` "one"). */
+bool kedge_job_spec_begins_as_one(const struct kedge_job_spec *spec);
 /* Sites that train after this round say what their training has made of its models (round/trial.h). */
 bool kedge_job_spec_asks_own(const struct kedge_job_spec *spec, uint32_t round);
 /* The close of this round of training has trials; has_joined: it has joined groups. */
 bool kedge_job_spec_tries_after(const struct kedge_job_spec *spec, uint32_t round, bool has_joined);
+/* … and begins with cuts of all groups, whose parts are tried each by its own updates. */
+bool kedge_job_spec_cuts_after(const struct kedge_job_spec *spec, uint32_t round);
 /* Directions that have moved so far ask for new groups: the next round makes them, unless it is the last. */
 bool kedge_job_spec_drifted(double drift);
 /* The first coordinate of what sites are grouped by: 0, or with one-shot clustering that of the last layer.

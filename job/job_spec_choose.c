@@ -2,10 +2,20 @@
 #include <jansson.h>
 
 #include "job/job_spec_impl.h"
+#include "strategy/server.h"
 
 static bool is_oneshot(const struct kedge_job_spec *s)
 {
     return kedge_grouping_row(s->strategy->grouping)->by_last_layer;
+}
+
+/* How many groups there will be nobody has to guess then: "groups" is only one more bound of how many there
+ * may be. */
+static void begin_as_one(const json_t *root, struct kedge_job_spec *s)
+{
+    if (s->choose == KEDGE_CHOOSE_ONE && !json_object_get(root, "groups")) {
+        s->groups = 2;
+    }
 }
 
 /* FedClust takes the number of groups from distances, so "groups" is the most that there may be, and 16
@@ -22,6 +32,7 @@ int kedgei_spec_read_choose(const json_t *root, struct kedge_job_spec *s, struct
         s->regroup_every = (uint32_t)s->options.regroup;
     }
     if (!v) {
+        begin_as_one(root, s);
         return KEDGE_OK;
     }
     if (!kedgei_spec_lives(s)) {
@@ -32,6 +43,7 @@ int kedgei_spec_read_choose(const json_t *root, struct kedge_job_spec *s, struct
     }
     int err = kedgei_spec_word(v, "choose", kedgei_words_choose, &word, d);
     s->choose = (enum kedge_choose)word;
+    begin_as_one(root, s);
     if (!err && s->choose == KEDGE_CHOOSE_GAP && s->strategy->edc == KEDGE_EDC_MADC) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,
                               "job spec: \"choose\": \"gap\" has no meaning for the distances of "
@@ -99,16 +111,28 @@ bool kedge_job_spec_tries(const struct kedge_job_spec *spec)
 
 bool kedge_job_spec_asks_own(const struct kedge_job_spec *spec, uint32_t round)
 {
-    return kedge_job_spec_tries_after(spec, round, false);
+    const uint32_t every = (uint32_t)spec->options.trial_every;
+    return kedge_job_spec_tries(spec) && round > 0 && round < spec->rounds && round % every == 0;
+}
+
+bool kedge_job_spec_begins_as_one(const struct kedge_job_spec *spec)
+{
+    return kedge_job_spec_tries(spec) && spec->choose == KEDGE_CHOOSE_ONE;
 }
 
 /* A close that joined groups tries the new ones at once, so that several joinings do not take several times
  * `trial_every`. */
 bool kedge_job_spec_tries_after(const struct kedge_job_spec *spec, uint32_t round, bool has_joined)
 {
-    const uint32_t every = (uint32_t)spec->options.trial_every;
-    return kedge_job_spec_tries(spec) && round > 0 && round < spec->rounds
-           && (has_joined || round % every == 0);
+    return kedge_job_spec_asks_own(spec, round)
+           || (kedge_job_spec_tries(spec) && round > 0 && round < spec->rounds && has_joined);
+}
+
+/* From the first round on, since what is found late is of little use. */
+bool kedge_job_spec_cuts_after(const struct kedge_job_spec *spec, uint32_t round)
+{
+    return kedge_job_spec_begins_as_one(spec) && round < spec->rounds
+           && (round == 1 || kedge_job_spec_asks_own(spec, round));
 }
 
 int kedgei_spec_check_trials(const struct kedge_job_spec *s, struct kedge_diag *d)
@@ -119,7 +143,17 @@ int kedgei_spec_check_trials(const struct kedge_job_spec *s, struct kedge_diag *
                               "job spec: \"options\": \"trial_every\": expected a whole number of rounds");
     }
     if (!kedge_job_spec_tries(s)) {
-        return KEDGE_OK;
+        return s->choose != KEDGE_CHOOSE_ONE
+                   ? KEDGE_OK
+                   : kedge_diag_set(d, KEDGE_E_FORMAT,
+                                    "job spec: \"choose\": \"one\": groups are cut by trials; expected "
+                                    "\"options\": \"trial_every\" from 1");
+    }
+    if (s->choose == KEDGE_CHOOSE_ONE && kedge_server_states(s->server) > 0) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"choose\": \"one\": a part is tried by its updates alone, not by "
+            "what a server's optimiser makes of them; leave out \"server\", or choose \"most\"");
     }
     if (s->evaluate_every == 0) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,

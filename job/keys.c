@@ -11,13 +11,13 @@ const char *const kedgei_words_selection[] = {"uniform", "charged", NULL};
 const char *const kedgei_words_learning_rate_rule[] = {"none", "sqrt", "linear", NULL};
 const char *const kedgei_words_precision[] = {"f32", "tf32", "bf16", NULL};
 const char *const kedgei_words_grouping[] = {"none", "flexcfl", NULL};
-const char *const kedgei_words_choose[] = {"fixed", "silhouette", "gap", "most", NULL};
+const char *const kedgei_words_choose[] = {"fixed", "silhouette", "gap", "most", "one", NULL};
 const char *const kedgei_words_shift[] = {"none", "labels", "counts", "update", "loss", NULL};
 const char *const kedgei_words_standardize[] = {"none", "local", "federated", NULL};
 const char *const kedgei_words_metric[] = {"accuracy", "loss", NULL};
 
 static_assert(KEDGE_RATE_LINEAR == 2 && KEDGE_PRECISION_BF16 == 2 && KEDGE_GROUPING_FLEXCFL == 1
-                  && KEDGE_CHOOSE_MOST == 3 && KEDGE_SHIFT_TEST_LOSS == 4 && KEDGE_STANDARDIZE_FEDERATED == 3,
+                  && KEDGE_CHOOSE_ONE == 4 && KEDGE_SHIFT_TEST_LOSS == 4 && KEDGE_STANDARDIZE_FEDERATED == 3,
               "as many words as there are values; \"standardize\" may be unsaid");
 /* keys.def has numbers, which docs show. */
 static_assert(KEDGE_ROUNDS_MAX == 1000000 && KEDGE_SITES_MAX == 4096 && KEDGE_GROUPS_MAX == 64

@@ -63,6 +63,15 @@ static int cluster_oneshot(const struct kedge_job_spec *spec, const int64_t *gra
     return err;
 }
 
+/* One group, of all updates that point anywhere. */
+static void cluster_as_one(const uint32_t *maxima, size_t count, uint32_t *ret_group, uint32_t *ret_groups)
+{
+    *ret_groups = 1;
+    for (size_t i = 0; i < count; i++) {
+        ret_group[i] = maxima[i] > 0 ? 0 : KEDGE_GROUP_NONE;
+    }
+}
+
 /* Two passes over the files, since each update is scaled by its own largest value, which is known only
  * after the first. sign_first leaves out the coordinates in front of what sites are grouped by. */
 int kedgei_gram_from(struct kedgei_tensors *t, size_t sign_first, uint32_t *maxima, int64_t *gram,
@@ -115,7 +124,9 @@ int kedge_compute_groups(const struct kedge_layout *layout, const struct kedge_c
     }
     if (!err) {
         err = kedgei_gram_from(&updates, (size_t)kedge_job_spec_sign_first(spec, layout), maxima, gram, &why);
-        if (!err && kedge_grouping_row(spec->strategy->grouping)->by_last_layer) {
+        if (!err && kedge_job_spec_begins_as_one(spec)) {
+            cluster_as_one(maxima, count, group, &groups);
+        } else if (!err && kedge_grouping_row(spec->strategy->grouping)->by_last_layer) {
             err = cluster_oneshot(spec, gram, maxima, count, group, &groups);
         } else if (!err) {
             err = cluster_flexcfl(spec, round, gram, maxima, sites->tenant, count, group, &groups);

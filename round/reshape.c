@@ -6,6 +6,7 @@
 #include "aggregation/share_cap.h"
 #include "common/base/mem.h"
 #include "common/base/try.h"
+#include "grouping/halves.h"
 #include "grouping/merge.h"
 #include "grouping/split.h"
 #include "round/compute_impl.h"
@@ -138,4 +139,30 @@ int kedge_compute_cut(const struct kedge_layout *layout, const struct kedge_job_
     kedge_mem_free(gram);
     kedge_mem_free(maxima);
     return err == KEDGE_E_NO_DIRECTION ? KEDGE_OK : err;
+}
+
+int kedge_compute_halves(const struct kedge_layout *layout, const struct kedge_job_spec *spec,
+                         const struct kedge_compute_sites *sites, uint32_t *part, bool *ret_cut,
+                         struct kedge_diag *reterr)
+{
+    const size_t n = sites->count;
+    uint32_t *maxima = NULL;
+    int64_t *gram = NULL;
+    size_t second = 0;
+    (void)spec;
+    *ret_cut = false;
+    if (n < (size_t)2 * KEDGE_SPLIT_LEAST) {
+        return KEDGE_OK;
+    }
+    double *cosine = kedge_mem_new(n * n, sizeof *cosine);
+    int err = cosine ? kedgei_gram_of_files(layout, sites->files, n, &gram, &maxima, reterr) : KEDGE_E_NOMEM;
+    if (!err) {
+        kedge_gram_cosine(gram, n, cosine);
+        err = kedge_halves(cosine, n, part, &second);
+    }
+    *ret_cut = !err && second >= KEDGE_SPLIT_LEAST && n - second >= KEDGE_SPLIT_LEAST;
+    kedge_mem_free(gram);
+    kedge_mem_free(maxima);
+    kedge_mem_free(cosine);
+    return err;
 }

@@ -127,8 +127,15 @@ int kedge_compute_trial(const struct kedge_job_spec *spec, const struct kedge_tr
     return err;
 }
 
-/* By two passes in the order of the inputs, so that everybody comes to the same bits. */
-static void decide_personal(const struct heard *h, double bound, bool *io_is_personal)
+/* How the differences lie: their mean, the mean square of what they are off it, and how many inputs of one
+ * weight they are worth. */
+struct spread {
+    double mean, square, worth;
+};
+
+/* By two passes in the order of the inputs, so that everybody comes to the same bits. False: a cap has left
+ * nothing. */
+static bool measure_spread(const struct heard *h, double bound, struct spread *ret)
 {
     double all = 0, squares = 0, sum = 0, spread = 0;
     for (size_t i = 0; i < h->count; i++) {
@@ -138,19 +145,52 @@ static void decide_personal(const struct heard *h, double bound, bool *io_is_per
         sum += weight * difference_of(&h->inputs[i], bound);
     }
     if (!(all > 0)) {
-        return; /* a cap has left nothing */
+        return false;
     }
     const double mean = sum / all;
     for (size_t i = 0; i < h->count; i++) {
         const double off = difference_of(&h->inputs[i], bound) - mean;
         spread += (double)h->shares[i].weight * (off * off);
     }
-    const double worth = all * all / squares;
-    if (mean > 0) {
+    *ret = (struct spread){.mean = mean, .square = spread / all, .worth = all * all / squares};
+    return true;
+}
+
+/* The mean is below 0 by more than so many standard errors, the square of them. Without a root, so that a
+ * mean of which nothing is off counts as sure. */
+static bool is_below(const struct spread *s, double errors_squared)
+{
+    return s->mean < 0 && s->mean * s->mean * (s->worth - 1) > errors_squared * s->square;
+}
+
+static void decide_personal(const struct heard *h, double bound, bool *io_is_personal)
+{
+    struct spread s;
+    if (!measure_spread(h, bound, &s)) {
+        return;
+    }
+    if (s.mean > 0) {
         *io_is_personal = false;
-    } else if (mean * mean * (worth - 1) > 4 * (spread / all)) {
+    } else if (is_below(&s, 4)) {
         *io_is_personal = true;
     }
+}
+
+/* Against the cut counts whatever is not known: too few that say something, or a difference that chance may
+ * have made. */
+int kedge_compute_cut_stays(const struct kedge_job_spec *spec, const struct kedge_trial_input *inputs,
+                            size_t count, const struct kedge_trial_crowd *crowd, bool *ret_stays)
+{
+    struct heard h;
+    struct spread s;
+    double bound = 0;
+    int err = hear(spec, inputs, count, &h);
+    err = err || h.count == 0 ? err : median_loss(&h, &bound);
+    if (!err) {
+        *ret_stays = h.count > 0 && is_enough(&h, crowd) && measure_spread(&h, bound, &s) && is_below(&s, 1);
+    }
+    heard_deinit(&h);
+    return err;
 }
 
 int kedge_compute_personal(const struct kedge_job_spec *spec, const struct kedge_trial_input *inputs,

@@ -1,6 +1,7 @@
-/* Whether two groups become one, by what their sites' own test samples say: each site has measured its
- * group's model and a trial model, the mean of both groups'. Nothing here reads a vector but the directions
- * that say which groups are tried together. Coordinator, auditor and simulation share it. */
+/* Whether two groups become one, or a group that was cut in two stays so, by what their sites' own test
+ * samples say: each site has measured its group's model and a trial model, the mean of both groups' or what
+ * its part alone would have made. Nothing here reads a vector but the directions that say which groups are
+ * tried together. Coordinator, auditor and simulation share it. */
 #ifndef KEDGE_ROUND_TRIAL_H
 #define KEDGE_ROUND_TRIAL_H
 
@@ -29,6 +30,14 @@ struct kedge_trial_crowd {
 KEDGE_NODISCARD int kedge_compute_trial(const struct kedge_job_spec *spec,
                                         const struct kedge_trial_input *inputs, size_t count,
                                         const struct kedge_trial_crowd *crowd, bool *ret_joins);
+
+/* Whether a group that was cut in two stays so. inputs: of sites of both parts; the loss is that of the model
+ * that the whole group had made, trial_loss that of the one which the updates of the site's part alone would
+ * have made in the same round. Weights, bounds and who is enough as above; where too few have said so, no.
+ * *ret_stays: the mean difference is below 0 by more than its standard error, which is as below. */
+KEDGE_NODISCARD int kedge_compute_cut_stays(const struct kedge_job_spec *spec,
+                                            const struct kedge_trial_input *inputs, size_t count,
+                                            const struct kedge_trial_crowd *crowd, bool *ret_stays);
 
 /* Whether sites are better served by what their own training makes of their group's model than by that model
  * itself. inputs: of sites that have both; trial_loss is that of their own, side is not read. Weights and

@@ -205,7 +205,8 @@ static void ask_about(const struct sim *w, uint32_t job, uint32_t site, struct s
         a->evaluated[c->evaluated_count++] = site;
     }
     if (row->group != SIM_NONE && by && !(pretrain && came)) {
-        a->others[c->other_count++] = (struct sim_close_other){site, tenant, row->group, *by};
+        const uint32_t input = !pretrain && came ? c->input_count - 1 : SIM_NONE;
+        a->others[c->other_count++] = (struct sim_close_other){site, tenant, row->group, input, *by};
     }
 }
 

@@ -74,6 +74,7 @@ struct kedge_close_input {
 struct kedge_close_other {
     uint32_t site, former;
     uint32_t place;           /* of its tenant in the spec */
+    uint32_t input;           /* its place among the inputs of a round of training, KEDGE_COORD_NONE: none */
     struct kedge_hash update; /* by which it was given its group */
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "round/close/flexcfl.h"
 #include "round/reshape.h"
 
@@ -73,6 +74,100 @@ static int try_pairs(struct kedge_close *c, const uint32_t *into)
     return err;
 }
 
+/* ---- one model first: cuts ---- */
+
+/* Who trained for the group and was in it is of one part or the other; a site that has left it meanwhile is
+ * of neither. */
+static void choose_side(const struct kedge_close *c, uint32_t from, const bool *moves, bool is_new,
+                        bool *chosen)
+{
+    memset(chosen, 0, c->input_count * sizeof *chosen);
+    for (size_t i = 0; i < c->other_count; i++) {
+        const struct kedge_close_other *o = &c->others[i];
+        if (o->former == from && o->input < c->input_count) {
+            chosen[o->input] = moves[i] == is_new;
+        }
+    }
+}
+
+static int try_parts(struct kedge_close *c, uint32_t from, uint32_t to, const bool *moves)
+{
+    struct kedge_round_result *r = c->result;
+    bool *chosen = kedge_mem_new(c->input_count + 1, sizeof *chosen);
+    int err = chosen ? KEDGE_OK : KEDGE_E_NOMEM;
+    for (int is_new = 0; is_new < 2 && !err; is_new++) {
+        const uint32_t part = is_new ? to : from;
+        choose_side(c, from, moves, is_new, chosen);
+        err = kedgei_try_part(c, from, chosen, part, &r->trial[part]);
+        r->tried_with[part] = (is_new ? from : to) + 1;
+    }
+    kedge_mem_free(chosen);
+    return err;
+}
+
+/* Groups in which nobody trained have no model to try their parts by. */
+static int cut_groups(struct kedge_close *c, struct kedgei_signs *s, const bool *may, uint32_t *part,
+                      bool *moves)
+{
+    struct kedge_round_result *r = c->result;
+    const uint32_t groups = r->groups;
+    KEDGE_TRY(kedgei_choose_signs(c, s->chosen));
+    for (uint32_t g = 0; g < groups; g++) {
+        uint32_t to;
+        bool is_cut = false;
+        if (!may[g] || !r->trained[g] || r->merged_into[g] || r->joined[g] || r->split_of[g]
+            || !kedgei_has_number(c)) {
+            continue;
+        }
+        KEDGE_TRY(kedgei_signs_of(c, s, g));
+        KEDGE_TRY(kedgei_cut_by_halves(c, g, &s->of, part, &is_cut));
+        if (is_cut) {
+            KEDGE_TRY(kedgei_cut_group(c, &s->of, part, g, &to, moves));
+            KEDGE_TRY(try_parts(c, g, to, moves));
+        }
+    }
+    return KEDGE_OK;
+}
+
+static int try_cuts(struct kedge_close *c, const bool *may)
+{
+    struct kedgei_signs s;
+    uint32_t *part = kedge_mem_new(c->other_count + 1, sizeof *part);
+    bool *moves = kedge_mem_new(c->other_count + 1, sizeof *moves);
+    int err = kedgei_signs_init(c, &s);
+    err = err || (part && moves) ? err : KEDGE_E_NOMEM;
+    err = err ? err : kedgei_assignments(c, c->other_count);
+    err = err ? err : cut_groups(c, &s, may, part, moves);
+    kedgei_signs_deinit(&s);
+    kedge_mem_free(part);
+    kedge_mem_free(moves);
+    return err;
+}
+
+/* ---- the close ---- */
+
+/* The next trials of a job that began as one group. Parts that stay apart are cut again at once, so that many
+ * kinds of sites are found in a few rounds. When all cuts have been taken back there is nothing more to find,
+ * and it is asked whether groups that have gone apart before would be better off as one. */
+static int try_from_one(struct kedge_close *c, const uint32_t *into)
+{
+    const struct kedge_round_result *r = c->result;
+    const bool is_due = kedge_job_spec_cuts_after(c->spec, r->round);
+    bool may[KEDGE_GROUPS_MAX], any = is_due, had_parts = false;
+    for (uint32_t g = 0; g < r->groups; g++) {
+        const uint32_t with = r->tried_before[g];
+        const bool is_part = with > 0 && kedgei_are_parts(r, g, with - 1);
+        const bool stays = is_part && into[g] == g && into[with - 1] == with - 1;
+        may[g] = is_due || stays;
+        any = any || stays;
+        had_parts = had_parts || is_part;
+    }
+    if (r->round >= c->spec->rounds) {
+        return KEDGE_OK;
+    }
+    return any ? try_cuts(c, may) : had_parts ? try_pairs(c, into) : KEDGE_OK;
+}
+
 static int close_evidence(struct kedge_close *c)
 {
     const struct kedge_round_result *r = c->result;
@@ -86,11 +181,15 @@ static int close_evidence(struct kedge_close *c)
     const bool asked = was_tried || (r->round > 0 && kedge_job_spec_asks_own(c->spec, r->round - 1));
     err = err || !asked ? err : kedgei_judge_personal(c);
     err = err || !any ? err : kedgei_join(c, into);
-    if (err) {
-        return err;
+    if (!err && kedge_job_spec_begins_as_one(c->spec)) {
+        err = try_from_one(c, into);
+    } else if (!err && kedge_job_spec_tries_after(c->spec, r->round, any)) {
+        err = try_pairs(c, into);
     }
-    kedgei_follow_merged(c->result);
-    return kedge_job_spec_tries_after(c->spec, r->round, any) ? try_pairs(c, into) : KEDGE_OK;
+    if (!err) {
+        kedgei_follow_merged(c->result);
+    }
+    return err;
 }
 
 const struct kedgei_grouping kedgei_evidence = {.make = kedgei_make_flexcfl, .close = close_evidence};

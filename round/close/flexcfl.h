@@ -22,12 +22,21 @@ struct kedgei_signs {
     char (*path)[KEDGE_PATH_MAX];
     struct kedgei_members of;
 };
+/* Deinit also after an error. */
+KEDGE_NODISCARD int kedgei_signs_init(const struct kedge_close *c, struct kedgei_signs *s);
+void kedgei_signs_deinit(struct kedgei_signs *s);
 /* signs.c: who speaks for the groups (an item for each of c->others); … */
 KEDGE_NODISCARD int kedgei_choose_signs(const struct kedge_close *c, bool *chosen);
 /* … those of the group that are still here. */
 KEDGE_NODISCARD int kedgei_signs_of(const struct kedge_close *c, struct kedgei_signs *s, uint32_t group);
 /* reshape.c: groups become one as `into` says, an item for each: models, and who moves; … */
 KEDGE_NODISCARD int kedgei_join(struct kedge_close *c, const uint32_t *into);
+/* … there is a number for one more group; … */
+bool kedgei_has_number(const struct kedge_close *c);
+/* … it is cut in two, as `part` says of these updates of its sites: models, directions, and who moves.
+ * *ret_to: the new part's number; ret_moves, an item for each of c->others: it goes there; … */
+KEDGE_NODISCARD int kedgei_cut_group(struct kedge_close *c, const struct kedgei_members *all,
+                                     const uint32_t *part, uint32_t from, uint32_t *ret_to, bool *ret_moves);
 /* … groups that are cut or become one, once directions are estimated. */
 KEDGE_NODISCARD int kedgei_reshape(struct kedge_close *c, struct kedgei_signs *s);
 

@@ -32,6 +32,9 @@ int kedgei_decided(struct kedge_close *c, struct kedge_decision *d, int err)
 int kedgei_assignments(struct kedge_close *c, size_t count)
 {
     struct kedge_round_result *r = c->result;
+    if (r->assigned_sites && r->assigned_groups) { /* a close that joins groups and cuts others */
+        return KEDGE_OK;
+    }
     r->assigned_sites = kedge_mem_new(count + 1, sizeof *r->assigned_sites);
     r->assigned_groups = kedge_mem_new(count + 1, sizeof *r->assigned_groups);
     return r->assigned_sites && r->assigned_groups ? KEDGE_OK : KEDGE_E_NOMEM;

@@ -25,6 +25,11 @@ KEDGE_NODISCARD int kedgei_weigh_group(struct kedge_close *c, uint32_t group, bo
 /* Its aggregate, once it is weighed; the server's step where the job has one, and not for a group that is
  * just made. */
 KEDGE_NODISCARD int kedgei_aggregate_group(struct kedge_close *c, uint32_t group, bool cold);
+/* What the updates of some of its inputs alone make of its model: chosen, an item for each input of the
+ * close. Told as the trial of group `part`; without a chosen one it is the model that the whole group has
+ * made. */
+KEDGE_NODISCARD int kedgei_try_part(struct kedge_close *c, uint32_t group, const bool *chosen, uint32_t part,
+                                    struct kedge_hash *ret);
 /* What mixing makes of the models of those that trained. */
 KEDGE_NODISCARD int kedgei_mix(struct kedge_close *c);
 /* The mean of count models by these weights; kind: MEET, JOIN, BLEND or TRIAL, of this group. */
@@ -52,6 +57,8 @@ KEDGE_NODISCARD int kedgei_side(struct kedge_close *c, const struct kedge_close_
 KEDGE_NODISCARD int kedgei_measure_drift(struct kedge_close *c, double *ret);
 /* What each group becomes part of: itself where it stays. */
 KEDGE_NODISCARD int kedgei_find_merges(struct kedge_close *c, uint32_t *ret_into, bool *ret_any);
+/* They were tried with each other by the step before, which had cut one group into these two. */
+bool kedgei_are_parts(const struct kedge_round_result *r, uint32_t a, uint32_t b);
 /* The same by what sites have found of the trials of the step before. */
 KEDGE_NODISCARD int kedgei_judge_trials(struct kedge_close *c, uint32_t *ret_into, bool *ret_any);
 /* Whether sites are better served by what their own training makes of their group's model, by what they have
@@ -62,6 +69,9 @@ KEDGE_NODISCARD int kedgei_find_pairs(struct kedge_close *c, uint32_t *ret_with)
 /* Whether a group is cut by the angles of these updates of its sites, and how. */
 KEDGE_NODISCARD int kedgei_cut_by_angles(struct kedge_close *c, uint32_t group,
                                          const struct kedgei_members *of, uint32_t *ret_part, bool *ret_cut);
+/* … where they fall into two halves. */
+KEDGE_NODISCARD int kedgei_cut_by_halves(struct kedge_close *c, uint32_t group,
+                                         const struct kedgei_members *of, uint32_t *ret_part, bool *ret_cut);
 /* … by the lengths and angles of the round's own updates. */
 KEDGE_NODISCARD int kedgei_cut_by_lengths(struct kedge_close *c, uint32_t group,
                                           const struct kedgei_members *of, uint32_t *ret_part, bool *ret_cut);
@@ -70,7 +80,7 @@ KEDGE_NODISCARD int kedgei_cut_by_lengths(struct kedge_close *c, uint32_t group,
 void kedgei_copy_group(struct kedge_round_result *r, uint32_t from, uint32_t to);
 /* The site's group from here on. */
 void kedgei_assign(struct kedge_close *c, uint32_t site, uint32_t group);
-/* Room for so many. */
+/* Room for so many: the same in each call of one close. */
 KEDGE_NODISCARD int kedgei_assignments(struct kedge_close *c, size_t count);
 
 #endif

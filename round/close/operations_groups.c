@@ -280,6 +280,13 @@ static struct kedge_trial_crowd crowd_of(const struct kedge_close *c, uint32_t a
     return crowd;
 }
 
+/* A cut leaves both parts with the model of the whole, so that they may become it again as if nothing had
+ * been. Two groups that have trained apart never have one model. */
+bool kedgei_are_parts(const struct kedge_round_result *r, uint32_t a, uint32_t b)
+{
+    return r->tried_before[a] == b + 1 && kedge_hash_eq(&r->before[a], &r->before[b]);
+}
+
 /* Sites of both groups have tested the trial model. Evaluations of other groups, and of groups without a
  * trial, are not about this pair. */
 static int judge_pair(const struct kedge_close *c, uint32_t a, uint32_t b, struct kedge_trial_input *inputs,
@@ -297,7 +304,13 @@ static int judge_pair(const struct kedge_close *c, uint32_t a, uint32_t b, struc
                                                      .trial_loss = e->trial_loss};
         }
     }
-    return kedge_compute_trial(c->spec, inputs, n, &crowd, ret_joins);
+    if (!kedgei_are_parts(c->result, a, b)) {
+        return kedge_compute_trial(c->spec, inputs, n, &crowd, ret_joins);
+    }
+    bool stays = false;
+    int err = kedge_compute_cut_stays(c->spec, inputs, n, &crowd, &stays);
+    *ret_joins = !err && !stays;
+    return err;
 }
 
 /* Each pair is judged once, from its lower number: tried_before is symmetric and counts from 1, 0 is none.
@@ -413,6 +426,12 @@ int kedgei_cut_by_angles(struct kedge_close *c, uint32_t group, const struct ked
                          uint32_t *ret_part, bool *ret_cut)
 {
     return cut_by(c, KEDGE_DECISION_CUT, group, of, kedge_compute_cut, ret_part, ret_cut);
+}
+
+int kedgei_cut_by_halves(struct kedge_close *c, uint32_t group, const struct kedgei_members *of,
+                         uint32_t *ret_part, bool *ret_cut)
+{
+    return cut_by(c, KEDGE_DECISION_CUT, group, of, kedge_compute_halves, ret_part, ret_cut);
 }
 
 static int find_parts(const struct kedge_layout *layout, const struct kedge_job_spec *spec,

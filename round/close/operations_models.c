@@ -32,8 +32,8 @@ static void gathered_deinit(struct gathered *g)
 /* A group's inputs, in the order of the close's, which is site order: remainders of rounding under a
  * tenant's cap go by it, so an auditor has to gather in the same one. An asynchronous update may be of an
  * earlier round; how many rounds old it is, its staleness, is a fact of the list and not the site's to
- * state. Deinit also after an error. */
-static int gather(const struct kedge_close *c, uint32_t group, struct gathered *g)
+ * state. chosen: an item for each of the close's inputs; NULL: all count. Deinit also after an error. */
+static int gather_some(const struct kedge_close *c, uint32_t group, const bool *chosen, struct gathered *g)
 {
     *g = (struct gathered){.inputs = kedge_mem_new(c->input_count + 1, sizeof *g->inputs),
                            .place = kedge_mem_new(c->input_count + 1, sizeof *g->place),
@@ -43,7 +43,7 @@ static int gather(const struct kedge_close *c, uint32_t group, struct gathered *
     }
     for (size_t i = 0; i < c->input_count; i++) {
         const struct kedge_close_input *in = &c->inputs[i];
-        if (in->left_out || in->group != group) {
+        if (in->left_out || in->group != group || (chosen && !chosen[i])) {
             continue;
         }
         g->lacks = g->lacks || in->is_gone;
@@ -56,6 +56,11 @@ static int gather(const struct kedge_close *c, uint32_t group, struct gathered *
                                                              .facts.staleness = c->result->round - in->round};
     }
     return KEDGE_OK;
+}
+
+static int gather(const struct kedge_close *c, uint32_t group, struct gathered *g)
+{
+    return gather_some(c, group, NULL, g);
 }
 
 /* ---- weights ---- */
@@ -74,15 +79,25 @@ static int ask_statements(struct kedge_close *c, struct gathered *g)
 
 /* Where one of the updates is gone an auditor passes no layout. kedge_compute_weigh then still weighs by
  * what statements say, if the job's rule needs no vectors, and says KEDGE_E_NOT_FOUND if it does. */
-static int weigh(struct kedge_close *c, uint32_t group, bool cold, struct gathered *g,
-                 struct kedge_compute_weights *weights)
+static int find_weights(struct kedge_close *c, bool cold, struct gathered *g,
+                        struct kedge_compute_weights *weights)
 {
     bool asks = !cold && !kedge_job_spec_weighs_samples(c->spec);
     int err = asks ? ask_statements(c, g) : KEDGE_OK;
     if (err || g->count == 0) {
         return err;
     }
-    err = kedge_compute_weigh(c->spec, g->lacks ? NULL : c->layout, cold, g->inputs, g->count, weights, c->d);
+    return kedge_compute_weigh(c->spec, g->lacks ? NULL : c->layout, cold, g->inputs, g->count, weights,
+                               c->d);
+}
+
+static int weigh(struct kedge_close *c, uint32_t group, bool cold, struct gathered *g,
+                 struct kedge_compute_weights *weights)
+{
+    int err = find_weights(c, cold, g, weights);
+    if (g->count == 0) {
+        return err;
+    }
     struct kedge_decision d = {.kind = KEDGE_DECISION_WEIGHTS,
                                .group = group,
                                .count = (uint32_t)g->count,
@@ -123,10 +138,8 @@ int kedgei_weigh_group(struct kedge_close *c, uint32_t group, bool cold)
 /* ---- the aggregate ---- */
 
 static int make_aggregate(struct kedge_close *c, uint32_t group, const struct gathered *g,
-                          struct kedge_hash *ret)
+                          const struct kedge_compute_weights *weights, struct kedge_hash *ret)
 {
-    const struct kedge_compute_weights weights = {
-        .rule = c->rule[group], .weight = g->weight, .divisor = c->divisor[group]};
     struct kedgei_paths base = {.count = 0};
     struct kedge_close_file file;
     if (g->lacks) {
@@ -134,8 +147,8 @@ static int make_aggregate(struct kedge_close *c, uint32_t group, const struct ga
     }
     KEDGE_TRY(kedgei_path_of(c, &base, &c->result->before[group]));
     KEDGE_TRY(kedgei_begin(c, KEDGE_DTYPE_F32, 1, &file));
-    int err = kedge_compute_aggregate(c->spec, c->layout, &base.at[0], g->inputs, g->count, &weights,
-                                      c->limit, file.sink, c->d);
+    int err = kedge_compute_aggregate(c->spec, c->layout, &base.at[0], g->inputs, g->count, weights, c->limit,
+                                      file.sink, c->d);
     return c->host.end(c->host.arg, &file, err, ret, c->d);
 }
 
@@ -146,10 +159,38 @@ static int aggregate(struct kedge_close *c, uint32_t group)
     struct gathered g;
     int err = gather(c, group, &g);
     if (!err && g.count > 0) {
-        err = make_aggregate(c, group, &g, &d.vector);
+        const struct kedge_compute_weights weights = {
+            .rule = c->rule[group], .weight = g.weight, .divisor = c->divisor[group]};
+        err = make_aggregate(c, group, &g, &weights, &d.vector);
         err = kedgei_decided(c, &d, err);
         r->aggregate[group] = d.vector;
     }
+    gathered_deinit(&g);
+    return err;
+}
+
+/* By the rule and the weights that the part would have had as a group. They are told of no list: what an
+ * auditor compares is the model. */
+static int make_part(struct kedge_close *c, uint32_t group, struct gathered *g, struct kedge_hash *ret)
+{
+    struct kedge_compute_weights weights = {.rule = c->spec->rule, .weight = g->weight};
+    if (g->count == 0) {
+        *ret = c->result->after[group];
+        return KEDGE_OK;
+    }
+    int err = find_weights(c, false, g, &weights);
+    return err ? err : make_aggregate(c, group, g, &weights, ret);
+}
+
+int kedgei_try_part(struct kedge_close *c, uint32_t group, const bool *chosen, uint32_t part,
+                    struct kedge_hash *ret)
+{
+    struct kedge_decision d = {.kind = KEDGE_DECISION_TRIAL, .group = part};
+    struct gathered g;
+    int err = gather_some(c, group, chosen, &g);
+    err = err ? err : make_part(c, group, &g, &d.vector);
+    err = kedgei_decided(c, &d, err);
+    *ret = d.vector;
     gathered_deinit(&g);
     return err;
 }

@@ -3,7 +3,6 @@
  * decides whether the next round makes new groups. */
 #include <string.h>
 
-#include "common/base/mem.h"
 #include "common/base/try.h"
 #include "round/close/flexcfl.h"
 
@@ -46,15 +45,9 @@ static int refresh(struct kedge_close *c, struct kedgei_signs *s)
 
 int kedgei_refresh(struct kedge_close *c)
 {
-    const size_t n = c->other_count;
-    struct kedgei_signs s = {.chosen = kedge_mem_new(n, sizeof *s.chosen),
-                             .path = kedge_mem_new(n, sizeof *s.path)};
-    int err = kedgei_members_init(&s.of, n);
-    if (!err) {
-        err = s.chosen && s.path ? refresh(c, &s) : KEDGE_E_NOMEM;
-    }
-    kedge_mem_free(s.chosen);
-    kedge_mem_free(s.path);
-    kedgei_members_deinit(&s.of);
+    struct kedgei_signs s;
+    int err = kedgei_signs_init(c, &s);
+    err = err ? err : refresh(c, &s);
+    kedgei_signs_deinit(&s);
     return err;
 }

@@ -23,6 +23,29 @@ void kedge_close_merged_directions(struct kedge_hash *directions, const uint32_t
 
 /* ---- several become one ---- */
 
+/* The other part of a cut which is taken back with this join; the group itself where it is another join. */
+static uint32_t group_of_parts(const struct kedge_round_result *r, const uint32_t *into, uint32_t group)
+{
+    const uint32_t with = r->tried_before[group];
+    return with > 0 && into[with - 1] == group && kedgei_are_parts(r, group, with - 1) ? with - 1 : group;
+}
+
+/* Parts that become one again count by the updates of this round that made their models: so the model is what
+ * all of these would have made together, and nobody has lost anything by the cut. */
+static void weigh_parts(const struct kedge_close *c, uint32_t a, uint32_t b, uint64_t weight[2])
+{
+    weight[0] = weight[1] = 0;
+    for (size_t i = 0; i < c->input_count; i++) {
+        const struct kedge_close_input *in = &c->inputs[i];
+        if (!in->left_out && (in->group == a || in->group == b)) {
+            weight[in->group == b] += in->weight;
+        }
+    }
+    if (weight[0] + weight[1] == 0) { /* nobody trained: both have the model of the whole */
+        weight[0] = weight[1] = 1;
+    }
+}
+
 /* Models are averaged as they are after the server's step and before mixing, by how many sites each group
  * has, under the cap on a tenant's share: else a tenant could decide the joined model by bringing many
  * sites into one of the groups. */
@@ -43,6 +66,9 @@ static int join_models(struct kedge_close *c, const uint32_t *into, const uint32
             models[n] = r->stepped[g];
             weight[n++] = of_all[g];
         }
+    }
+    if (n == 2 && group_of_parts(r, into, group) != group) {
+        weigh_parts(c, group, group_of_parts(r, into, group), weight);
     }
     return kedgei_blend(c, KEDGE_DECISION_JOIN, group, models, weight, n, &r->after[group]);
 }
@@ -119,24 +145,32 @@ static int direct_part(struct kedge_close *c, const struct kedgei_members *all, 
 }
 
 /* A number that no group has: the lowest of one that became part of another, or the next. Lowest first, so
- * that an auditor comes to the same one. */
+ * that an auditor comes to the same one. Not that of a group which this close has joined: the step has to say
+ * what became of its sites. */
 static uint32_t free_number(const struct kedge_round_result *r)
 {
     uint32_t g = 0;
-    while (g < r->groups && !r->merged_into[g]) {
+    while (g < r->groups && (!r->merged_into[g] || r->joined[g])) {
         g++;
     }
     return g;
+}
+
+bool kedgei_has_number(const struct kedge_close *c)
+{
+    return free_number(c->result) < kedge_job_spec_groups_most(c->spec);
 }
 
 /* The group keeps number and part 0, the new one is part 1; both begin with all that the group had. The
  * direction of the whole stays in the record (`whole`), for the cut was judged with it, and `made` ends:
  * the parts' directions are what later drift is measured from. Then each site of the group goes to the
  * nearer of the two parts. */
-static int cut(struct kedge_close *c, const struct kedgei_members *all, const uint32_t *part, uint32_t from)
+int kedgei_cut_group(struct kedge_close *c, const struct kedgei_members *all, const uint32_t *part,
+                     uint32_t from, uint32_t *ret_to, bool *ret_moves)
 {
     struct kedge_round_result *r = c->result;
     uint32_t to = free_number(r);
+    *ret_to = to;
     r->whole[from] = r->directions[from];
     memset(&r->made[from], 0, sizeof r->made[from]);
     kedgei_copy_group(r, from, to);
@@ -151,7 +185,8 @@ static int cut(struct kedge_close *c, const struct kedgei_members *all, const ui
         if (o->former == from) {
             KEDGE_TRY(kedgei_side(c, o, from, to, &group));
         }
-        if (group != from) {
+        ret_moves[i] = group != from;
+        if (ret_moves[i]) {
             kedgei_assign(c, o->site, group);
         }
     }
@@ -160,19 +195,20 @@ static int cut(struct kedge_close *c, const struct kedgei_members *all, const ui
 
 /* Only groups that there were at the beginning are looked at, and neither parts of others nor what this
  * close has cut off: a part would be judged by updates that were chosen for the whole. */
-static int cut_groups(struct kedge_close *c, struct kedgei_signs *s, uint32_t *part)
+static int cut_groups(struct kedge_close *c, struct kedgei_signs *s, uint32_t *part, bool *moves)
 {
     struct kedge_round_result *r = c->result;
-    const uint32_t groups = r->groups, most = kedge_job_spec_groups_most(c->spec);
+    const uint32_t groups = r->groups;
     for (uint32_t g = 0; g < groups; g++) {
-        bool is_cut = false, has_room = free_number(r) < most && !r->merged_into[g] && !r->split_of[g];
+        uint32_t to;
+        bool is_cut = false, has_room = kedgei_has_number(c) && !r->merged_into[g] && !r->split_of[g];
         if (!has_room) {
             continue;
         }
         KEDGE_TRY(kedgei_signs_of(c, s, g));
         KEDGE_TRY(kedgei_cut_by_angles(c, g, &s->of, part, &is_cut));
         if (is_cut) {
-            KEDGE_TRY(cut(c, &s->of, part, g));
+            KEDGE_TRY(kedgei_cut_group(c, &s->of, part, g, &to, moves));
         }
     }
     return KEDGE_OK;
@@ -189,11 +225,13 @@ int kedgei_reshape(struct kedge_close *c, struct kedgei_signs *s)
     if (c->spec->options.silhouette >= 1) {
         return KEDGE_OK;
     }
-    uint32_t *part = kedge_mem_new(c->other_count, sizeof *part);
-    int err = part ? kedgei_assignments(c, c->other_count) : KEDGE_E_NOMEM;
+    uint32_t *part = kedge_mem_new(c->other_count + 1, sizeof *part);
+    bool *moves = kedge_mem_new(c->other_count + 1, sizeof *moves);
+    int err = part && moves ? kedgei_assignments(c, c->other_count) : KEDGE_E_NOMEM;
     if (!err) {
-        err = cut_groups(c, s, part);
+        err = cut_groups(c, s, part, moves);
     }
     kedge_mem_free(part);
+    kedge_mem_free(moves);
     return err;
 }

@@ -2,6 +2,22 @@
 #include "common/base/mem.h"
 #include "round/close/flexcfl.h"
 
+int kedgei_signs_init(const struct kedge_close *c, struct kedgei_signs *s)
+{
+    const size_t n = c->other_count;
+    *s = (struct kedgei_signs){.chosen = kedge_mem_new(n + 1, sizeof *s->chosen),
+                               .path = kedge_mem_new(n + 1, sizeof *s->path)};
+    int err = kedgei_members_init(&s->of, n);
+    return err ? err : s->chosen && s->path ? KEDGE_OK : KEDGE_E_NOMEM;
+}
+
+void kedgei_signs_deinit(struct kedgei_signs *s)
+{
+    kedge_mem_free(s->chosen);
+    kedge_mem_free(s->path);
+    kedgei_members_deinit(&s->of);
+}
+
 /* Which sites' updates are read: 512 at most (KEDGE_GRAM_VECTORS_MAX), of each tenant as equal a number as
  * it has sites. That bounds memory and time of a refresh, whatever the number of sites, and keeps a tenant
  * with many sites from speaking alone. The draw goes by seed and round, so an auditor makes it again. */

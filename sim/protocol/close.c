@@ -122,6 +122,7 @@ static void put_inputs(const struct kedgei_protocol *p, const struct sim_close *
             (struct kedge_close_other){.site = o->site,
                                        .former = o->former,
                                        .place = o->tenant,
+                                       .input = o->input,
                                        .update = kedgei_protocol_hash(&o->update)};
     }
 }

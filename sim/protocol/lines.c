@@ -200,7 +200,10 @@ static void drop_models(struct kedgei_protocol *p, const struct kedge_round_resu
         p->former[p->former_count++] = (struct kedgei_former){before->round, before->after[g]};
     }
     for (uint32_t g = 0; g < before->groups; g++) {
-        if (before->tried_with[g] > g + 1) {
+        const uint32_t with = before->tried_with[g];
+        const bool is_others =
+            with > 0 && with <= g && kedge_hash_eq(&before->trial[with - 1], &before->trial[g]);
+        if (with > 0 && !is_others) {
             p->former = sim_grow(p->former, p->former_count + 1, &p->former_max, sizeof *p->former);
             p->former[p->former_count++] = (struct kedgei_former){before->round, before->trial[g]};
         }

@@ -41,12 +41,14 @@ JOBS = {
     "grouped": {**GROUPED, "mixing": "0.05", "tenant_share_max": 0.6},
     "plain": {**GROUPED, "strategy": "flexcfl-plain", "server": "yogi"},
     "madc": {**GROUPED, "strategy": "flexcfl-madc", "rule": "median"},
-    "regrouped": {**GROUPED, "seed": "50", "regroup_every": 2, "rounds": 5, "server": "momentum"},
+    "regrouped": {**GROUPED, "groups": 3, "regroup_every": 2, "rounds": 5, "server": "momentum"},
     "cut": {**GROUPED, "rounds": 5, "options": {"refresh": 2, "silhouette": 0.01, "most": 4}},
     "joined": {**GROUPED, "groups": 4, "pretrain_sites": 0, "rounds": 5, "tenant_share_max": 0.5, "options": {"refresh": 2, "merge": 0.05}},
     "living": {**GROUPED, "choose": "silhouette", "server": "momentum", "rounds": 5, "options": {"refresh": 2, "merge": 0.98}},
-    "adaptive": {**GROUPED, "groups": 4, "pretrain_sites": 0, "strategy": "flexcfl-adaptive", "rounds": 6, "tenant_share_max": 0.6, "evaluate_every": 1,
+    "adaptive": {**GROUPED, "groups": 4, "pretrain_sites": 0, "strategy": "flexcfl-adaptive", "choose": "most", "rounds": 6, "tenant_share_max": 0.6, "evaluate_every": 1,
                  "options": {"trial_every": 2}},
+    "one-first": {**GROUPED, "groups": 4, "pretrain_sites": 0, "strategy": "flexcfl-adaptive", "rounds": 9, "tenant_share_max": 0.6,
+                  "evaluate_every": 1, "options": {"trial_every": 3}},
     "moves": {**GROUPED, "shift": "update", "migration_pause": 1, "rounds": 4},
     "charged": {"strategy": "fedavg", "selection": "charged", "rounds": 4},
     "int8": {"strategy": "fedprox", "compression": {"kind": "int8"}},
@@ -102,7 +104,7 @@ def make(bin_dir, folder, only=None):
     """The folder of a federation that ran all jobs, or only these, whether they complete or not, and stopped."""
     jobs, patience = only or JOBS, 60 if only else PATIENCE_S
     fed = Federation(bin_dir, folder)
-    fed.kedge("poc", fed.dir, "--tenants=3", "--sites=3", "--rounds=1", "--groups=1", "--partition=planted", "--plain-blobs")
+    fed.kedge("poc", fed.dir, "--tenants=3", "--sites=3", "--rounds=1", "--groups=2", "--partition=planted", "--plain-blobs")
     try:
         fed.start("kedge-coordinator", "--state", fed.state)
         fed.answers()

@@ -164,6 +164,17 @@ static int put_inputs(struct kedgei_closing *c)
     return KEDGE_OK;
 }
 
+/* Both are in site order; *io_at: the first input that may be this site's. */
+static uint32_t input_of(const struct kedgei_closing *c, const struct kedgei_input *site, size_t *io_at)
+{
+    const struct kedgei_inputs *in = &c->inputs;
+    while (*io_at < in->count && kedgei_inputs_cmp_sites(&in->items[*io_at], site) < 0) {
+        ++*io_at;
+    }
+    const bool is_its = *io_at < in->count && kedgei_inputs_cmp_sites(&in->items[*io_at], site) == 0;
+    return is_its ? (uint32_t)*io_at : KEDGE_COORD_NONE;
+}
+
 /* In site order, those who had a group when the round closed. Only where the close asks for them:
  * directions, trials. Their updates lie with the tenants, and are found by the statement that gave the
  * group. */
@@ -177,13 +188,14 @@ static int put_others(struct kedgei_closing *c)
     int err = kedgei_members_of_close(c->r->a, c->job, c->round, KEDGE_GROUP_NONE, false, &c->members);
     close->others = kedge_mem_new(c->members.count + 1, sizeof *close->others);
     err = err || close->others ? err : KEDGE_E_NOMEM;
-    for (size_t i = 0; i < c->members.count && !err; i++) {
+    for (size_t i = 0, at = 0; i < c->members.count && !err; i++) {
         const struct kedgei_input *item = &c->members.items[i];
         bool is_known = item->row.group < c->result.groups;
         close->others[close->other_count++] =
             (struct kedge_close_other){.site = (uint32_t)(c->inputs.count + i),
                                        .former = is_known ? item->row.group : 0,
                                        .place = item->place,
+                                       .input = input_of(c, item, &at),
                                        .update = item->row.update};
     }
     return err;

@@ -46,6 +46,47 @@ static int mark_inputs(const struct kedgei_audit *a, struct kedgei_decision *d, 
     return err == KEDGE_E_NOMEM ? err : KEDGE_OK;
 }
 
+/* It was one part of a cut, which this close lets stay. */
+static bool has_stayed(const struct kedgei_decision *d, uint32_t group)
+{
+    const struct kedgei_round *round = d->round;
+    const struct kedge_st_step_group *was =
+        round > d->job->rounds ? kedgei_step_group(round[-1].step, group) : NULL;
+    const struct kedge_st_step_group *row = kedgei_step_group(round->step, group);
+    const struct kedge_st_step_group *with =
+        was && was->tried_with > 0 ? kedgei_step_group(round->step, was->tried_with - 1) : NULL;
+    return row && with && kedge_hash_eq(&row->before, &with->before);
+}
+
+/* Whether the close looks for a cut of this group, in which somebody trained and which it does not join with
+ * another one. Whether it was cut in the end says nothing: that updates do not fall in two is found from the
+ * same updates. */
+static bool may_be_cut(const struct kedgei_decision *d, uint32_t group)
+{
+    const struct kedge_job_spec *spec = &d->job->spec;
+    const uint32_t round = d->round->number;
+    return group < KEDGE_GROUPS_MAX && d->round->aggregates[group]
+           && !kedgei_is_joined(d->job, d->round, group) && round < spec->rounds
+           && (kedge_job_spec_cuts_after(spec, round) || has_stayed(d, group));
+}
+
+/* By the updates by which the sites of these groups are in them; where one was cut, its parts' trials are
+ * made of the round's own. What sites found of trials are statements, which stay. */
+static int mark_cuts(const struct kedgei_audit *a, struct kedgei_decision *d)
+{
+    struct kedgei_inputs in = {.items = NULL};
+    int err = kedgei_members_of_close(a, d->job, d->round, KEDGE_GROUP_NONE, true, &in);
+    for (size_t i = 0; i < in.count; i++) {
+        const struct kedgei_log *log = &a->tenants[d->job->tenants[in.items[i].place]];
+        d->erased += may_be_cut(d, in.items[i].row.group) && kedgei_erased(a, log, &in.items[i].row.update);
+    }
+    kedgei_inputs_deinit(&in);
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX && !err && touches_round(a, d->job, d->round); g++) {
+        err = kedgei_part_of(d->round, g) > 0 ? mark_inputs(a, d, g, false) : KEDGE_OK;
+    }
+    return err == KEDGE_E_NOMEM ? err : KEDGE_OK;
+}
+
 /* Which decisions have updates among their inputs, kind by kind. Decisions over models and statements
  * alone stay repeatable. */
 static int mark(const struct kedgei_replay *r, struct kedgei_decision *d)
@@ -63,6 +104,8 @@ static int mark(const struct kedgei_replay *r, struct kedgei_decision *d)
                    : KEDGE_OK;
     case KEDGEI_RESHAPE:
         return mark_inputs(r->a, d, KEDGE_GROUP_NONE, true);
+    case KEDGEI_TRIALS: /* of what statements say, and of models, unless groups may be cut */
+        return kedge_job_spec_begins_as_one(&d->job->spec) ? mark_cuts(r->a, d) : KEDGE_OK;
     case KEDGEI_DIRECTION:
         if (!d->round->pretrain) {
             return mark_inputs(r->a, d, d->group, true);
@@ -85,7 +128,6 @@ static int mark(const struct kedgei_replay *r, struct kedgei_decision *d)
     case KEDGEI_MIXING:
     case KEDGEI_DRIFT:
     case KEDGEI_JOINED:
-    case KEDGEI_TRIALS:
     case KEDGEI_MEETING: /* of models, weighted by what statements say */
         break;
     }
@@ -244,6 +286,9 @@ static void tell_job(const struct kedgei_replay *r, const struct kedgei_job *job
     snprintf(before, sizeof before, "job \"%s\": which groups are alike or hold two kinds behind rounds ",
              job->id.s);
     tell_numbers(r, job, KEDGEI_RESHAPE, KEDGE_GROUP_NONE, before, " cannot be replayed: updates are erased");
+    snprintf(before, sizeof before, "job \"%s\": which groups are joined, tried or cut after rounds ",
+             job->id.s);
+    tell_numbers(r, job, KEDGEI_TRIALS, KEDGE_GROUP_NONE, before, " cannot be replayed: updates are erased");
     tell_count(r, job, KEDGEI_ASSIGNED, "which group a site is given");
     tell_count(r, job, KEDGEI_NEAREST, "which model is nearest to a site's last one");
 }

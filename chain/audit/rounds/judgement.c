@@ -19,6 +19,12 @@ static struct kedgei_decision *find_item(const struct kedgei_closing *c, enum ke
     return NULL;
 }
 
+/* Groups are cut where directions are estimated again, or to be tried. */
+static struct kedgei_decision *item_of_cut(const struct kedgei_closing *c)
+{
+    return find_item(c, kedgei_tries(c->job, c->round) ? KEDGEI_TRIALS : KEDGEI_RESHAPE, KEDGE_GROUP_NONE);
+}
+
 /* The engine's kinds and the list's differ: several questions of the engine (pairs, trials, merges, cuts
  * of a refresh) are one decision of the list, whose result takes them in the order in which they are
  * asked. */
@@ -40,8 +46,7 @@ static struct kedgei_decision *item_of(const struct kedgei_closing *c, const str
     case KEDGE_DECISION_CLUSTER:
         return find_item(c, KEDGEI_GROUPING, 0);
     case KEDGE_DECISION_DIRECTION:
-        return c->parts > 0 ? find_item(c, KEDGEI_RESHAPE, KEDGE_GROUP_NONE)
-                            : find_item(c, KEDGEI_DIRECTION, io->group);
+        return c->parts > 0 ? item_of_cut(c) : find_item(c, KEDGEI_DIRECTION, io->group);
     case KEDGE_DECISION_DRIFT:
         return find_item(c, KEDGEI_DRIFT, 0);
     case KEDGE_DECISION_SPLIT:
@@ -56,7 +61,7 @@ static struct kedgei_decision *item_of(const struct kedgei_closing *c, const str
     case KEDGE_DECISION_NEAREST:
         break;
     }
-    return find_item(c, KEDGEI_RESHAPE, KEDGE_GROUP_NONE);
+    return item_of_cut(c);
 }
 
 static const char *name_of(const struct kedgei_closing *c, enum kedgei_decision_kind kind)

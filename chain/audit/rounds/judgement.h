@@ -41,4 +41,11 @@ static inline bool kedgei_is_judged(const struct kedgei_decision *item)
     return item && !item->is_taken;
 }
 
+/* A decision that is taken as recorded since updates are erased may rest on statements and models, too: what
+ * it decides by these alone is judged all the same. */
+static inline bool kedgei_is_still_judged(const struct kedgei_decision *item, const struct kedge_decision *io)
+{
+    return item && (!item->is_taken || (item->erased > 0 && !io->err));
+}
+
 #endif

@@ -133,7 +133,7 @@ void kedgei_judge_merges(struct kedgei_closing *c, struct kedgei_decision *item,
         if (kedgei_is_judged(item)) {
             kedgei_replay_add_number(item, into);
         }
-        if (row && kedgei_is_judged(item) && kedgei_estimate_of(c->job, c->round, g)
+        if (row && kedgei_is_still_judged(item, io) && kedgei_estimate_of(c->job, c->round, g)
             && (into != g ? into + 1 : 0) != row->merged_into) {
             other(c, g,
                   by_trials ? "it is recorded as part of other groups than its sites' evaluations give"
@@ -171,7 +171,7 @@ void kedgei_judge_pairs(struct kedgei_closing *c, struct kedgei_decision *item, 
         if (kedgei_is_judged(item)) {
             kedgei_replay_add_number(item, with);
         }
-        if (row && kedgei_is_judged(item) && (with != g ? with + 1 : 0) != row->tried_with) {
+        if (row && kedgei_is_still_judged(item, io) && (with != g ? with + 1 : 0) != row->tried_with) {
             other(c, g, "it is recorded as tried with another group than the directions give");
         }
         io->index[g] = tried_with(c, g);
@@ -194,12 +194,12 @@ void kedgei_judge_personal_models(struct kedgei_closing *c, struct kedgei_decisi
     const bool recorded = c->step && c->step->personal > 0;
     if (kedgei_is_judged(item)) {
         kedgei_replay_add_number(item, io->is_personal);
-        if (io->is_personal != recorded) {
-            kedgei_error(c->f, KEDGE_AUDIT_REPLAY_GROUPING, &c->r->a->main, c->round->step->index,
-                         "job \"%s\", round %u: it is recorded that %s serve sites best, their evaluations "
-                         "give the other",
-                         c->job->id.s, c->round->number, recorded ? "their own models" : "groups' models");
-        }
+    }
+    if (kedgei_is_still_judged(item, io) && io->is_personal != recorded) {
+        kedgei_error(c->f, KEDGE_AUDIT_REPLAY_GROUPING, &c->r->a->main, c->round->step->index,
+                     "job \"%s\", round %u: it is recorded that %s serve sites best, their evaluations "
+                     "give the other",
+                     c->job->id.s, c->round->number, recorded ? "their own models" : "groups' models");
     }
     io->is_personal = recorded;
 }

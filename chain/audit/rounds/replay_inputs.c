@@ -29,6 +29,12 @@ void kedgei_inputs_deinit(struct kedgei_inputs *in)
     *in = (struct kedgei_inputs){.items = NULL};
 }
 
+int kedgei_inputs_cmp_sites(const struct kedgei_input *a, const struct kedgei_input *b)
+{
+    const int c = (a->place > b->place) - (a->place < b->place);
+    return c ? c : kedge_id_cmp(&a->row.site, &b->row.site);
+}
+
 static int compare_inputs(const void *pa, const void *pb)
 {
     const struct kedgei_input *a = pa, *b = pb;

@@ -22,6 +22,8 @@ KEDGE_NODISCARD int kedgei_inputs_of_close(const struct kedgei_audit *a, const s
 /* Adds one. KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedgei_inputs_add(struct kedgei_inputs *in, uint32_t place,
                                       const struct kedge_input_row *row);
+/* Below, at or above 0: by tenant, then by site, as they are sorted. */
+int kedgei_inputs_cmp_sites(const struct kedgei_input *a, const struct kedgei_input *b);
 void kedgei_inputs_sort(struct kedgei_inputs *in);
 void kedgei_inputs_deinit(struct kedgei_inputs *in);
 /* All candidates of this opening; likewise, but that there may be none. */

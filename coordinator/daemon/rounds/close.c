@@ -233,8 +233,13 @@ static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t si
         e->place = place_of(w->job, e->tenant);
     }
     if (row->group != KEDGE_COORD_NONE && (any || (cold && main_in->progress != KEDGE_INPUT_ACCEPTED))) {
+        const bool is_input = !cold && main_in->progress == KEDGE_INPUT_ACCEPTED;
         w->close.others[w->close.other_count++] = (struct kedge_close_other){
-            site, row->group, place_of(w->job, h->sites[site].tenant), w->job->sites[site].by};
+            .site = site,
+            .former = row->group,
+            .place = place_of(w->job, h->sites[site].tenant),
+            .input = is_input ? (uint32_t)w->close.input_count - 1 : KEDGE_COORD_NONE,
+            .update = w->job->sites[site].by};
     }
     bool both_refused =
         main_in->progress == KEDGE_INPUT_REFUSED && row->pretrain.progress == KEDGE_INPUT_REFUSED;

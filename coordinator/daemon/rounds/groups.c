@@ -181,23 +181,24 @@ void kedge_host_assigned_go_on(struct kedge_host *h)
     }
 }
 
-/* Why its last close gave sites groups: it cut some, it joined some, or it made all. */
-static enum kedge_group_how how_of_close(const struct kedge_job *job, uint32_t round)
+/* Why its last close gave a site this group: it was cut off another one, others became part of it, or the
+ * close made all groups. One close may cut some and join others. */
+static enum kedge_group_how how_of_close(const struct kedge_job *job, uint32_t round, uint32_t group)
 {
-    bool is_cut = false, is_joined = false;
+    bool is_joined = false;
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
-        is_cut = is_cut || job->at.group[g].split_of;
-        is_joined = is_joined || job->at.group[g].merged_into;
+        is_joined = is_joined || job->at.group[g].merged_into == group + 1;
     }
-    return is_cut       ? KEDGE_GROUP_SPLIT
-           : is_joined  ? KEDGE_GROUP_MERGE
-           : round == 0 ? KEDGE_GROUP_COLD_START
-                        : KEDGE_GROUP_RECLUSTER;
+    return job->at.group[group].split_of ? KEDGE_GROUP_SPLIT
+           : is_joined                   ? KEDGE_GROUP_MERGE
+           : round == 0                  ? KEDGE_GROUP_COLD_START
+                                         : KEDGE_GROUP_RECLUSTER;
 }
 
 /* The reason is stated because an auditor checks each kind by another rule: a newcomer's group
  * follows from its own update, a close's from the whole round. */
-static enum kedge_group_how how_of(const struct kedge_job *job, const struct kedge_coord_effect *fx)
+static enum kedge_group_how how_of(const struct kedge_job *job, const struct kedge_coord_effect *fx,
+                                   uint32_t group)
 {
     switch (fx->why) {
     case KEDGE_WHY_NEWCOMER:
@@ -209,7 +210,7 @@ static enum kedge_group_how how_of(const struct kedge_job *job, const struct ked
     case KEDGE_WHY_CLOSE:
         break;
     }
-    return how_of_close(job, fx->round);
+    return how_of_close(job, fx->round, group);
 }
 
 /* The update that the group rests on: where no close gives it, the pre-training of the open round. */
@@ -234,14 +235,16 @@ static void start(struct kedge_host *h, struct kedge_job *job, const struct kedg
     const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, fx->site);
     KEDGE_ASSERT(w && known && row && view.model_count >= 1);
     const uint32_t now = row->group == KEDGE_COORD_NONE ? 0 : row->group;
+    const uint32_t group = assign ? now : fx->group; /* the effect has one only where it is known */
+    KEDGE_ASSERT(group < KEDGE_GROUPS_MAX);
     *w = (struct group_work){.work = {{group_done}, group_run},
                              .job = job,
                              .site = fx->site,
-                             .group = assign ? now : fx->group,
+                             .group = group,
                              .round = fx->round,
                              .groups = view.model_count,
                              .assign = assign,
-                             .how = how_of(job, fx),
+                             .how = how_of(job, fx, group),
                              .update = update_of(job, row, fx, assign)};
     kedge_buf_init(&w->envelope, KEDGE_ENTRY_MAX);
     kedge_buf_init(&w->key, KEDGE_IDEM_KEY_MAX);

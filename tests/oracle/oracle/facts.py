@@ -82,7 +82,7 @@ class Job:
         self.server, self.rule = spec.get("server", SERVER_OF.get(self.strategy, "none")), spec.get("rule", "mean")
         self.options = {**SERVERS[self.server], "settle": 0, "refresh": 0, "merge": 1, "silhouette": 1, "most": 16, "trial_every": 0, **OPTIONS.get(self.strategy, {}),
                         **{name: float(value) for name, value in spec.get("options", {}).items()}}
-        self.choice = "most" if self.strategy == "flexcfl-adaptive" else "fixed"
+        self.choice = "one" if self.strategy == "flexcfl-adaptive" else "fixed"
         self.tenants = sorted(spec["tenants"])
         self.scale, self.seed = int(spec.get("scale", 20)), int(spec.get("seed", "1"))
         self.share = self.millionths("tenant_share_max", "1")

@@ -25,6 +25,8 @@ class Grouping:
         updates, fixed = [self.last_layer(job, i.values) for i in inputs], job.spec.get("choose", job.choice) == "fixed"
         if not all(any(u) for u in updates):
             return None
+        if job.spec.get("choose", job.choice) == "one":
+            return [0] * len(updates)
         if job.strategy == "fedclust":
             return groups.joining(groups.distances(updates), "average", 1, int(job.number("groups", 16)), job.options["link"])
         if job.strategy == "flexcfl-madc" and fixed:
@@ -156,12 +158,12 @@ class Grouping:
         said = {g: (row["direction"], row.get("made"), row.get("merged_into")) for g, row in rows.items()}
         self.same("directions", where, said, follows)
 
-    def join(self, job, where, joined, members, rows, after):
-        """Models of groups that become one: the mean of theirs, weighted by their sites, under the cap."""
+    def join(self, job, where, joined, members, rows, after, sums=None):
+        """Models of groups that become one: the mean of theirs, weighted by their sites, under the cap, or as is said."""
         counts = sorted((name, g, sum(m[0] == name for m in members.get(g, []))) for g in joined for name in job.tenants)
         counts = [c for c in counts if c[2]]
         made = weights.cap([c[0] for c in counts], [c[2] * weights.VOTE for c in counts], 1, job.share)[0] if counts else []
-        sums = [sum(w for w, c in zip(made, counts) if c[1] == g) for g in joined]
+        sums = sums or [sum(w for w, c in zip(made, counts) if c[1] == g) for g in joined]
         values = steps.blend([job.model(after[g]) for g in joined], sums if any(sums) else [1] * len(joined))
         self.vector("join", where, job, rows[joined[0]]["after"], "F32", values)
         for g in joined:

@@ -74,6 +74,35 @@ def cut_in_two(updates):
     of = dict(zip(usable, parts))
     return [of.get(i, 0) for i in range(len(updates))], silhouette(d, parts)
 
+def halves(updates):
+    """*Halves*: part of each update."""
+    scaled, n = [scale12(u) for u in updates], len(updates)
+    c = [[float(bool(x)) for x in scaled] for _ in scaled]
+    for i, j in itertools.combinations(range(n), 2):
+        x, y = scaled[i], scaled[j]
+        c[i][j] = c[j][i] = cosine(dot(x, y), dot(x, x), dot(y, y)) if x and y else 0.0
+    mean = [in_order(row) / n for row in c]
+    all_of = in_order(mean) / n
+    b = [[x - mean[i] - mean[k] + all_of for k, x in enumerate(row)] for i, row in enumerate(c)]
+    axis = b[max(range(n), key=lambda i: (b[i][i], -i))]
+    for _ in range(6):
+        axis = [in_order(x * y for x, y in zip(row, axis)) for row in b]
+        length = math.sqrt(in_order(x * x for x in axis))
+        if not length > 0.0:
+            return [0] * n
+        axis = [x / length for x in axis]
+    part = [int(x < 0) for x in axis]
+    for _ in range(16):
+        to = [[in_order(x for x, p in zip(row, part) if p == side) for side in (0, 1)] for row in c]
+        within = [in_order(t[side] for t, p in zip(to, part) if p == side) for side in (0, 1)]
+        if min(within) <= 0.0:
+            break
+        moved = [int(t[1] / math.sqrt(within[1]) > t[0] / math.sqrt(within[0])) for t in to]
+        if moved == part or sum(moved) in (0, n):
+            break
+        part = moved
+    return [int(p != part[0]) for p in part]
+
 def cfl_norms(updates, scale):
     """*CFL's norms*: (length of the mean, the longest)."""
     most = [max(map(abs, u)) for u in updates]

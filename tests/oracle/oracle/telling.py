@@ -118,17 +118,19 @@ class Telling(Grouping, Trials):
         if round_.kind == "train":
             base = job.groups(round_)[group]["after"]
         self.same("base", where, entry.body["base"], base)
-        updates = [i.values[:job.count] for i in inputs]
-        rule, made, divisor = self.weigh(job, round_, inputs, updates)
+        rule, made, values = self.aggregated(job, round_, job.model(base), inputs)
         self.same("weights", where, [i.weight for i in inputs], made)
         self.same("rule", where, entry.body["rule"], self.rule_name(job, round_, rule))
-        start = job.model(base)
+        self.vector("aggregate", where, job, entry.subject, "F32", values)
+
+    def aggregated(self, job, round_, start, inputs):
+        """(rule that runs, weights, model) of these inputs."""
+        updates = [i.values[:job.count] for i in inputs]
+        rule, made, divisor = self.weigh(job, round_, inputs, updates)
         if rule in rules.COORDINATE:
             bad = rules.bad_ones(made, job.fraction) if rule != "bulyan" else rules.bad_ones([weights.VOTE] * len(made), job.fraction)
-            values = rules.columns(rule, start, updates, made, bad, job.scale)
-        else:
-            values = arithmetic.mean(start, list(zip(made, updates)), job.scale, divisor)
-        self.vector("aggregate", where, job, entry.subject, "F32", values)
+            return rule, made, rules.columns(rule, start, updates, made, bad, job.scale)
+        return rule, made, arithmetic.mean(start, list(zip(made, updates)), job.scale, divisor)
 
     def weigh(self, job, round_, inputs, updates):
         """(the rule that runs, the recorded weights, the divisor)."""

@@ -2,18 +2,23 @@
 
 import itertools
 
-from verifier.arithmetic import cosine, dot, scale12
+from verifier.arithmetic import cosine, dot, nearest, scale12
 
-from . import steps, weights
+from . import groups, steps, weights
 
-def decide(job, heard, sites, tenants):
-    """Whether two groups join. heard: (tenant, side, samples, loss, loss of the trial) in the order of tenants and sites."""
-    heard = [h for h in heard if h[2] > 0 and h[3] >= 0 and h[4] >= 0]
+def enough(heard, sites, tenants):
+    """Whether those that count, of (tenant, side, samples, loss, loss of the trial) in the order of tenants and sites, are enough to join or part by."""
     if any(sites[side] and not any(h[1] == side for h in heard) for side in (0, 1)):
         return False
-    if len(heard) < min(2, sum(sites)) or len({h[0] for h in heard}) < min(2, tenants):
-        return False
-    return steps.in_order(float(w) * d for w, d in differences(job, heard)) <= 0 if heard else True
+    return len(heard) >= min(2, sum(sites)) and len({h[0] for h in heard}) >= min(2, tenants)
+
+def joins(job, heard, sites, tenants):
+    """*Joining* of two groups."""
+    return enough(heard, sites, tenants) and steps.in_order(float(w) * d for w, d in differences(job, heard)) <= 0
+
+def stays(job, heard, sites, tenants):
+    """Whether *a cut* stays."""
+    return bool(heard) and enough(heard, sites, tenants) and below(*measured(job, heard), 1)
 
 def differences(job, heard):
     """(weight, difference of the two losses within the bound) of each."""
@@ -32,12 +37,19 @@ def personal(job, heard, was):
     heard = [h for h in heard if h[2] > 0 and h[3] >= 0 and h[4] > 0]
     if len(heard) < 2 or len({h[0] for h in heard}) < min(2, len(job.tenants)):
         return was
+    mean, spread, worth = measured(job, heard)
+    return mean <= 0 and (was or below(mean, spread, worth, 4))
+
+def measured(job, heard):
+    """Of the differences: mean, mean square off it, and how many inputs of one weight they are worth."""
     found = [(float(w), d) for w, d in differences(job, heard)]
     total = steps.in_order(w for w, _ in found)
     mean = steps.in_order(w * d for w, d in found) / total
     spread = steps.in_order(w * ((d - mean) * (d - mean)) for w, d in found) / total
-    worth = total * total / steps.in_order(w * w for w, _ in found)
-    return mean <= 0 and (was or mean * mean * (worth - 1) > 4 * spread)
+    return mean, spread, total * total / steps.in_order(w * w for w, _ in found)
+
+def below(mean, spread, worth, errors_squared):
+    return mean < 0 and mean * mean * (worth - 1) > errors_squared * spread
 
 def pairs(directions):
     """Of {group: direction}: always the two nearest that are left, ties to the lowest numbers."""
@@ -85,37 +97,83 @@ class Trials:
 
     def tried(self, job, round_, where, rows, before, after):
         members, found = self.members(job, round_), self.found(job, round_, where, before)
-        into = {b["group"]: b["group"] for b in before}
+        into, parted, cut = {b["group"]: b["group"] for b in before}, set(), False
         for former in before:
             a, b = former["group"], former.get("tried_with", 0) - 1
             if b > a:
                 mine = [m for g in (a, b) for m in members.get(g, [])]
-                heard = [(h[0], int(h[1] == b), *h[2:5]) for h in found if h[1] in (a, b)]
-                if decide(job, heard, [len(members.get(g, [])) for g in (a, b)], len({m[0] for m in mine})):
+                heard = [(h[0], int(h[1] == b), *h[2:5]) for h in found if h[1] in (a, b) and h[2] > 0 and h[3] >= 0 and h[4] >= 0]
+                said = heard, [len(members.get(g, [])) for g in (a, b)], len({m[0] for m in mine})
+                is_cut = former["after"] == before[b]["after"]
+                cut = cut or is_cut
+                if is_cut and stays(job, *said):
+                    parted |= {a, b}
+                elif is_cut or joins(job, *said):
                     into[b] = a
-                    self.join(job, f"{where}, group {a}", [a, b], members, rows, after)
-        follows = {}
-        for former in before:
-            g, home = former["group"], former.get("merged_into", 0) - 1
-            home = into[home] if home >= 0 else into[g]
-            direction = rows[home]["direction"] if former.get("merged_into") else former["direction"]
-            follows[g] = (direction, home + 1 if home != g else None)
-            after[g] = after[home]
-        self.same("joins", where, {g: (row["direction"], row.get("merged_into")) for g, row in rows.items()}, follows)
+                    trained = [sum(i.weight for i in self.inputs(job, round_, "aggregated") if i.row["group"] == g) for g in (a, b)]
+                    self.join(job, f"{where}, group {a}", [a, b], members, rows, after, (trained if any(trained) else [1, 1]) if is_cut else None)
         was = job.closed(round_.number)
         was = bool(was and was.step.body.get("personal", 0))
         if any(b.get("tried_with") for b in before) or self.asks_own(job, round_.number - 1):
             was = personal(job, [(h[0], 0, h[2], h[3], h[5]) for h in found], was)
         self.same("personal", where, bool(round_.step.body.get("personal", 0)), was)
-        due = round_.number < job.spec["rounds"] and (any(into[g] != g for g in into) or round_.number % int(job.options["trial_every"]) == 0)
-        live = [g for g in follows if follows[g][1] is None] if due else []
-        with_ = pairs({g: job.direction(rows[g]["direction"]) for g in live})
-        self.same("trials", where, {g: row["tried_with"] - 1 for g, row in rows.items() if row.get("tried_with")}, with_)
+        homes = {b["group"]: into[b["merged_into"] - 1] if b.get("merged_into") else into[b["group"]] for b in before}
+        live, follows, with_ = [g for g in homes if homes[g] == g], {}, {}
+        may, pairs_too = self.next_trials(job, round_.number, live, parted, any(into[g] != g for g in into), cut)
+        if may:
+            free = [b["group"] for b in before if b.get("merged_into")]
+            whole = [g for g in live if g in may and list(homes.values()).count(g) == 1 + sum(b.get("merged_into", 0) == g + 1 for b in before)]
+            with_ = self.cuts(job, round_, where, rows, whole, free, members, before, after, follows)
+        for former in before:
+            g, home = former["group"], homes[former["group"]]
+            if g not in follows:
+                follows[g] = (rows[home]["direction"] if former.get("merged_into") else former["direction"], home + 1 if home != g else None)
+                after[g] = after[home]
+        self.same("joins", where, {g: (row["direction"], row.get("merged_into")) for g, row in rows.items()}, follows)
         now = {}
         for g, some in members.items():
             now.setdefault(into[g], []).extend(some)
-        for a, b in with_.items():
-            self.trial(job, f"{where}, group {a}", rows, sorted((a, b)), now, after, a)
+        if pairs_too:
+            with_ = pairs({g: job.direction(rows[g]["direction"]) for g in live})
+            for a, b in with_.items():
+                self.trial(job, f"{where}, group {a}", rows, sorted((a, b)), now, after, a)
+        self.same("trials", where, {g: row["tried_with"] - 1 for g, row in rows.items() if row.get("tried_with")}, with_)
+
+    def next_trials(self, job, number, live, parted, has_joined, had_cuts):
+        """(groups that may be cut, whether pairs are tried)."""
+        if number >= job.spec["rounds"]:
+            return [], False
+        is_due = self.asks_own(job, number)
+        if job.spec.get("choose", job.choice) != "one":
+            return [], is_due or has_joined
+        return live if is_due or number == 1 else sorted(parted), had_cuts and not (is_due or number == 1 or parted)
+
+    def cuts(self, job, round_, where, rows, whole, free, members, before, after, follows):
+        """*Cuts*: each group in two halves, which are tried by what the updates of each alone have made."""
+        inputs, count, with_ = self.inputs(job, round_, "aggregated"), len(before), {}
+        for g in whole:
+            number, mine = free[0] if free else count, members.get(g, [])
+            if number >= max(int(job.options["most"]), int(job.number("groups"))) or all(i.row["group"] != g for i in inputs):
+                continue
+            updates = [self.pretrained(job, m[0], m[2]) for m in mine]
+            part = groups.halves(updates) if len(mine) >= 4 else []
+            if min(part.count(0), part.count(1)) < 2:
+                continue
+            count, free = (count, free[1:]) if free else (count + 1, free)
+            made = [self.made_direction(job, [(m[0], u) for m, u, p in zip(mine, updates, part) if p == side]) for side in (0, 1)]
+            self.same("cut", f"{where}, group {g}", (rows[g].get("whole"), rows[g].get("made")), (before[g]["direction"], None))
+            self.second_part(f"{where}, group {number}", rows.get(number), rows[g], g)
+            sides = {m[:2]: nearest(u, [job.direction(rows[k]["direction"]) for k in (g, number)])[0] for m, u in zip(mine, updates)}
+            for side, place in enumerate((g, number)):
+                follows[place], with_[place] = (made[side], None), (number, g)[side]
+                some = [i for i in inputs if i.row["group"] == g and sides.get(i.key) == side]
+                here, start = f"{where}, group {place}", job.model(rows[g]["before"])
+                if some:
+                    self.vector("trial", here, job, rows[place].get("trial"), "F32", self.aggregated(job, round_, start, some)[2])
+                else:
+                    self.same("trial", here, rows[place].get("trial"), after[g])
+            after[number] = after[g]
+        return with_
 
     def trial(self, job, where, rows, both, members, after, g):
         """The mean of two models by their sites, as if they joined."""

@@ -173,6 +173,60 @@ START_TEST(directions_rest_on_updates_again)
 }
 END_TEST
 
+/* org-a's updates of this round are erased from a record of groups that began as one: how many decisions rest
+ * on them, and what is said of the trials (NULL: nothing, they are judged as ever). */
+static const struct {
+    void (*make)(const char *dir, enum fx_twist twist);
+    enum fx_twist twist;
+    uint32_t round, erased;
+    const char *says;
+} cut[] = {
+    /* the first grouping, direction and aggregate, the closes that look for cuts, the groups of org-a's
+       sites; round 7 looks for cuts, and finds none */
+    {fx_parts, FX_NONE, 0, 3 + 5 + 12, "tried or cut after rounds 1-3, 6-7 cannot be replayed"},
+    {fx_parts, FX_PARTS_BACK, 0, 3 + 4 + 18, "tried or cut after rounds 1, 3, 6-7 cannot be replayed"},
+    {fx_parts, FX_PARTS_OFTEN, 0, 3 + 7 + 17, "tried or cut after rounds 1-7 cannot be replayed"},
+    /* aggregates; of round 3 the parts' trials, too; round 4 cuts none */
+    {fx_parts, FX_NONE, 3, 3 + 1, "tried or cut after rounds 3 cannot be replayed"},
+    {fx_parts, FX_NONE, 4, 3, NULL},
+    /* as where directions are estimated again, above, and a move */
+    {fx_joining, FX_NONE, 0, 11 + 1, "alike or hold two kinds behind rounds 2 cannot be replayed"},
+};
+
+START_TEST(cuts_rest_on_updates)
+{
+    copy_base();
+    ck_assert_int_eq(kedge_dir_remove(at("fx")), KEDGE_OK); /* for another one */
+    cut[_i].make(at("fx"), cut[_i].twist);
+    struct kedge_audit_report whole = judged(true, false);
+    ck_assert_int_eq(whole.verdict, KEDGE_AUDIT_YES);
+    ck_assert_uint_gt(erase(&(struct order){.rounds_from = cut[_i].round, .rounds_to = cut[_i].round}), 0);
+    struct kedge_audit_report r = judged(true, false);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    ck_assert(cut[_i].says ? text_with(&r, cut[_i].says) != NULL : !text_with(&r, "tried or cut"));
+    ck_assert_uint_eq(r.counts.decisions_erased, cut[_i].erased);
+    ck_assert_uint_eq(r.counts.decisions + cut[_i].erased, whole.counts.decisions);
+    kedge_audit_report_deinit(&r);
+    kedge_audit_report_deinit(&whole);
+}
+END_TEST
+
+/* What sites found of a trial is a statement: that the record goes against it is found, whatever is erased.
+ */
+START_TEST(evaluations_are_not_erased)
+{
+    static const enum fx_twist forged[] = {FX_PARTS_STAYS_FORGED, FX_PARTS_BACK_FORGED};
+    copy_base();
+    ck_assert_int_eq(kedge_dir_remove(at("fx")), KEDGE_OK); /* for another one */
+    fx_parts(at("fx"), forged[_i]);
+    ck_assert_uint_gt(erase(&(struct order){.rounds_to = 8}), 0);
+    struct kedge_audit_report r = judged(true, false);
+    ck_assert(has_code(&r, KEDGE_AUDIT_REPLAY_GROUPING));
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_NO);
+    kedge_audit_report_deinit(&r);
+}
+END_TEST
+
 /* An aggregate of an asynchronous job rests on updates of earlier rounds' tasks, too. */
 START_TEST(late_updates_are_rested_on)
 {
@@ -275,6 +329,8 @@ int main(void)
     tcase_add_test(t, control_variates_rest_on_updates);
     tcase_add_test(t, groups_rest_on_updates);
     tcase_add_test(t, directions_rest_on_updates_again);
+    tcase_add_loop_test(t, cuts_rest_on_updates, 0, sizeof cut / sizeof cut[0]);
+    tcase_add_loop_test(t, evaluations_are_not_erased, 0, 2);
     tcase_add_test(t, late_updates_are_rested_on);
     tcase_add_test(t, everything_erased);
     tcase_add_test(t, a_file_that_is_still_here);

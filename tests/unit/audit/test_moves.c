@@ -25,6 +25,10 @@ static const struct {
     {fx_joining, 5 + 8 + 1 + 2 + 7 + 1 + 4 + 1 + 3, FX_NONE},
     {fx_joining, 5 + 8 + 1 + 2 + 7 + 1 + 4 + 1 + 3, FX_JOIN_CAPPED},
     {fx_cutting, 5 + 12 + 1 + 2 + 7 + 1 + 4 + 2, FX_NONE},
+    /* of one group at first: aggregates of one to four groups; trials; models of joined parts; moves */
+    {fx_parts, 9 + 21 + 1 + 1 + 8 + 1 + 8 + 2 + 16, FX_NONE},
+    {fx_parts, 9 + 15 + 1 + 1 + 8 + 1 + 8 + 4 + 28, FX_PARTS_BACK},
+    {fx_parts, 9 + 22 + 1 + 1 + 8 + 1 + 8 + 5 + 26, FX_PARTS_OFTEN},
 };
 
 START_TEST(test_good)
@@ -137,6 +141,27 @@ static const struct {
     {"models of all where sites' own are found to be better", fx_trying, FX_TRY_SHARED, true,
      KEDGE_AUDIT_REPLAY_GROUPING},
     {"sites' own models before anybody was asked", fx_trying, FX_TRY_OWN, false, KEDGE_AUDIT_STEP},
+    {"a cut that stays against what its sites found", fx_parts, FX_PARTS_STAYS_FORGED, true,
+     KEDGE_AUDIT_REPLAY_GROUPING},
+    {"a cut that is taken back against it", fx_parts, FX_PARTS_BACK_FORGED, true,
+     KEDGE_AUDIT_REPLAY_GROUPING},
+    {"parts that are joined, and count by their members", fx_parts, FX_PARTS_MEMBERS, true,
+     KEDGE_AUDIT_REPLAY_STEP},
+    {"a trial that is the other part's", fx_parts, FX_PARTS_TRIAL_OTHER, true, KEDGE_AUDIT_REPLAY_GROUPING},
+    {"a trial that is the whole's", fx_parts, FX_PARTS_TRIAL_WHOLE, true, KEDGE_AUDIT_REPLAY_GROUPING},
+    {"a site in the wrong half", fx_parts, FX_PARTS_HALF, true, KEDGE_AUDIT_REPLAY_DIRECTION},
+    {"a site that is not told of its half", fx_parts, FX_PARTS_UNTOLD, true, KEDGE_AUDIT_REPLAY_GROUPING},
+    {"a site that is told to go to the other half", fx_parts, FX_PARTS_TOLD, true,
+     KEDGE_AUDIT_REPLAY_NEWCOMER},
+    {"a cut when it is not time", fx_parts, FX_PARTS_EARLY, false, KEDGE_AUDIT_STEP},
+    {"no cut when it is time", fx_parts, FX_PARTS_NOT, true, KEDGE_AUDIT_REPLAY_GROUPING},
+    {"parts that stay, and are not cut at once", fx_parts, FX_PARTS_NOT_AT_ONCE, true,
+     KEDGE_AUDIT_REPLAY_GROUPING},
+    {"a cut of a group in which nobody trained", fx_parts, FX_PARTS_UNTRAINED, false, KEDGE_AUDIT_STEP},
+    {"more parts than the job may have", fx_parts, FX_PARTS_MOST, false, KEDGE_AUDIT_STEP},
+    {"a part with the number of a group that has just been joined", fx_parts, FX_PARTS_NUMBER, false,
+     KEDGE_AUDIT_STEP},
+    {"a part that begins with another model", fx_parts, FX_PARTS_MODEL, false, KEDGE_AUDIT_STEP},
     {"groups made anew when it is not time", fx_regrouping, FX_REGROUP_NOT_DUE, false, KEDGE_AUDIT_ROUND},
 };
 

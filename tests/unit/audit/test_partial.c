@@ -57,7 +57,8 @@ END_TEST
  * what rests on models alone is made again. */
 static const struct {
     void (*make)(const char *dir, enum fx_twist twist);
-} grouped[] = {{fx_moving}, {fx_regrouping}, {fx_keeping}, {fx_living}, {fx_joining}, {fx_cutting}};
+} grouped[] = {{fx_moving},  {fx_regrouping}, {fx_keeping}, {fx_living},
+               {fx_joining}, {fx_cutting},    {fx_parts}};
 
 START_TEST(test_replica_of_groups)
 {

@@ -147,6 +147,35 @@ START_TEST(test_made_again)
 }
 END_TEST
 
+/* Models of groups that are tried, joined and cut. */
+static const struct {
+    void (*make)(const char *dir, enum fx_twist twist);
+    enum fx_twist twist;
+} grouped[] = {
+    {fx_trying, FX_NONE}, {fx_parts, FX_NONE}, {fx_parts, FX_PARTS_BACK}, {fx_parts, FX_PARTS_OFTEN}};
+
+START_TEST(test_groups_made_again)
+{
+    struct kedge_buf digests;
+    make_scratch();
+    grouped[_i].make(at("fx"), grouped[_i].twist);
+    struct kedge_hash before = results();
+    ck_assert_uint_gt(choose(NULL, 0, &digests), 0);
+    give_up(kedge_buf_view(&digests), true);
+    for (int replay = 0; replay < 2; replay++) {
+        struct kedge_audit_report r = judged(replay);
+        print_findings(&r);
+        ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+        ck_assert_uint_eq(r.counts.rebuilt, replay ? digests.len / KEDGE_HASH_LEN : 0);
+        kedge_audit_report_deinit(&r);
+    }
+    struct kedge_hash again = results();
+    ck_assert(kedge_hash_eq(&before, &again));
+    kedge_buf_deinit(&digests);
+    remove_scratch();
+}
+END_TEST
+
 START_TEST(test_not_these)
 {
     struct kedge_buf digests;
@@ -204,6 +233,7 @@ int main(void)
     tcase_add_test(c, test_which_models);
     tcase_add_test(c, test_open_jobs_keep_all);
     tcase_add_test(c, test_made_again);
+    tcase_add_loop_test(c, test_groups_made_again, 0, sizeof grouped / sizeof grouped[0]);
     tcase_add_test(c, test_not_these);
     tcase_add_test(c, test_list);
     suite_add_tcase(s, c);

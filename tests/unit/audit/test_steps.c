@@ -37,6 +37,12 @@ static void trying(const char *dir, const char *keys, enum fx_twist twist)
     fx_trying(dir, twist);
 }
 
+static void parts(const char *dir, const char *keys, enum fx_twist twist)
+{
+    ck_assert_ptr_null(keys);
+    fx_parts(dir, twist);
+}
+
 #define ADAM "\"server\":\"adam\""
 #define MIXED "\"mixing\":\"0.1\",\"server\":\"adam\""
 #define AT(field) offsetof(struct kedge_st_step_group, field)
@@ -78,6 +84,19 @@ static const struct twisted {
     {trying, NULL, 2, 0, AT(tried_with), TWO, KEDGE_AUDIT_STEP},
     {trying, NULL, 2, 1, AT(merged_into), ZERO, KEDGE_AUDIT_STEP},
     {trying, NULL, 3, 1, AT(trial), FLIP, KEDGE_AUDIT_STEP},
+    {parts, NULL, 1, 0, AT(tried_with), ZERO, KEDGE_AUDIT_STEP},
+    {parts, NULL, 1, 1, AT(split_of), ZERO, KEDGE_AUDIT_STEP},
+    {parts, NULL, 1, 1, AT(before), FLIP, KEDGE_AUDIT_BASE},
+    {parts, NULL, 1, 0, AT(whole), ZERO, KEDGE_AUDIT_STEP},
+    {parts, NULL, 2, 1, AT(trial), FLIP, KEDGE_AUDIT_STEP},
+    {parts, NULL, 3, 2, AT(merged_into), TWO, KEDGE_AUDIT_STEP},
+    {parts, NULL, 3, 2, AT(tried_with), ONE, KEDGE_AUDIT_STEP},
+    {parts, NULL, 3, 3, AT(after), FLIP, KEDGE_AUDIT_STEP},
+    {parts, NULL, 4, 0, AT(split_of), TWO, KEDGE_AUDIT_STEP},
+    {parts, NULL, 4, 1, AT(tried_with), ZERO, KEDGE_AUDIT_STEP},
+    {parts, NULL, 6, 2, AT(merged_into), ONE, KEDGE_AUDIT_STEP},
+    {parts, NULL, 7, 0, AT(tried_with), TWO, KEDGE_AUDIT_STEP},
+    {parts, NULL, 7, 1, AT(trial), FLIP, KEDGE_AUDIT_STEP},
 };
 
 /* What is to be changed, and how many steps there were; NULL: nothing. */

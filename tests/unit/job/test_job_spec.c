@@ -275,6 +275,10 @@ static const struct {
     {HEAD ",\"strategy\":\"flexcfl\",\"groups\":2,\"mixing\":\"1\",\"options\":{\"refresh\":\"1\",\"merge\":"
           "\"0.9\"}}",
      "\"mixing\": groups that may become one"},
+    {HEAD ",\"strategy\":\"flexcfl\",\"groups\":2,\"choose\":\"one\"}",
+     "\"choose\": \"one\": groups are cut by trials; expected \"options\": \"trial_every\" from 1"},
+    {HEAD ",\"strategy\":\"flexcfl-adaptive\",\"groups\":2,\"choose\":\"one\",\"server\":\"adam\"}",
+     "\"choose\": \"one\": a part is tried by its updates alone"},
     {HEAD ",\"options\":[]}", "\"options\": expected an object"},
     {HEAD ",\"options\":{\"server_lr\":\"1\"}}", "\"options\": \"server_lr\": strategy \"fedavg\""},
     {HEAD ",\"options\":{\"settle\":\"9\"}}", "\"options\": \"settle\": strategy \"fedavg\""},

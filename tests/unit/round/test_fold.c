@@ -129,6 +129,9 @@ static void update(uint32_t site, uint32_t round, uint32_t group, uint64_t sampl
 
 #define GROUPED "\"strategy\":\"flexcfl\",\"groups\":2,\"regroup_every\":2"
 #define LIVING GROUPED ",\"options\":{\"refresh\":1,\"silhouette\":0.1,\"merge\":0.1,\"most\":4}"
+#define ONE                                                              \
+    "\"strategy\":\"flexcfl-adaptive\",\"groups\":2,\"choose\":\"one\"," \
+    "\"options\":{\"trial_every\":1,\"most\":4}"
 #define LEAF .leaf_hash = {{9}}
 
 /* Round 0: two sites get groups, one sent nothing that points anywhere. */
@@ -212,6 +215,43 @@ START_TEST(groups_are_joined_and_cut)
     assign(1, 2, 2, KEDGE_GROUP_SPLIT, 41);
     open_round(3, KEDGE_TRAIN_TRAIN);
     ck_assert(!sites[0].is_undecided && sites[0].group == 0 && sites[0].since == 0); /* it has stayed */
+}
+END_TEST
+
+/* Groups that began as one: one close takes a cut back and cuts another group. A number that it frees is used
+ * by a later one. */
+START_TEST(one_close_joins_and_cuts)
+{
+    cold_start(ONE);
+    open_round(1, KEDGE_TRAIN_TRAIN);
+    step(1, 3)->groups[2].split_of = 1;
+    st.u.step.groups[0].tried_with = 3;
+    st.u.step.groups[2].tried_with = 1;
+    st.u.step.groups[0].trial = hash(70);
+    st.u.step.groups[2].trial = hash(72);
+    ck_assert_int_eq(put(KEDGE_ROUND_NONE), KEDGE_OK);
+    ck_assert(sites[0].is_undecided && !sites[1].is_undecided);
+    ck_assert(fold.state.group[2].tried_with == 1 && is(&fold.state.group[2].trial, 72));
+    ck_assert(fold.state.group[0].tried_with == 3 && is(&fold.state.group[0].trial, 70));
+    assign(0, 1, 2, KEDGE_GROUP_SPLIT, 40);
+    open_round(2, KEDGE_TRAIN_TRAIN);
+    step(2, 4)->groups[2].merged_into = 1;
+    st.u.step.groups[3].split_of = 2;
+    ck_assert_int_eq(put(KEDGE_ROUND_NONE), KEDGE_OK);
+    ck_assert(sites[0].group == 0 && sites[0].is_unstated && !sites[0].is_undecided);
+    ck_assert(sites[1].group == 1 && !sites[1].is_unstated && sites[1].is_undecided);
+    ck_assert(is(&fold.state.group[2].direction, 20) && fold.state.group[2].merged_into == 1);
+    ck_assert(fold.state.group[0].tried_with == 0 && kedge_hash_is_zero(&fold.state.group[0].trial));
+    assign(0, 2, 0, KEDGE_GROUP_MERGE, 40);
+    assign(1, 2, 3, KEDGE_GROUP_SPLIT, 41);
+    ck_assert(sites[0].since == 2 && !sites[0].is_unstated && sites[1].group == 3 && !sites[1].is_undecided);
+    open_round(3, KEDGE_TRAIN_TRAIN);
+    step(3, 4)->groups[2].split_of = 1;
+    ck_assert_int_eq(put(KEDGE_ROUND_NONE), KEDGE_OK);
+    ck_assert(fold.state.group[2].merged_into == 0 && is(&fold.state.group[2].direction, 22));
+    ck_assert(sites[0].is_undecided && sites[0].group == 0 && !sites[1].is_undecided);
+    assign(0, 3, 2, KEDGE_GROUP_SPLIT, 40);
+    ck_assert(sites[0].group == 2 && sites[0].since == 3);
 }
 END_TEST
 
@@ -384,6 +424,7 @@ int main(void)
     tcase_add_test(tc, groups_are_given_and_made_anew);
     tcase_add_test(tc, groups_stay_where_too_few_come);
     tcase_add_test(tc, groups_are_joined_and_cut);
+    tcase_add_test(tc, one_close_joins_and_cuts);
     tcase_add_test(tc, groups_part_by_lists);
     tcase_add_test(tc, edges_add_up);
     tcase_add_test(tc, groups_follow_from_what_was_trained);

@@ -54,6 +54,18 @@ static void cutting(const char *to)
 {
     fx_cutting(to, FX_NONE);
 }
+static void parts(const char *to)
+{
+    fx_parts(to, FX_NONE);
+}
+static void parts_back(const char *to)
+{
+    fx_parts(to, FX_PARTS_BACK);
+}
+static void parts_often(const char *to)
+{
+    fx_parts(to, FX_PARTS_OFTEN);
+}
 static void parting(const char *to)
 {
     fx_parting(to, NULL, FX_NONE);
@@ -78,9 +90,10 @@ static void buffered(const char *to)
 {
     fx_buffered(to, NULL, FX_BUFFER_NONE);
 }
-static void (*const makes[])(const char *) = {plain,   drawn_again, unfinished, moving,  regrouping, still,
-                                              keeping, living,      joining,    cutting, parting,    edges,
-                                              nearing, choosing,    momentum,   buffered};
+static void (*const makes[])(const char *) = {plain,    drawn_again, unfinished, moving,     regrouping,
+                                              still,    keeping,     living,     joining,    cutting,
+                                              parting,  edges,       nearing,    choosing,   momentum,
+                                              buffered, parts,       parts_back, parts_often};
 
 /* Sites as chain/view tells them, which reads the ledgers by rules of its own. */
 static void check_sites(const struct fx_round_state *s)

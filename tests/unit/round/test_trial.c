@@ -15,7 +15,7 @@ static const struct row {
     uint32_t share_max; /* in millionths, 0: no cap */
     uint32_t sites[2], tenants, count;
     struct kedge_trial_input inputs[MOST];
-    bool joins;
+    bool joins; /* of a cut: it stays */
 } rows[] = {
     {"better for both", 0, {1, 1}, 2, 2, {{0, 0, 10, 0.5, 0.4}, {1, 1, 10, 0.5, 0.4}}, true},
     {"worse for both", 0, {1, 1}, 2, 2, {{0, 0, 10, 0.5, 0.6}, {1, 1, 10, 0.5, 0.6}}, false},
@@ -126,6 +126,66 @@ static const struct own_row {
     {"nobody", 2, 0, {{0}}, true, true},
 };
 
+/* Whether a cut stays: the trial is what the site's part alone would have made. */
+static const struct row cut_rows[] = {
+    {"better for both by the same: sure",
+     0,
+     {1, 1},
+     2,
+     2,
+     {{0, 0, 10, 0.5, 0.25}, {1, 1, 10, 0.5, 0.25}},
+     true},
+    {"a tie is none", 0, {1, 1}, 2, 2, {{0, 0, 10, 0.5, 0.5}, {1, 1, 10, 0.5, 0.5}}, false},
+    {"worse for both", 0, {1, 1}, 2, 2, {{0, 0, 10, 0.5, 0.75}, {1, 1, 10, 0.5, 0.75}}, false},
+    {"-0.25, 0, -0.25, 0: m = -0.125, v = 0.015625, n = 4: m^2 (n - 1) = 3 v",
+     0,
+     {2, 2},
+     2,
+     4,
+     {{0, 0, 10, 0.5, 0.25}, {0, 0, 10, 0.5, 0.5}, {1, 1, 10, 0.5, 0.25}, {1, 1, 10, 0.5, 0.5}},
+     true},
+    {"-0.375, 0.125, 0, 0: m = -0.0625, v = 0.03515625, n = 4: m^2 (n - 1) = v / 3",
+     0,
+     {2, 2},
+     2,
+     4,
+     {{0, 0, 10, 0.5, 0.125}, {0, 0, 10, 0.5, 0.625}, {1, 1, 10, 0.5, 0.5}, {1, 1, 10, 0.5, 0.5}},
+     false},
+    {"-0.25, -0.25, 0.25, -0.25: m = -0.125, v = 0.046875, n = 4: m^2 (n - 1) = v, not above it",
+     0,
+     {2, 2},
+     2,
+     4,
+     {{0, 0, 10, 0.5, 0.25}, {0, 0, 10, 0.5, 0.25}, {1, 1, 10, 0.5, 0.75}, {1, 1, 10, 0.5, 0.25}},
+     false},
+    {"one number counts no more than the usual loss",
+     0,
+     {2, 2},
+     2,
+     4,
+     {{0, 0, 10, 1e9, 0}, {0, 0, 10, 0.5, 1}, {1, 1, 10, 0.5, 1}, {1, 1, 10, 0.5, 1}},
+     false},
+    {"one side is silent", 0, {2, 1}, 2, 2, {{0, 0, 10, 0.5, 0.25}, {0, 0, 10, 0.5, 0.25}}, false},
+    {"one tenant of two", 0, {2, 2}, 2, 2, {{0, 0, 10, 0.5, 0.25}, {0, 1, 10, 0.5, 0.25}}, false},
+    {"nobody is there", 0, {0, 0}, 0, 0, {{0}}, false},
+    {"nobody has said anything", 0, {1, 1}, 1, 0, {{0}}, false},
+};
+
+START_TEST(test_decides_cut)
+{
+    const struct row *r = &cut_rows[_i];
+    const struct kedge_trial_crowd crowd = {.sites = {r->sites[0], r->sites[1]}, .tenants = r->tenants};
+    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
+    bool stays = !r->joins;
+    ck_assert_ptr_nonnull(spec);
+    spec->weight_max = 100;
+    spec->tenant_share_max = 1000000;
+    ck_assert_int_eq(kedge_compute_cut_stays(spec, r->inputs, r->count, &crowd, &stays), KEDGE_OK);
+    ck_assert_msg(stays == r->joins, "%s", r->what);
+    kedge_mem_free(spec);
+}
+END_TEST
+
 START_TEST(test_decides_own)
 {
     const struct own_row *r = &own_rows[_i];
@@ -175,6 +235,7 @@ int main(void)
     Suite *suite = suite_create("trial");
     TCase *tc = tcase_create("decision");
     tcase_add_loop_test(tc, test_decides, 0, (int)(sizeof rows / sizeof rows[0]));
+    tcase_add_loop_test(tc, test_decides_cut, 0, (int)(sizeof cut_rows / sizeof cut_rows[0]));
     tcase_add_loop_test(tc, test_decides_own, 0, (int)(sizeof own_rows / sizeof own_rows[0]));
     tcase_add_test(tc, test_out_of_range);
     suite_add_tcase(suite, tc);

@@ -111,7 +111,8 @@ static void make_spec(const struct kedge_strategy *strategy, size_t option, stru
     s->job.local_epochs = 1;
     s->job.learning_rate = 0.05;
     s->job.groups = 2;
-    s->job.pretrain_sites = strategy->choose == KEDGE_CHOOSE_MOST ? 12 : 8; /* a third: the most groups */
+    s->job.pretrain_sites =
+        strategy->choose == KEDGE_CHOOSE_MOST || strategy->choose == KEDGE_CHOOSE_ONE ? 12 : 8;
     s->job.pretrain_steps = 5;
     kedge_learn_spec_set_tenants(s, 2);
     s->shift = KEDGE_LEARN_SHIFT_SWAP_ALL;
@@ -122,6 +123,13 @@ static void make_spec(const struct kedge_strategy *strategy, size_t option, stru
     ck_assert_int_eq(strategy->local->has_head ? kedge_model_mlp(64, 6, 10, &s->job.model, NULL)
                                                : kedge_model_mclr(64, 10, &s->job.model, NULL),
                      KEDGE_OK);
+    if (strategy->choose == KEDGE_CHOOSE_ONE && strcmp(values[option].option, "most") == 0) {
+        s->job.sites_per_round = 12; /* who is asked often finds more than two kinds */
+        s->job.local_epochs = 4;
+        s->job.options.trial_every = 1;
+        s->job.rounds = 12;
+        s->shift = KEDGE_LEARN_SHIFT_NONE;
+    }
     for (size_t i = 0; i < VALUES; i++) {
         if (i == option || needs(option, values[i].option)) {
             set(s, i, values[i].base);

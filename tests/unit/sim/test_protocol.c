@@ -228,6 +228,11 @@ static void set_adaptive(struct kedge_learn_spec *s)
     s->job.evaluate_every = 1;
     s->job.rounds = 8;
 }
+static void set_most(struct kedge_learn_spec *s)
+{
+    set_adaptive(s);
+    s->job.choose = KEDGE_CHOOSE_MOST;
+}
 static void set_choose(struct kedge_learn_spec *s)
 {
     s->job.choose = KEDGE_CHOOSE_SILHOUETTE;
@@ -270,12 +275,30 @@ static const struct {
 } ways[] = {{"fedavg", set_root, 1, 1},
             {"scaffold", set_scaffold, 1, 1},
             {"flexcfl-adaptive", set_adaptive, 1, 4},
+            {"flexcfl-adaptive", set_most, 1, 4},
             {"flexcfl", set_choose, 2, 4},
             {"flexcfl", set_cut, 3, 16},
             {"flexcfl", set_joined, 1, 3},
             {"fedclust", set_oneshot, 2, 16},
             {"cfl", set_parting, 2, 16},
             {"fesem", set_nearest, 1, 3}};
+
+/* A round that waits for what sites find of trials goes on, also where some of them cannot train. */
+START_TEST(sites_fail_while_trials_are_judged)
+{
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct kedge_learn_spec s;
+        struct log got = {.count = 0};
+        digits(&s, "flexcfl-adaptive");
+        set_adaptive(&s);
+        s.job.seed = seed;
+        s.fail = 0.3;
+        s.job.quorum = 1;
+        run(&s, (struct kedge_learn_host){.threads = 1}, &got);
+        ck_assert_uint_eq(got.count, s.job.rounds);
+    }
+}
+END_TEST
 
 /* What jobs do besides: whatever goes wrong, whoever computes it, and the sites learn. */
 START_TEST(strategies_of_jobs_go_through_the_protocol)
@@ -534,6 +557,7 @@ int main(void)
     tcase_add_loop_test(t, faults_change_no_model, 0, 5);
     tcase_add_loop_test(t, strategies_of_jobs_go_through_the_protocol, 0,
                         (int)(sizeof ways / sizeof ways[0]));
+    tcase_add_test(t, sites_fail_while_trials_are_judged);
     tcase_add_test(t, asynchronous_rounds_take_what_comes);
     tcase_add_test(t, threads_and_a_stop_change_nothing);
     tcase_add_loop_test(t, groups_are_found_left_and_made_anew, 0, 3);
