@@ -40,7 +40,7 @@ def selection(job, number, kind, rows):
     free = [(t.name, r) for t, r in rows if r["use"] in ("candidate", "selected")]
     keys, k = [(name, r["site"]) for name, r in free], int(job.number("sites_per_round"))
     if kind == "pretrain":
-        groups = max(int(job.options["most"]), int(job.number("groups"))) if job.spec.get("choose", job.choice) in ("most", "one") else int(job.number("groups", 16))
+        groups = max(int(job.options["most"]), int(job.number("groups", 2))) if job.spec.get("choose", job.choice) in ("most", "one") else int(job.number("groups", 16))
         wanted = int(job.number("pretrain_sites", 20 * groups))
         return {keys[i] for i in select_by_quota(job.seed, number, [name for name, _ in keys], wanted)}
     if job.strategy == "fedbuff":  # the places that are not taken by sites at work

@@ -153,7 +153,7 @@ class Trials:
         inputs, count, with_ = self.inputs(job, round_, "aggregated"), len(before), {}
         for g in whole:
             number, mine = free[0] if free else count, members.get(g, [])
-            if number >= max(int(job.options["most"]), int(job.number("groups"))) or all(i.row["group"] != g for i in inputs):
+            if number >= max(int(job.options["most"]), int(job.number("groups", 2))) or all(i.row["group"] != g for i in inputs):
                 continue
             updates = [self.pretrained(job, m[0], m[2]) for m in mine]
             part = groups.halves(updates) if len(mine) >= 4 else []
