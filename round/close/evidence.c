@@ -153,7 +153,7 @@ static int try_from_one(struct kedge_close *c, const uint32_t *into)
 {
     const struct kedge_round_result *r = c->result;
     const bool is_due = kedge_job_spec_cuts_after(c->spec, r->round);
-    bool may[KEDGE_GROUPS_MAX], any = is_due, had_parts = false;
+    bool may[KEDGE_GROUPS_MAX] = {false}, any = is_due, had_parts = false;
     for (uint32_t g = 0; g < r->groups; g++) {
         const uint32_t with = r->tried_before[g];
         const bool is_part = with > 0 && kedgei_are_parts(r, g, with - 1);
@@ -171,7 +171,7 @@ static int try_from_one(struct kedge_close *c, const uint32_t *into)
 static int close_evidence(struct kedge_close *c)
 {
     const struct kedge_round_result *r = c->result;
-    uint32_t into[KEDGE_GROUPS_MAX];
+    uint32_t into[KEDGE_GROUPS_MAX] = {0};
     bool any = false, was_tried = false;
     for (uint32_t g = 0; g < r->groups; g++) {
         into[g] = g;
