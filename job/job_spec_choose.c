@@ -18,7 +18,10 @@ static void begin_as_one(const json_t *root, struct kedge_job_spec *s)
     }
 }
 
-/* FedClust takes the number of groups from distances, so "groups" is the most that there may be, and 16
+/* A strategy that begins with one group begins with many where nothing is tried (`trial_every` 0): else it
+ * would stay one.
+ *
+ * FedClust takes the number of groups from distances, so "groups" is the most that there may be, and 16
  * by default. Only FlexCFL (kedgei_spec_lives) leaves a choice to the spec. */
 int kedgei_spec_read_choose(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
@@ -32,6 +35,8 @@ int kedgei_spec_read_choose(const json_t *root, struct kedge_job_spec *s, struct
         s->regroup_every = (uint32_t)s->options.regroup;
     }
     if (!v) {
+        s->choose =
+            s->choose == KEDGE_CHOOSE_ONE && s->options.trial_every < 1 ? KEDGE_CHOOSE_MOST : s->choose;
         begin_as_one(root, s);
         return KEDGE_OK;
     }

@@ -64,12 +64,15 @@ static int cluster_oneshot(const struct kedge_job_spec *spec, const int64_t *gra
 }
 
 /* One group, of all updates that point anywhere. */
-static void cluster_as_one(const uint32_t *maxima, size_t count, uint32_t *ret_group, uint32_t *ret_groups)
+static int cluster_as_one(const uint32_t *maxima, size_t count, uint32_t *ret_group, uint32_t *ret_groups)
 {
-    *ret_groups = 1;
+    bool any = false;
     for (size_t i = 0; i < count; i++) {
         ret_group[i] = maxima[i] > 0 ? 0 : KEDGE_GROUP_NONE;
+        any = any || maxima[i] > 0;
     }
+    *ret_groups = 1;
+    return any ? KEDGE_OK : KEDGE_E_NO_DIRECTION;
 }
 
 /* Two passes over the files, since each update is scaled by its own largest value, which is known only
@@ -125,7 +128,7 @@ int kedge_compute_groups(const struct kedge_layout *layout, const struct kedge_c
     if (!err) {
         err = kedgei_gram_from(&updates, (size_t)kedge_job_spec_sign_first(spec, layout), maxima, gram, &why);
         if (!err && kedge_job_spec_begins_as_one(spec)) {
-            cluster_as_one(maxima, count, group, &groups);
+            err = cluster_as_one(maxima, count, group, &groups);
         } else if (!err && kedge_grouping_row(spec->strategy->grouping)->by_last_layer) {
             err = cluster_oneshot(spec, gram, maxima, count, group, &groups);
         } else if (!err) {

@@ -141,6 +141,39 @@ int kedge_compute_cut(const struct kedge_layout *layout, const struct kedge_job_
     return err == KEDGE_E_NO_DIRECTION ? KEDGE_OK : err;
 }
 
+/* Updates without a direction tell nothing apart: they go with part 0, and count for neither part's size. */
+static int halve(const int64_t *gram, size_t count, uint32_t *part, bool *ret_cut)
+{
+    double *cosine = kedge_mem_new(count * count, sizeof *cosine);
+    uint32_t *found = kedge_mem_new(count, sizeof *found);
+    size_t second = 0, n = 0;
+    int err = cosine && found ? KEDGE_OK : KEDGE_E_NOMEM;
+    if (!err) {
+        kedge_gram_cosine(gram, count, cosine);
+    }
+    for (size_t i = 0; i < count && !err; i++) {
+        n += gram[i * count + i] > 0;
+    }
+    for (size_t i = 0, row = 0; i < count && !err; i++) { /* rows and columns that are left, moved together */
+        if (gram[i * count + i] > 0) {
+            for (size_t k = 0, column = 0; k < count; k++) {
+                if (gram[k * count + k] > 0) {
+                    cosine[row * n + column++] = cosine[i * count + k];
+                }
+            }
+            row++;
+        }
+    }
+    err = err ? err : kedge_halves(cosine, n, found, &second);
+    for (size_t i = 0, row = 0; i < count && !err; i++) {
+        part[i] = gram[i * count + i] > 0 ? found[row++] : 0;
+    }
+    *ret_cut = !err && second >= KEDGE_SPLIT_LEAST && n - second >= KEDGE_SPLIT_LEAST;
+    kedge_mem_free(cosine);
+    kedge_mem_free(found);
+    return err;
+}
+
 int kedge_compute_halves(const struct kedge_layout *layout, const struct kedge_job_spec *spec,
                          const struct kedge_compute_sites *sites, uint32_t *part, bool *ret_cut,
                          struct kedge_diag *reterr)
@@ -148,21 +181,14 @@ int kedge_compute_halves(const struct kedge_layout *layout, const struct kedge_j
     const size_t n = sites->count;
     uint32_t *maxima = NULL;
     int64_t *gram = NULL;
-    size_t second = 0;
     (void)spec;
     *ret_cut = false;
     if (n < (size_t)2 * KEDGE_SPLIT_LEAST) {
         return KEDGE_OK;
     }
-    double *cosine = kedge_mem_new(n * n, sizeof *cosine);
-    int err = cosine ? kedgei_gram_of_files(layout, sites->files, n, &gram, &maxima, reterr) : KEDGE_E_NOMEM;
-    if (!err) {
-        kedge_gram_cosine(gram, n, cosine);
-        err = kedge_halves(cosine, n, part, &second);
-    }
-    *ret_cut = !err && second >= KEDGE_SPLIT_LEAST && n - second >= KEDGE_SPLIT_LEAST;
+    int err = kedgei_gram_of_files(layout, sites->files, n, &gram, &maxima, reterr);
+    err = err ? err : halve(gram, n, part, ret_cut);
     kedge_mem_free(gram);
     kedge_mem_free(maxima);
-    kedge_mem_free(cosine);
     return err;
 }

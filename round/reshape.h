@@ -33,8 +33,8 @@ KEDGE_NODISCARD int kedge_compute_cut(const struct kedge_layout *layout, const s
                                       const struct kedge_compute_sites *sites, uint32_t *part, bool *ret_cut,
                                       struct kedge_diag *reterr);
 
-/* How a group of these updates falls into two halves (grouping/halves.h): part[i] is 0 or 1. *ret_cut: it
- * does, and each has KEDGE_SPLIT_LEAST updates. */
+/* How a group of these updates falls into two halves (grouping/halves.h): part[i] is 0 or 1, 0 for
+ * updates of zeros. *ret_cut: it does, and each has KEDGE_SPLIT_LEAST updates that are not zero. */
 KEDGE_NODISCARD int kedge_compute_halves(const struct kedge_layout *layout, const struct kedge_job_spec *spec,
                                          const struct kedge_compute_sites *sites, uint32_t *part,
                                          bool *ret_cut, struct kedge_diag *reterr);

@@ -146,26 +146,46 @@ static int try_cuts(struct kedge_close *c, const bool *may)
 
 /* ---- the close ---- */
 
+/* Groups that are not part of another one. */
+static uint32_t count_live(const struct kedge_round_result *r)
+{
+    uint32_t live = 0;
+    for (uint32_t g = 0; g < r->groups; g++) {
+        live += !r->merged_into[g];
+    }
+    return live;
+}
+
 /* The next trials of a job that began as one group. Parts that stay apart are cut again at once, so that many
  * kinds of sites are found in a few rounds. When all cuts have been taken back there is nothing more to find,
- * and it is asked whether groups that have gone apart before would be better off as one. */
+ * and it is asked whether groups that have gone apart before would be better off as one; so it is where
+ * nothing can be cut any more. */
 static int try_from_one(struct kedge_close *c, const uint32_t *into)
 {
     const struct kedge_round_result *r = c->result;
     const bool is_due = kedge_job_spec_cuts_after(c->spec, r->round);
-    bool may[KEDGE_GROUPS_MAX] = {false}, any = is_due, had_parts = false;
+    bool may[KEDGE_GROUPS_MAX] = {false}, stay = false, had_parts = false, is_tried = false;
     for (uint32_t g = 0; g < r->groups; g++) {
         const uint32_t with = r->tried_before[g];
         const bool is_part = with > 0 && kedgei_are_parts(r, g, with - 1);
         const bool stays = is_part && into[g] == g && into[with - 1] == with - 1;
         may[g] = is_due || stays;
-        any = any || stays;
+        stay = stay || stays;
         had_parts = had_parts || is_part;
     }
     if (r->round >= c->spec->rounds) {
         return KEDGE_OK;
     }
-    return any ? try_cuts(c, may) : had_parts ? try_pairs(c, into) : KEDGE_OK;
+    const bool takes_turns =
+        !is_due || c->spec->options.trial_every < 2; /* else pairs would never be tried */
+    if (had_parts && !stay && takes_turns && count_live(r) > 1) {
+        return try_pairs(c, into);
+    }
+    int err = is_due || stay ? try_cuts(c, may) : KEDGE_OK;
+    for (uint32_t g = 0; g < r->groups; g++) {
+        is_tried = is_tried || r->tried_with[g] > 0;
+    }
+    return err || is_tried || !is_due ? err : try_pairs(c, into);
 }
 
 static int close_evidence(struct kedge_close *c)

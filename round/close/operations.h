@@ -30,6 +30,9 @@ KEDGE_NODISCARD int kedgei_aggregate_group(struct kedge_close *c, uint32_t group
  * made. */
 KEDGE_NODISCARD int kedgei_try_part(struct kedge_close *c, uint32_t group, const bool *chosen, uint32_t part,
                                     struct kedge_hash *ret);
+/* The model that the group which was cut into `a` and `b` would have made of this round: of the updates of
+ * both, from the one model that they began with. Told as what groups that become `a` make. */
+KEDGE_NODISCARD int kedgei_join_parts(struct kedge_close *c, uint32_t a, uint32_t b, struct kedge_hash *ret);
 /* What mixing makes of the models of those that trained. */
 KEDGE_NODISCARD int kedgei_mix(struct kedge_close *c);
 /* The mean of count models by these weights; kind: MEET, JOIN, BLEND or TRIAL, of this group. */

@@ -32,8 +32,10 @@ static void gathered_deinit(struct gathered *g)
 /* A group's inputs, in the order of the close's, which is site order: remainders of rounding under a
  * tenant's cap go by it, so an auditor has to gather in the same one. An asynchronous update may be of an
  * earlier round; how many rounds old it is, its staleness, is a fact of the list and not the site's to
- * state. chosen: an item for each of the close's inputs; NULL: all count. Deinit also after an error. */
-static int gather_some(const struct kedge_close *c, uint32_t group, const bool *chosen, struct gathered *g)
+ * state. other: a second group, whose inputs count likewise, or the same; chosen: an item for each of the
+ * close's inputs, NULL: all count. Deinit also after an error. */
+static int gather_of(const struct kedge_close *c, uint32_t group, uint32_t other, const bool *chosen,
+                     struct gathered *g)
 {
     *g = (struct gathered){.inputs = kedge_mem_new(c->input_count + 1, sizeof *g->inputs),
                            .place = kedge_mem_new(c->input_count + 1, sizeof *g->place),
@@ -43,7 +45,7 @@ static int gather_some(const struct kedge_close *c, uint32_t group, const bool *
     }
     for (size_t i = 0; i < c->input_count; i++) {
         const struct kedge_close_input *in = &c->inputs[i];
-        if (in->left_out || in->group != group || (chosen && !chosen[i])) {
+        if (in->left_out || (in->group != group && in->group != other) || (chosen && !chosen[i])) {
             continue;
         }
         g->lacks = g->lacks || in->is_gone;
@@ -60,7 +62,7 @@ static int gather_some(const struct kedge_close *c, uint32_t group, const bool *
 
 static int gather(const struct kedge_close *c, uint32_t group, struct gathered *g)
 {
-    return gather_some(c, group, NULL, g);
+    return gather_of(c, group, group, NULL, g);
 }
 
 /* ---- weights ---- */
@@ -187,8 +189,22 @@ int kedgei_try_part(struct kedge_close *c, uint32_t group, const bool *chosen, u
 {
     struct kedge_decision d = {.kind = KEDGE_DECISION_TRIAL, .group = part};
     struct gathered g;
-    int err = gather_some(c, group, chosen, &g);
+    int err = gather_of(c, group, group, chosen, &g);
     err = err ? err : make_part(c, group, &g, &d.vector);
+    err = kedgei_decided(c, &d, err);
+    *ret = d.vector;
+    gathered_deinit(&g);
+    return err;
+}
+
+/* By the job's rule over all of them, so that nobody counts for more, and no rule for less, than without the
+ * cut. */
+int kedgei_join_parts(struct kedge_close *c, uint32_t a, uint32_t b, struct kedge_hash *ret)
+{
+    struct kedge_decision d = {.kind = KEDGE_DECISION_JOIN, .group = a};
+    struct gathered g;
+    int err = gather_of(c, a, b, NULL, &g);
+    err = err ? err : make_part(c, a, &g, &d.vector);
     err = kedgei_decided(c, &d, err);
     *ret = d.vector;
     gathered_deinit(&g);

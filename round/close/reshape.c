@@ -24,26 +24,10 @@ void kedge_close_merged_directions(struct kedge_hash *directions, const uint32_t
 /* ---- several become one ---- */
 
 /* The other part of a cut which is taken back with this join; the group itself where it is another join. */
-static uint32_t group_of_parts(const struct kedge_round_result *r, const uint32_t *into, uint32_t group)
+static uint32_t other_part(const struct kedge_round_result *r, const uint32_t *into, uint32_t group)
 {
     const uint32_t with = r->tried_before[group];
     return with > 0 && into[with - 1] == group && kedgei_are_parts(r, group, with - 1) ? with - 1 : group;
-}
-
-/* Parts that become one again count by the updates of this round that made their models: so the model is what
- * all of these would have made together, and nobody has lost anything by the cut. */
-static void weigh_parts(const struct kedge_close *c, uint32_t a, uint32_t b, uint64_t weight[2])
-{
-    weight[0] = weight[1] = 0;
-    for (size_t i = 0; i < c->input_count; i++) {
-        const struct kedge_close_input *in = &c->inputs[i];
-        if (!in->left_out && (in->group == a || in->group == b)) {
-            weight[in->group == b] += in->weight;
-        }
-    }
-    if (weight[0] + weight[1] == 0) { /* nobody trained: both have the model of the whole */
-        weight[0] = weight[1] = 1;
-    }
 }
 
 /* Models are averaged as they are after the server's step and before mixing, by how many sites each group
@@ -67,9 +51,6 @@ static int join_models(struct kedge_close *c, const uint32_t *into, const uint32
             weight[n++] = of_all[g];
         }
     }
-    if (n == 2 && group_of_parts(r, into, group) != group) {
-        weigh_parts(c, group, group_of_parts(r, into, group), weight);
-    }
     return kedgei_blend(c, KEDGE_DECISION_JOIN, group, models, weight, n, &r->after[group]);
 }
 
@@ -85,7 +66,10 @@ static int join_all(struct kedge_close *c, const uint32_t *into)
         former[i] = c->others[i].former;
     }
     for (uint32_t g = 0; g < r->groups && !err; g++) {
-        if (r->joined[g] && into[g] == g) {
+        const uint32_t part = r->joined[g] && into[g] == g ? other_part(r, into, g) : g;
+        if (part != g) {
+            err = kedgei_join_parts(c, g, part, &r->after[g]);
+        } else if (r->joined[g] && into[g] == g) {
             err = join_models(c, into, tenant, former, g);
         }
     }
@@ -126,7 +110,7 @@ int kedgei_join(struct kedge_close *c, const uint32_t *into)
 
 /* The direction of the updates of one part. */
 static int direct_part(struct kedge_close *c, const struct kedgei_members *all, const uint32_t *part,
-                       uint32_t of, uint32_t group)
+                       uint32_t whole, uint32_t of, uint32_t group)
 {
     struct kedgei_members members;
     int err = kedgei_members_init(&members, all->count);
@@ -139,6 +123,10 @@ static int direct_part(struct kedge_close *c, const struct kedgei_members *all, 
     }
     if (!err) {
         err = kedgei_direct(c, group, &members, false, &c->result->directions[group]);
+    }
+    if (err == KEDGE_E_NO_DIRECTION) { /* they cancel each other out: that of the whole */
+        c->result->directions[group] = c->result->whole[whole];
+        err = KEDGE_OK;
     }
     kedgei_members_deinit(&members);
     return err;
@@ -177,8 +165,8 @@ int kedgei_cut_group(struct kedge_close *c, const struct kedgei_members *all, co
     r->split_of[to] = from + 1;
     r->merged_into[to] = 0;
     r->groups = to + 1 > r->groups ? to + 1 : r->groups;
-    KEDGE_TRY(direct_part(c, all, part, 0, from));
-    KEDGE_TRY(direct_part(c, all, part, 1, to));
+    KEDGE_TRY(direct_part(c, all, part, from, 0, from));
+    KEDGE_TRY(direct_part(c, all, part, from, 1, to));
     for (size_t i = 0; i < c->other_count; i++) {
         const struct kedge_close_other *o = &c->others[i];
         uint32_t group = from;

@@ -87,6 +87,21 @@ static int mark_cuts(const struct kedgei_audit *a, struct kedgei_decision *d)
     return err == KEDGE_E_NOMEM ? err : KEDGE_OK;
 }
 
+/* Of a group that takes back the part which was cut off it. */
+static int mark_parts(const struct kedgei_audit *a, struct kedgei_decision *d)
+{
+    const struct kedgei_round *round = d->round;
+    const struct kedge_st_step_group *was =
+        round > d->job->rounds ? kedgei_step_group(round[-1].step, d->group) : NULL;
+    const struct kedge_st_step_group *with =
+        was && was->tried_with > 0 ? kedgei_step_group(round[-1].step, was->tried_with - 1) : NULL;
+    if (!with || !kedge_hash_eq(&was->after, &with->after)) {
+        return KEDGE_OK;
+    }
+    int err = mark_inputs(a, d, d->group, false);
+    return err ? err : mark_inputs(a, d, was->tried_with - 1, false);
+}
+
 /* Which decisions have updates among their inputs, kind by kind. Decisions over models and statements
  * alone stay repeatable. */
 static int mark(const struct kedgei_replay *r, struct kedgei_decision *d)
@@ -106,6 +121,8 @@ static int mark(const struct kedgei_replay *r, struct kedgei_decision *d)
         return mark_inputs(r->a, d, KEDGE_GROUP_NONE, true);
     case KEDGEI_TRIALS: /* of what statements say, and of models, unless groups may be cut */
         return kedge_job_spec_begins_as_one(&d->job->spec) ? mark_cuts(r->a, d) : KEDGE_OK;
+    case KEDGEI_JOINED: /* of models, unless a cut is taken back: then of the updates of both parts */
+        return touches_round(r->a, d->job, d->round) ? mark_parts(r->a, d) : KEDGE_OK;
     case KEDGEI_DIRECTION:
         if (!d->round->pretrain) {
             return mark_inputs(r->a, d, d->group, true);
@@ -127,7 +144,6 @@ static int mark(const struct kedgei_replay *r, struct kedgei_decision *d)
     case KEDGEI_SELECTION:
     case KEDGEI_MIXING:
     case KEDGEI_DRIFT:
-    case KEDGEI_JOINED:
     case KEDGEI_MEETING: /* of models, weighted by what statements say */
         break;
     }

@@ -106,7 +106,7 @@ static void answer(struct kedgei_closing *c, struct kedgei_decision *item, struc
         [KEDGE_DECISION_PERSONAL] = kedgei_judge_personal_models,
         [KEDGE_DECISION_CUT] = kedgei_judge_cut,
         [KEDGE_DECISION_SPLIT] = kedgei_judge_split,
-        [KEDGE_DECISION_NEAREST] = NULL, /* where a site goes is for its statement to say right */
+        [KEDGE_DECISION_NEAREST] = kedgei_judge_nearest,
     };
     kedgei_judge *judge = by_kind[io->kind];
     if (judge) {

@@ -57,9 +57,12 @@ void kedgei_judge_cluster(struct kedgei_closing *c, struct kedgei_decision *item
 static void judge_part(struct kedgei_closing *c, struct kedgei_decision *item, struct kedge_decision *io)
 {
     const struct kedge_st_step_group *row = kedgei_judged_row(c, io->group);
+    const uint32_t from = row && row->split_of > 0 ? row->split_of - 1 : io->group;
+    const struct kedge_hash found = /* updates that cancel each other out: that of the whole */
+        kedge_hash_is_zero(&io->vector) ? c->result.whole[from] : io->vector;
     c->parts--;
     if (row && c->judge_parts && kedgei_is_judged(item)) {
-        kedgei_judge_compare(c, item, KEDGE_AUDIT_REPLAY_DIRECTION, io->group, &io->vector, &row->direction);
+        kedgei_judge_compare(c, item, KEDGE_AUDIT_REPLAY_DIRECTION, io->group, &found, &row->direction);
     }
     if (c->parts == 0 && c->judge_parts && kedgei_is_judged(item)) {
         kedgei_replay_add_number(item, true); /* that it was cut */
@@ -294,6 +297,23 @@ void kedgei_judge_split(struct kedgei_closing *c, struct kedgei_decision *item, 
 void kedgei_judge_uncut(struct kedgei_closing *c, struct kedgei_decision *item)
 {
     judge_split(c, item, item->group, NULL);
+}
+
+/* Where a site goes is for its statement to say right. It stands here only where its update is gone: then
+ * what follows, such as whose updates make a part's trial, follows from the group that it was given. */
+void kedgei_judge_nearest(struct kedgei_closing *c, struct kedgei_decision *item, struct kedge_decision *io)
+{
+    (void)item;
+    if (!io->err || c->is_blind || io->site < c->inputs.count
+        || io->site - c->inputs.count >= c->members.count) {
+        return;
+    }
+    const struct kedgei_input *in = &c->members.items[io->site - c->inputs.count];
+    const struct kedgei_log *log = &c->r->a->tenants[c->job->tenants[in->place]];
+    const struct kedgei_fact *then = kedgei_group_behind(log, &c->job->id, &in->row.site, in->row.leaf);
+    const struct kedge_st_group_assigned *moved = then ? then->body : NULL;
+    const bool is_its = moved && moved->round == c->round->number && moved->how == KEDGE_GROUP_SPLIT;
+    io->group = is_its && moved->group < c->result.groups ? moved->group : io->group;
 }
 
 /* Sites that a close moves have a statement of it. Where they go is that statement's to say right. The

@@ -147,7 +147,7 @@ class Grouping:
         for g in sorted(set(into.values())):
             joined = [l for l in live if into[l] == g]
             if len(joined) > 1:
-                self.join(job, f"{where}, group {g}", joined, members, rows, after)
+                self.join(job, round_, f"{where}, group {g}", joined, members, rows, after)
         if drift <= DRIFT_MOST and job.options["silhouette"] < 1 and all(into[g] == g for g in live):
             self.cut(job, where, members, rows, before, follows, after)
         for g, former in enumerate(before):
@@ -158,12 +158,18 @@ class Grouping:
         said = {g: (row["direction"], row.get("made"), row.get("merged_into")) for g, row in rows.items()}
         self.same("directions", where, said, follows)
 
-    def join(self, job, where, joined, members, rows, after, sums=None):
-        """Models of groups that become one: the mean of theirs, weighted by their sites, under the cap, or as is said."""
+    def join(self, job, round_, where, joined, members, rows, after, inputs=None):
+        """Models of groups that become one: the mean of theirs, weighted by their sites, under the cap; of a cut that is taken back, what its inputs make."""
+        if inputs is not None:
+            start = job.model(rows[joined[0]]["before"])
+            self.vector("join", where, job, rows[joined[0]]["after"], "F32", self.aggregated(job, round_, start, inputs)[2] if inputs else start)
+            for g in joined:
+                after[g] = rows[joined[0]]["after"]
+            return
         counts = sorted((name, g, sum(m[0] == name for m in members.get(g, []))) for g in joined for name in job.tenants)
         counts = [c for c in counts if c[2]]
         made = weights.cap([c[0] for c in counts], [c[2] * weights.VOTE for c in counts], 1, job.share)[0] if counts else []
-        sums = sums or [sum(w for w, c in zip(made, counts) if c[1] == g) for g in joined]
+        sums = [sum(w for w, c in zip(made, counts) if c[1] == g) for g in joined]
         values = steps.blend([job.model(after[g]) for g in joined], sums if any(sums) else [1] * len(joined))
         self.vector("join", where, job, rows[joined[0]]["after"], "F32", values)
         for g in joined:

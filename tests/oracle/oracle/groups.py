@@ -75,12 +75,15 @@ def cut_in_two(updates):
     return [of.get(i, 0) for i in range(len(updates))], silhouette(d, parts)
 
 def halves(updates):
-    """*Halves*: part of each update."""
+    """*Halves*: part of each update; those of zeros are in part 0."""
+    if not all(any(u) for u in updates):
+        found = iter(halves([u for u in updates if any(u)]))
+        return [next(found) if any(u) else 0 for u in updates]
     scaled, n = [scale12(u) for u in updates], len(updates)
-    c = [[float(bool(x)) for x in scaled] for _ in scaled]
+    c = [[1.0 for _ in scaled] for _ in scaled]
     for i, j in itertools.combinations(range(n), 2):
         x, y = scaled[i], scaled[j]
-        c[i][j] = c[j][i] = cosine(dot(x, y), dot(x, x), dot(y, y)) if x and y else 0.0
+        c[i][j] = c[j][i] = cosine(dot(x, y), dot(x, x), dot(y, y))
     mean = [in_order(row) / n for row in c]
     all_of = in_order(mean) / n
     b = [[x - mean[i] - mean[k] + all_of for k, x in enumerate(row)] for i, row in enumerate(c)]

@@ -110,8 +110,8 @@ class Trials:
                     parted |= {a, b}
                 elif is_cut or joins(job, *said):
                     into[b] = a
-                    trained = [sum(i.weight for i in self.inputs(job, round_, "aggregated") if i.row["group"] == g) for g in (a, b)]
-                    self.join(job, f"{where}, group {a}", [a, b], members, rows, after, (trained if any(trained) else [1, 1]) if is_cut else None)
+                    both = [i for i in self.inputs(job, round_, "aggregated") if i.row["group"] in (a, b)] if is_cut else None
+                    self.join(job, round_, f"{where}, group {a}", [a, b], members, rows, after, both)
         was = job.closed(round_.number)
         was = bool(was and was.step.body.get("personal", 0))
         if any(b.get("tried_with") for b in before) or self.asks_own(job, round_.number - 1):
@@ -124,6 +124,7 @@ class Trials:
             free = [b["group"] for b in before if b.get("merged_into")]
             whole = [g for g in live if g in may and list(homes.values()).count(g) == 1 + sum(b.get("merged_into", 0) == g + 1 for b in before)]
             with_ = self.cuts(job, round_, where, rows, whole, free, members, before, after, follows)
+            pairs_too = not with_ and (round_.number == 1 or self.asks_own(job, round_.number))
         for former in before:
             g, home = former["group"], homes[former["group"]]
             if g not in follows:
@@ -146,7 +147,10 @@ class Trials:
         is_due = self.asks_own(job, number)
         if job.spec.get("choose", job.choice) != "one":
             return [], is_due or has_joined
-        return live if is_due or number == 1 else sorted(parted), had_cuts and not (is_due or number == 1 or parted)
+        turns = not (is_due or number == 1) or int(job.options["trial_every"]) == 1
+        if had_cuts and not parted and turns and len(live) > 1:
+            return [], True
+        return live if is_due or number == 1 else sorted(parted), False
 
     def cuts(self, job, round_, where, rows, whole, free, members, before, after, follows):
         """*Cuts*: each group in two halves, which are tried by what the updates of each alone have made."""
@@ -156,8 +160,8 @@ class Trials:
             if number >= max(int(job.options["most"]), int(job.number("groups", 2))) or all(i.row["group"] != g for i in inputs):
                 continue
             updates = [self.pretrained(job, m[0], m[2]) for m in mine]
-            part = groups.halves(updates) if len(mine) >= 4 else []
-            if min(part.count(0), part.count(1)) < 2:
+            part = groups.halves(updates) if sum(map(any, updates)) >= 4 else []
+            if min(sum(p == side and any(u) for p, u in zip(part, updates)) for side in (0, 1)) < 2:
                 continue
             count, free = (count, free[1:]) if free else (count + 1, free)
             made = [self.made_direction(job, [(m[0], u) for m, u, p in zip(mine, updates, part) if p == side]) for side in (0, 1)]
@@ -165,7 +169,7 @@ class Trials:
             self.second_part(f"{where}, group {number}", rows.get(number), rows[g], g)
             sides = {m[:2]: nearest(u, [job.direction(rows[k]["direction"]) for k in (g, number)])[0] for m, u in zip(mine, updates)}
             for side, place in enumerate((g, number)):
-                follows[place], with_[place] = (made[side], None), (number, g)[side]
+                follows[place], with_[place] = (made[side] or before[g]["direction"], None), (number, g)[side]
                 some = [i for i in inputs if i.row["group"] == g and sides.get(i.key) == side]
                 here, start = f"{where}, group {place}", job.model(rows[g]["before"])
                 if some:

@@ -185,10 +185,11 @@ static const struct {
        sites; round 7 looks for cuts, and finds none */
     {fx_parts, FX_NONE, 0, 3 + 5 + 12, "tried or cut after rounds 1-3, 6-7 cannot be replayed"},
     {fx_parts, FX_PARTS_BACK, 0, 3 + 4 + 18, "tried or cut after rounds 1, 3, 6-7 cannot be replayed"},
-    {fx_parts, FX_PARTS_OFTEN, 0, 3 + 7 + 17, "tried or cut after rounds 1-7 cannot be replayed"},
-    /* aggregates; of round 3 the parts' trials, too; round 4 cuts none */
-    {fx_parts, FX_NONE, 3, 3 + 1, "tried or cut after rounds 3 cannot be replayed"},
-    {fx_parts, FX_NONE, 4, 3, NULL},
+    {fx_parts, FX_PARTS_OFTEN, 0, 3 + 6 + 14, "tried or cut after rounds 1-4, 6-7 cannot be replayed"},
+    /* aggregates, and the model of a cut that is taken back; of round 3 the parts' trials, too; round 4 cuts
+       none */
+    {fx_parts, FX_NONE, 3, 3 + 1 + 1, "tried or cut after rounds 3 cannot be replayed"},
+    {fx_parts, FX_NONE, 4, 3 + 1, NULL},
     /* as where directions are estimated again, above, and a move */
     {fx_joining, FX_NONE, 0, 11 + 1, "alike or hold two kinds behind rounds 2 cannot be replayed"},
 };

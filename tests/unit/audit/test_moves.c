@@ -28,7 +28,7 @@ static const struct {
     /* of one group at first: aggregates of one to four groups; trials; models of joined parts; moves */
     {fx_parts, 9 + 21 + 1 + 1 + 8 + 1 + 8 + 2 + 16, FX_NONE},
     {fx_parts, 9 + 15 + 1 + 1 + 8 + 1 + 8 + 4 + 28, FX_PARTS_BACK},
-    {fx_parts, 9 + 22 + 1 + 1 + 8 + 1 + 8 + 5 + 26, FX_PARTS_OFTEN},
+    {fx_parts, 9 + 25 + 1 + 1 + 8 + 1 + 8 + 20, FX_PARTS_OFTEN},
 };
 
 START_TEST(test_good)

@@ -9,7 +9,7 @@
 #include "round/drift.h"
 #include "round/reshape.h"
 
-enum { MOST = 6, VALUES_MAX = 8 };
+enum { MOST = 8, VALUES_MAX = 8 };
 
 static char dir[64];
 static char paths[MOST][KEDGE_PATH_MAX];
@@ -292,6 +292,36 @@ static int put(void *arg, struct kedge_view bytes)
 }
 
 /* Updates that point nowhere make one group, whose direction is zero: never a job that fails. */
+/* Two kinds of three and two of zeros, which go with part 0 whichever half they lie in; fewer than two that
+ * are not zero are no half. */
+START_TEST(zeros_make_no_half)
+{
+    static const int32_t mixed[8][VALUES_MAX] = {{0},
+                                                 {90, 5, 80, 1},
+                                                 {88, 6, 81, 2},
+                                                 {91, 4, 79, 0},
+                                                 {-70, 60, 5, 9},
+                                                 {-71, 62, 4, 8},
+                                                 {-69, 61, 6, 9},
+                                                 {0}},
+                         few[5][VALUES_MAX] = {{90, 5, 80, 1}, {88, 6, 81, 2}, {91, 4, 79, 0}, {0}, {0}};
+    uint32_t part[8];
+    bool is_cut = false;
+    struct kedge_diag d = {.text = ""};
+    struct kedge_compute_sites sites = {at, tenants, 8};
+    set_up("flexcfl-adaptive", MCLR, ",\"groups\":2");
+    write_updates(mixed, 8);
+    ck_assert_int_eq(kedge_compute_halves(&layout, &spec, &sites, part, &is_cut, &d), KEDGE_OK);
+    ck_assert(is_cut && part[0] == 0 && part[1] == 0 && part[3] == 0 && part[7] == 0);
+    ck_assert(part[4] == 1 && part[5] == 1 && part[6] == 1);
+    sites.count = 5;
+    write_updates(few, 5);
+    ck_assert_int_eq(kedge_compute_halves(&layout, &spec, &sites, part, &is_cut, &d), KEDGE_OK);
+    ck_assert(!is_cut && part[3] == 0 && part[4] == 0);
+    tear_down();
+}
+END_TEST
+
 START_TEST(nothing_learnt)
 {
     static const int32_t still[3][VALUES_MAX] = {{0}};
@@ -312,6 +342,9 @@ START_TEST(nothing_learnt)
     }
     kedge_buf_deinit(&made);
     tear_down();
+    set_up("flexcfl-adaptive", MCLR, ""); /* which begins with one group anyway */
+    expect_groups(still, 3, 1, one, 3);
+    tear_down();
 }
 END_TEST
 
@@ -326,6 +359,7 @@ int main(void)
     tcase_add_test(t, drift_is_in_units_of_the_distance);
     tcase_add_test(t, groups_that_are_alike_become_one);
     tcase_add_test(t, a_capped_tenant_does_not_decide_what_groups_become);
+    tcase_add_test(t, zeros_make_no_half);
     tcase_add_test(t, nothing_learnt);
     tcase_add_loop_test(t, a_group_of_two_kinds_is_cut, 0, 6);
     suite_add_tcase(s, t);
