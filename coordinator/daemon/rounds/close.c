@@ -71,6 +71,7 @@ static void models_run(struct kedge_host *h, struct kedge_work *work)
         } else {
             part->err = kedge_close_pretrain(&w->close);
         }
+        w->groups = w->close.result->groups;
         part->err = part->err ? part->err : kedgei_close_lists(h, w, &part->diag);
         return;
     }
@@ -149,6 +150,7 @@ static void start(struct kedge_host *h, struct close_work *w)
     w->lists = (struct close_part){.work = {{part_done}, lists_run}, .close = w};
     bool both = w->close.result->kind != KEDGE_TASK_PRETRAIN && kedge_close_needs_no_files(&w->job->spec);
     int err = both ? kedge_close_weigh(&w->close) : KEDGE_OK;
+    w->groups = w->close.result->groups;
     w->models.err = err;
     w->parts_left = !err && both ? 2 : 1;
     if (err) {

@@ -26,6 +26,7 @@ struct close_work {
     unsigned parts_left; /* the loop's */
     struct kedge_job *job;
     struct kedge_close close; /* models writes models and directions of its result, lists the aggregates */
+    uint32_t groups; /* that lists are of: models may cut off more meanwhile, of which nobody sent anything */
     struct close_row *rows;
     size_t row_count;
     char classes[KEDGE_CLASS_NAMES_ROOM];          /* what the inputs name, where the round asks for it … */

@@ -14,13 +14,14 @@
 
 /* Rows of a group that has no aggregate in this round (nobody trained it) go into the list of the
  * first one that has: each row needs some list, and the row itself says its group. */
-static uint32_t list_of(const struct kedge_round_result *r, uint32_t group)
+static uint32_t list_of(const struct close_work *w, uint32_t group)
 {
-    if (group < r->groups && r->trained[group]) {
+    const struct kedge_round_result *r = w->close.result;
+    if (group < w->groups && r->trained[group]) {
         return group;
     }
     uint32_t g = 0;
-    while (g + 1 < r->groups && !r->trained[g]) {
+    while (g + 1 < w->groups && !r->trained[g]) {
         g++;
     }
     return g;
@@ -38,7 +39,7 @@ static void set_used_rows(struct kedge_host *h, struct close_work *w)
         uint32_t group = in->left_out ? 0 : in->group;
         c->tenant = in->tenant;
         c->row.site = h->sites[in->site].id;
-        c->list_group = list_of(w->close.result, group);
+        c->list_group = list_of(w, group);
         c->row.use = in->left_out ? KEDGE_USE_REFUSED : cold ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED;
         c->row.group = group;
         c->row.leaf = in->in.leaf;
@@ -72,8 +73,8 @@ static int finish_rows(struct kedge_host *h, struct close_work *w)
 {
     for (size_t i = 0; i < w->row_count; i++) {
         struct close_row *c = &w->rows[i];
-        c->row.group = c->row.group < w->close.result->groups ? c->row.group : 0;
-        c->list_group = list_of(w->close.result, c->row.group);
+        c->row.group = c->row.group < w->groups ? c->row.group : 0;
+        c->list_group = list_of(w, c->row.group);
         bool in_ledger = c->row.use != KEDGE_USE_REFUSED || c->row.leaf > 0;
         if (in_ledger) {
             int err =
@@ -129,9 +130,9 @@ static int make_aggregates(struct kedge_host *h, struct close_work *w, struct ke
 {
     struct kedge_round_result *r = w->close.result;
     int err = finish_rows(h, w);
-    r->aggregates = kedge_mem_new(r->groups, sizeof *r->aggregates);
+    r->aggregates = kedge_mem_new(w->groups + 1, sizeof *r->aggregates);
     err = r->aggregates ? err : KEDGE_E_NOMEM;
-    for (uint32_t g = 0; g < r->groups && !err; g++) {
+    for (uint32_t g = 0; g < w->groups && !err; g++) {
         if (!r->trained[g]) {
             continue;
         }
