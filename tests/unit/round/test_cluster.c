@@ -68,6 +68,7 @@ static void expect_groups(const int32_t (*values)[VALUES_MAX], size_t count, uin
                   d.text);
     ck_assert_uint_eq(found, groups);
     for (size_t i = 0; i < known; i++) {
+        ck_assert_msg(group[i] < groups, "update %zu is left out", i);
         for (size_t k = 0; k < known; k++) { /* numbers are the clustering's affair */
             ck_assert_int_eq(group[i] == group[k], expected[i] == expected[k]);
         }
