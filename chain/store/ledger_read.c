@@ -168,13 +168,9 @@ int kedge_ledger_leaf_hash(struct kedge_ledger *l, uint64_t index, struct kedge_
     if (index >= kedge_ledger_size(l)) {
         return KEDGE_E_NOT_FOUND;
     }
-    struct kedge_kv_tx *tx;
+    struct kedge_kv_tx *tx KEDGE_CLEANUP(kedge_kv_drop) = NULL;
     int err = kedge_kv_begin(l->kv, false, &tx, NULL);
-    if (!err) {
-        err = kedgei_tile_subtree(tx, 0, index, ret);
-        kedge_kv_abort(tx);
-    }
-    return noting(l, err);
+    return noting(l, err ? err : kedgei_tile_subtree(tx, 0, index, ret));
 }
 
 int kedge_ledger_root(struct kedge_ledger *l, uint64_t size, struct kedge_hash *ret)
@@ -182,13 +178,9 @@ int kedge_ledger_root(struct kedge_ledger *l, uint64_t size, struct kedge_hash *
     if (size > kedge_ledger_size(l)) {
         return KEDGE_E_ARG;
     }
-    struct kedge_kv_tx *tx;
+    struct kedge_kv_tx *tx KEDGE_CLEANUP(kedge_kv_drop) = NULL;
     int err = kedge_kv_begin(l->kv, false, &tx, NULL);
-    if (!err) {
-        err = kedge_merkle_root(kedgei_tile_subtree, tx, size, ret);
-        kedge_kv_abort(tx);
-    }
-    return noting(l, err);
+    return noting(l, err ? err : kedge_merkle_root(kedgei_tile_subtree, tx, size, ret));
 }
 
 int kedge_ledger_inclusion(struct kedge_ledger *l, uint64_t index, uint64_t size, struct kedge_path *ret_path)
@@ -196,13 +188,9 @@ int kedge_ledger_inclusion(struct kedge_ledger *l, uint64_t index, uint64_t size
     if (size > kedge_ledger_size(l)) {
         return KEDGE_E_ARG;
     }
-    struct kedge_kv_tx *tx;
+    struct kedge_kv_tx *tx KEDGE_CLEANUP(kedge_kv_drop) = NULL;
     int err = kedge_kv_begin(l->kv, false, &tx, NULL);
-    if (!err) {
-        err = kedge_inclusion_prove(kedgei_tile_subtree, tx, index, size, ret_path);
-        kedge_kv_abort(tx);
-    }
-    return noting(l, err);
+    return noting(l, err ? err : kedge_inclusion_prove(kedgei_tile_subtree, tx, index, size, ret_path));
 }
 
 int kedge_ledger_consistency(struct kedge_ledger *l, uint64_t old_size, uint64_t size,
@@ -211,13 +199,9 @@ int kedge_ledger_consistency(struct kedge_ledger *l, uint64_t old_size, uint64_t
     if (size > kedge_ledger_size(l)) {
         return KEDGE_E_ARG;
     }
-    struct kedge_kv_tx *tx;
+    struct kedge_kv_tx *tx KEDGE_CLEANUP(kedge_kv_drop) = NULL;
     int err = kedge_kv_begin(l->kv, false, &tx, NULL);
-    if (!err) {
-        err = kedge_consistency_prove(kedgei_tile_subtree, tx, old_size, size, ret_path);
-        kedge_kv_abort(tx);
-    }
-    return noting(l, err);
+    return noting(l, err ? err : kedge_consistency_prove(kedgei_tile_subtree, tx, old_size, size, ret_path));
 }
 
 /* A pointer to an index that the handle does not know yet is no damage when the store's own state covers

@@ -358,11 +358,7 @@ static int commit(struct filling *f, struct kedge_diag *d)
     struct kedge_kv_tx *tx = f->tx;
     f->tx = NULL;
     f->staged = f->bytes = 0;
-    if (err) {
-        kedge_kv_abort(tx);
-        return err;
-    }
-    return kedge_kv_commit(tx, d);
+    return kedge_kv_end(tx, err, d);
 }
 
 /* Keys and references follow from the entries (index), so the new tables agree with the log whatever the

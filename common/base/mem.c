@@ -62,6 +62,13 @@ void kedge_mem_free(void *p)
     free(p);
 }
 
+void kedge_mem_release(void *pointer)
+{
+    void *p;
+    memcpy(&p, pointer, sizeof p);
+    free(p);
+}
+
 void kedge_mem_fail_at(long n)
 {
     atomic_store(&fail_countdown, n);

@@ -16,6 +16,8 @@ KEDGE_NODISCARD void *kedge_mem_resize(void *p, size_t count, size_t size);
 KEDGE_NODISCARD char *kedge_mem_strdup(const char *s);
 /* NULL is fine. */
 void kedge_mem_free(void *p);
+/* For KEDGE_CLEANUP: the address of a pointer, which is freed as kedge_mem_free does. */
+void kedge_mem_release(void *pointer);
 /* Tests only: the n-th allocation from now on fails (1 = the next); 0 switches off. */
 void kedge_mem_fail_at(long n);
 

@@ -11,6 +11,7 @@
 #include "common/base/limits.h"
 #include "common/base/settings.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 /* Where the whole numbers go; their ranges and defaults are kedge_settings_coordinator's. */
@@ -154,39 +155,39 @@ static int read_key(const char *key, const json_t *v, struct kedge_config *c, st
     return kedge_setting_unknown("config.json", kedge_settings_coordinator, key, d);
 }
 
+static int read_keys(json_t *root, struct kedge_config *c, struct kedge_diag *reterr)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach(root, key, v)
+    {
+        KEDGE_TRY(read_key(key, v, c, reterr));
+    }
+    if (!c->deployment[0]) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "config.json: \"deployment\" is missing");
+    }
+    if (!c->https_certificate[0] != !c->https_key[0]) {
+        return kedge_diag_set(
+            reterr, KEDGE_E_FORMAT,
+            "config.json: \"https_certificate\" and \"https_key\" stand together or not at all");
+    }
+    return KEDGE_OK;
+}
+
 /* The defaults come from the same table as the ranges (common/base/settings.h), which the
  * documentation is made from, too. The result is written only when the whole file is right: half of
  * a configuration is none. */
 int kedge_config_parse(struct kedge_view text, struct kedge_config *ret, struct kedge_diag *reterr)
 {
-    json_t *root = NULL;
-    int err = kedgei_json_load(text, CONFIG_MAX, "config.json", &root, reterr);
-    if (err) {
-        return err;
-    }
+    json_auto_t *root = NULL;
+    KEDGE_TRY(kedgei_json_load(text, CONFIG_MAX, "config.json", &root, reterr));
     struct kedge_config c = {.listen_count = 0};
     for (size_t i = 0; i < NUMBERS; i++) {
         const struct kedge_setting *row = kedge_setting_find(kedge_settings_coordinator, numbers[i].key);
         KEDGE_ASSERT(row);
         *(uint32_t *)(void *)((char *)&c + numbers[i].offset) = (uint32_t)row->fallback;
     }
-    const char *key;
-    json_t *v;
-    json_object_foreach(root, key, v)
-    {
-        err = err ? err : read_key(key, v, &c, reterr);
-    }
-    if (!err && !c.deployment[0]) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "config.json: \"deployment\" is missing");
-    }
-    if (!err && !c.https_certificate[0] != !c.https_key[0]) {
-        err = kedge_diag_set(
-            reterr, KEDGE_E_FORMAT,
-            "config.json: \"https_certificate\" and \"https_key\" stand together or not at all");
-    }
-    json_decref(root);
-    if (!err) {
-        *ret = c;
-    }
-    return err;
+    KEDGE_TRY(read_keys(root, &c, reterr));
+    *ret = c;
+    return KEDGE_OK;
 }

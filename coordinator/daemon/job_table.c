@@ -77,6 +77,24 @@ static struct kedge_job *slot_find(struct kedge_host *h)
     return oldest;
 }
 
+static int fill_slot(struct kedge_host *h, struct kedge_job *job, struct kedge_view spec_text,
+                     struct kedge_diag *d)
+{
+    KEDGE_TRY(kedge_job_spec_parse(spec_text, &job->spec, d));
+    KEDGE_TRY(set_params(h, job, d));
+    KEDGE_TRY(set_sizes(job, d));
+    job->joined = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *job->joined);
+    job->sites = kedge_mem_new(KEDGE_SITES_MAX, sizeof *job->sites);
+    job->evaluations = kedge_mem_new(KEDGE_SITES_MAX, sizeof *job->evaluations);
+    job->at.round = KEDGE_ROUND_NONE;
+    uint64_t rounds = (uint64_t)job->spec.rounds + 1;
+    job->history = kedge_history_rows_new(rounds < KEDGE_HISTORY_MAX ? (size_t)rounds : KEDGE_HISTORY_MAX,
+                                          kedge_job_spec_groups_most(&job->spec));
+    return job->joined && job->sites && job->evaluations && job->history
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for a job");
+}
+
 int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struct kedge_job **ret,
                         struct kedge_diag *d)
 {
@@ -85,20 +103,7 @@ int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struc
         return kedge_diag_set(d, KEDGE_E_FULL, "%d jobs are running, no more can be taken", KEDGE_JOBS_MAX);
     }
     *job = (struct kedge_job){.slot = (uint32_t)(job - h->jobs), .spec_len = (uint32_t)spec_text.len};
-    int err = kedge_job_spec_parse(spec_text, &job->spec, d);
-    err = err ? err : set_params(h, job, d);
-    err = err ? err : set_sizes(job, d);
-    if (!err) {
-        job->joined = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *job->joined);
-        job->sites = kedge_mem_new(KEDGE_SITES_MAX, sizeof *job->sites);
-        job->evaluations = kedge_mem_new(KEDGE_SITES_MAX, sizeof *job->evaluations);
-        job->at.round = KEDGE_ROUND_NONE;
-        uint64_t rounds = (uint64_t)job->spec.rounds + 1;
-        job->history = kedge_history_rows_new(rounds < KEDGE_HISTORY_MAX ? (size_t)rounds : KEDGE_HISTORY_MAX,
-                                              kedge_job_spec_groups_most(&job->spec));
-        err = job->joined && job->sites && job->evaluations && job->history ? KEDGE_OK : KEDGE_E_NOMEM;
-        err = err ? kedge_diag_set(d, err, "out of memory for a job") : KEDGE_OK;
-    }
+    int err = fill_slot(h, job, spec_text, d);
     job->used = true;
     if (err) {
         kedge_host_job_free(job);
@@ -172,27 +177,29 @@ static int put_token(struct kedge_kv_tx *tx, const struct kedge_job *job)
     return err;
 }
 
+static int put_all(struct kedge_kv_tx *tx, struct kedge_job *job, struct kedge_diag *d)
+{
+    int now = -1;
+    KEDGE_TRY(stored_state(tx, job, &now, d));
+    if (now != job->stored_state) {
+        return kedge_diag_set(d, KEDGE_E_EXISTS, "job %s: its record says state %d where %d was expected",
+                              job->spec.name.s, now, job->stored_state);
+    }
+    KEDGE_TRY(put_record(tx, job));
+    KEDGE_TRY(job->stored_state < 0 && job->token_hash[0] ? put_token(tx, job) : KEDGE_OK);
+    /* the rounds of one that has ended are in the record now, with what they refused */
+    return kedge_host_job_has_ended(job) ? kedge_host_refusals_drop(tx, &job->spec.name, KEDGE_COORD_NONE)
+                                         : KEDGE_OK;
+}
+
 /* One transaction: the comparison with what was stored last, the new record, the token at the first
  * time, and at the end of the job the removal of its refusals. A crash leaves all of it or nothing,
  * so no refusal can come back for a job that has ended. */
 int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d)
 {
     struct kedge_kv_tx *tx;
-    int now = -1;
     KEDGE_TRY(kedge_kv_begin(h->kv, true, &tx, d));
-    int err = stored_state(tx, job, &now, d);
-    if (!err && now != job->stored_state) {
-        err = kedge_diag_set(d, KEDGE_E_EXISTS, "job %s: its record says state %d where %d was expected",
-                             job->spec.name.s, now, job->stored_state);
-    }
-    err = err ? err : put_record(tx, job);
-    if (!err && job->stored_state < 0 && job->token_hash[0]) {
-        err = put_token(tx, job);
-    }
-    if (!err
-        && kedge_host_job_has_ended(job)) { /* its rounds are in the record now, with what they refused */
-        err = kedge_host_refusals_drop(tx, &job->spec.name, KEDGE_COORD_NONE);
-    }
+    int err = put_all(tx, job, d);
     if (err) {
         kedge_kv_abort(tx);
         return d->text[0] ? err

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "common/base/try.h"
@@ -90,7 +89,9 @@ int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id, stru
     err = kedge_ledger_size(t->log.ledger)
               ? kedge_tenant_keys_load(t, d)
               : kedge_diag_set(d, KEDGE_E_NOT_FOUND, "tenant %s: empty ledger", id->s);
-    err = err ? err : kedge_committer_start(t->log.ledger, NULL, &t->committer, d);
+    if (!err) {
+        err = kedge_committer_start(t->log.ledger, NULL, &t->committer, d);
+    }
     if (err) {
         kedge_keybook_deinit(&t->keys);
         kedge_state_log_close(&t->log);

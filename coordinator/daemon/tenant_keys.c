@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { ENTRIES_MAX = 1 << 22 };
 
@@ -69,21 +70,24 @@ static bool concerns(enum kedge_statement_kind kind)
     return kedge_keybook_takes(kind);
 }
 
+static int read_and_apply(struct kedge_tenant *t, uint64_t index, struct kedge_statement *st,
+                          struct kedge_diag *why)
+{
+    struct kedge_signed_statement entry;
+    struct kedge_buf bytes KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&bytes, KEDGE_ENTRY_MAX);
+    KEDGE_TRY(kedge_ledger_get(t->log.ledger, index, &bytes));
+    int err = kedge_statement_read(kedge_buf_view(&bytes), st, &entry, why);
+    kedge_buf_deinit(&entry.payload);
+    return err ? err : kedge_keybook_apply(&t->keys, st, index, why);
+}
+
 /* An entry that the keybook refuses cannot have been appended by this program: the ledger is
  * damaged or was replaced, and the start ends with the entry's number. */
 static int take(struct kedge_tenant *t, uint64_t index, struct kedge_statement *st, struct kedge_diag *d)
 {
-    struct kedge_signed_statement entry;
-    struct kedge_buf bytes;
     struct kedge_diag why = {.text = ""};
-    kedge_buf_init(&bytes, KEDGE_ENTRY_MAX);
-    int err = kedge_ledger_get(t->log.ledger, index, &bytes);
-    if (!err) {
-        err = kedge_statement_read(kedge_buf_view(&bytes), st, &entry, &why);
-        kedge_buf_deinit(&entry.payload);
-        err = err ? err : kedge_keybook_apply(&t->keys, st, index, &why);
-    }
-    kedge_buf_deinit(&bytes);
+    int err = read_and_apply(t, index, st, &why);
     if (err == KEDGE_E_NOMEM) {
         return kedge_diag_set(d, err, "%s", kedge_strerror(err));
     }

@@ -72,6 +72,20 @@ void kedge_kv_abort(struct kedge_kv_tx *tx)
     }
 }
 
+void kedge_kv_drop(struct kedge_kv_tx **tx)
+{
+    kedge_kv_abort(*tx);
+}
+
+int kedge_kv_end(struct kedge_kv_tx *tx, int err, struct kedge_diag *reterr)
+{
+    if (err) {
+        kedge_kv_abort(tx);
+        return err;
+    }
+    return kedge_kv_commit(tx, reterr);
+}
+
 int kedge_kv_put(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view key,
                  struct kedge_view value, enum kedge_kv_put_mode mode)
 {
@@ -147,6 +161,16 @@ int kedge_kv_scan(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedg
         return KEDGE_E_ARG;
     }
     return noting(tx->kv, tx->kv->ops->scan(tx, table, prefix, from, visit, arg));
+}
+
+int kedge_kv_scan_once(struct kedge_kv *kv, enum kedge_kv_table table, struct kedge_view prefix,
+                       kedge_kv_visit *visit, void *arg, struct kedge_diag *reterr)
+{
+    struct kedge_kv_tx *tx;
+    KEDGE_TRY(kedge_kv_begin(kv, false, &tx, reterr));
+    int err = kedge_kv_scan(tx, table, prefix, kedge_view_of(NULL, 0), visit, arg);
+    kedge_kv_abort(tx);
+    return err;
 }
 
 int kedge_kv_count(struct kedge_kv_tx *tx, enum kedge_kv_table table, uint64_t *ret_count)

@@ -62,6 +62,12 @@ KEDGE_NODISCARD int kedge_kv_begin(struct kedge_kv *kv, bool write, struct kedge
 KEDGE_NODISCARD int kedge_kv_commit(struct kedge_kv_tx *tx, struct kedge_diag *reterr);
 /* Ends a read transaction, or drops a write transaction's changes; frees it. NULL is fine. */
 void kedge_kv_abort(struct kedge_kv_tx *tx);
+/* kedge_kv_abort for KEDGE_CLEANUP, where a read transaction ends with the function that began it. The
+ * pointer is NULL before kedge_kv_begin. */
+void kedge_kv_drop(struct kedge_kv_tx **tx);
+/* Ends a write transaction after its changes: commits them if `err` is KEDGE_OK, else drops them and returns
+ * `err`. Frees it in every case. */
+KEDGE_NODISCARD int kedge_kv_end(struct kedge_kv_tx *tx, int err, struct kedge_diag *reterr);
 
 /* A failed put other than KEDGE_E_EXISTS dooms the transaction: abort it. */
 KEDGE_NODISCARD int kedge_kv_put(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view key,
@@ -83,6 +89,10 @@ KEDGE_NODISCARD int kedge_kv_last(struct kedge_kv_tx *tx, enum kedge_kv_table ta
  * the table within. */
 KEDGE_NODISCARD int kedge_kv_scan(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view prefix,
                                   struct kedge_view from, kedge_kv_visit *visit, void *arg);
+/* kedge_kv_scan of all records with the prefix, in a read transaction of its own. */
+KEDGE_NODISCARD int kedge_kv_scan_once(struct kedge_kv *kv, enum kedge_kv_table table,
+                                       struct kedge_view prefix, kedge_kv_visit *visit, void *arg,
+                                       struct kedge_diag *reterr);
 /* Number of records. */
 KEDGE_NODISCARD int kedge_kv_count(struct kedge_kv_tx *tx, enum kedge_kv_table table, uint64_t *ret_count);
 

@@ -15,6 +15,9 @@ struct kedge_job;
 /* Answers with {"…"} and steals `data`. */
 void kedge_admin_ok(struct kedge_net_request *req, struct json_t *data);
 void kedge_admin_error(struct kedge_net_request *req, int err, const struct kedge_diag *d);
+/* The one or the other: the error where there is one, else `data`, which is stolen in both cases. */
+void kedge_admin_answer(struct kedge_net_request *req, int err, const struct kedge_diag *d,
+                        struct json_t *data);
 /* The asker is the operator, who may read what sites say of their troubles in words. */
 bool kedge_admin_sees_texts(const struct kedge_host *h, const struct kedge_net_request *req);
 

@@ -123,37 +123,39 @@ static int check_first(const struct kedge_statement *st, const struct kedge_publ
     return kedge_position_judge(&book, st, &none, d);
 }
 
+static int check_envelope(const struct kedge_admin_signed *a, const struct kedge_public_key *main_log_key,
+                          struct kedge_diag *reterr)
+{
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
+    struct kedge_buf payload KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_dsse_entry dsse;
+    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
+    KEDGE_TRY(st ? kedge_dsse_decode(a->envelope, &payload, &dsse) : KEDGE_E_NOMEM);
+    KEDGE_TRY(kedge_statement_decode(kedge_buf_view(&payload), st, reterr));
+    if (st->kind != KEDGE_ST_KEY || st->u.key.scope != KEDGE_SCOPE_ADMIN
+        || !kedge_id_eq(&st->u.key.tenant, &a->tenant)) {
+        return KEDGE_E_FORMAT;
+    }
+    KEDGE_TRY(kedge_dsse_entry_verify(&dsse, kedge_buf_view(&payload), &st->u.key.public_key));
+    return check_first(st, main_log_key, reterr);
+}
+
 /* A tenant's first statement is judged without a ledger, for there is none yet: it must be an
  * admin's key, signed by itself, and made for the empty ledger of this deployment. So nobody can
  * add a tenant in another's name with an envelope from elsewhere. */
 int kedge_admin_check_key(const struct kedge_admin_signed *a, const struct kedge_public_key *main_log_key,
                           struct kedge_diag *reterr)
 {
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
-    struct kedge_buf payload;
-    struct kedge_dsse_entry dsse;
-    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
-    int err = st ? kedge_dsse_decode(a->envelope, &payload, &dsse) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), st, reterr);
-    if (!err
-        && (st->kind != KEDGE_ST_KEY || st->u.key.scope != KEDGE_SCOPE_ADMIN
-            || !kedge_id_eq(&st->u.key.tenant, &a->tenant))) {
-        err = KEDGE_E_FORMAT;
-    }
-    err = err ? err : kedge_dsse_entry_verify(&dsse, kedge_buf_view(&payload), &st->u.key.public_key);
-    err = err ? err : check_first(st, main_log_key, reterr);
-    kedge_buf_deinit(&payload);
-    kedge_mem_free(st);
-    if (err == KEDGE_E_POSITION) {
+    int err = check_envelope(a, main_log_key, reterr);
+    if (!err || err == KEDGE_E_POSITION) {
         return err;
     }
     if (err == KEDGE_E_NOMEM) {
         return kedge_diag_set(reterr, err, "%s", kedge_strerror(err));
     }
-    return err ? kedge_diag_set(reterr, KEDGE_E_DENIED,
-                                "\"envelope\": expected the admin's key of tenant %s, signed by itself",
-                                a->tenant.s)
-               : KEDGE_OK;
+    return kedge_diag_set(reterr, KEDGE_E_DENIED,
+                          "\"envelope\": expected the admin's key of tenant %s, signed by itself",
+                          a->tenant.s);
 }
 
 int kedge_admin_filter_args(const json_t *args, struct kedge_admin_filter *ret, struct kedge_diag *reterr)

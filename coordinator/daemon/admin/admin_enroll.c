@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
@@ -29,19 +28,15 @@ enum { TOKENS_MAX = 100000 };
 static int token_read(struct kedge_host *h, const struct kedge_hash *id, struct kedge_token_record *ret,
                       struct kedge_diag *d)
 {
-    struct kedge_kv_tx *tx;
+    struct kedge_kv_tx *tx KEDGE_CLEANUP(kedge_kv_drop) = NULL;
     struct kedge_view value, key = kedge_view_of(id->b, KEDGE_HASH_LEN);
     KEDGE_TRY(kedge_kv_begin(h->kv, false, &tx, d));
     int err = kedge_kv_peek(tx, KEDGE_KV_TOKEN, key, &value);
     if (err == KEDGE_E_NOT_FOUND) {
-        err = kedge_diag_set(d, KEDGE_E_TOKEN, "%s", kedge_strerror(KEDGE_E_TOKEN));
-    } else if (err) {
-        kedge_diag_set(d, err, "coordinator.lmdb: cannot read a token: %s", kedge_strerror(err));
-    } else {
-        err = kedge_token_record_decode(key, value, ret, d);
+        return kedge_diag_set(d, KEDGE_E_TOKEN, "%s", kedge_strerror(KEDGE_E_TOKEN));
     }
-    kedge_kv_abort(tx);
-    return err;
+    return err ? kedge_diag_set(d, err, "coordinator.lmdb: cannot read a token: %s", kedge_strerror(err))
+               : kedge_token_record_decode(key, value, ret, d);
 }
 
 static int put_token(struct kedge_kv_tx *tx, const struct kedge_hash *id, struct kedge_view record,
@@ -52,8 +47,9 @@ static int put_token(struct kedge_kv_tx *tx, const struct kedge_hash *id, struct
     if (!err && count >= TOKENS_MAX) {
         return kedge_diag_set(d, KEDGE_E_FULL, "too many enrolment tokens");
     }
-    err = err ? err
-              : kedge_kv_put(tx, KEDGE_KV_TOKEN, kedge_view_of(id->b, KEDGE_HASH_LEN), record, KEDGE_KV_PUT);
+    if (!err) {
+        err = kedge_kv_put(tx, KEDGE_KV_TOKEN, kedge_view_of(id->b, KEDGE_HASH_LEN), record, KEDGE_KV_PUT);
+    }
     return err ? kedge_diag_set(d, err, "coordinator.lmdb: cannot store a token: %s", kedge_strerror(err))
                : KEDGE_OK;
 }
@@ -62,59 +58,51 @@ static int token_write(struct kedge_host *h, const struct kedge_hash *id,
                        const struct kedge_token_record *record, struct kedge_diag *d)
 {
     struct kedge_kv_tx *tx;
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, KEDGE_RECORD_MAX);
     int err = kedge_token_record_encode(record, &text);
-    err = err ? kedge_diag_set(d, err, "%s", kedge_strerror(err)) : kedge_kv_begin(h->kv, true, &tx, d);
-    if (!err) {
-        err = put_token(tx, id, kedge_buf_view(&text), d);
-        if (err) {
-            kedge_kv_abort(tx);
-        } else {
-            err = kedge_kv_commit(tx, d);
-        }
+    if (err) {
+        return kedge_diag_set(d, err, "%s", kedge_strerror(err));
     }
-    kedge_buf_deinit(&text);
-    return err;
+    KEDGE_TRY(kedge_kv_begin(h->kv, true, &tx, d));
+    return kedge_kv_end(tx, put_token(tx, id, kedge_buf_view(&text), d), d);
+}
+
+static int make_token(struct kedge_host *h, const json_t *args, struct kedge_token *ret,
+                      char ret_text[KEDGE_TOKEN_TEXT_MAX], struct kedge_diag *d)
+{
+    struct kedge_hash id;
+    struct kedge_admin_token said;
+    KEDGE_TRY(kedge_admin_token_args(args, &said, d));
+    uint32_t tenant = kedge_host_tenant_find(h, &said.tenant);
+    if (tenant == KEDGE_COORD_NONE) {
+        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", said.tenant.s);
+    }
+    if (kedge_host_site_find(h, tenant, &said.site) != KEDGE_COORD_NONE) {
+        return kedge_diag_set(d, KEDGE_E_EXISTS,
+                              "site \"%s\" of tenant \"%s\" is enrolled already (names are not reused)",
+                              said.site.s, said.tenant.s);
+    }
+    ret->tenant = said.tenant;
+    ret->site = said.site;
+    snprintf(ret->address, sizeof ret->address, "%s",
+             said.address ? said.address : kedge_net_server_url(h->server, 0));
+    memcpy(ret->server_key, h->tls_key.public.b, sizeof ret->server_key);
+    kedge_os_random(ret->secret, sizeof ret->secret);
+    ret->expires = kedge_os_unix_ms() / 1000 + said.ttl_s;
+    kedge_sha256(kedge_view_of(ret->secret, sizeof ret->secret), &id); /* the secret itself is not kept */
+    struct kedge_token_record record = {.tenant = ret->tenant, .site = ret->site, .expiry_s = ret->expires};
+    KEDGE_TRY(token_write(h, &id, &record, d));
+    return kedge_token_encode(ret, ret_text);
 }
 
 void kedge_admin_site_token(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
     struct kedge_token token = {.expires = 0};
-    struct kedge_hash id;
     char text[KEDGE_TOKEN_TEXT_MAX];
-    struct kedge_admin_token said;
-    int err = kedge_admin_token_args(args, &said, &d);
-    uint32_t tenant = err ? KEDGE_COORD_NONE : kedge_host_tenant_find(h, &said.tenant);
-    if (!err && tenant == KEDGE_COORD_NONE) {
-        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", said.tenant.s);
-    }
-    if (!err && kedge_host_site_find(h, tenant, &said.site) != KEDGE_COORD_NONE) {
-        err = kedge_diag_set(&d, KEDGE_E_EXISTS,
-                             "site \"%s\" of tenant \"%s\" is enrolled already (names are not reused)",
-                             said.site.s, said.tenant.s);
-    }
-    if (!err) {
-        token.tenant = said.tenant;
-        token.site = said.site;
-        snprintf(token.address, sizeof token.address, "%s",
-                 said.address ? said.address : kedge_net_server_url(h->server, 0));
-        memcpy(token.server_key, h->tls_key.public.b, sizeof token.server_key);
-        kedge_os_random(token.secret, sizeof token.secret);
-        token.expires = kedge_os_unix_ms() / 1000 + said.ttl_s;
-        kedge_sha256(kedge_view_of(token.secret, sizeof token.secret),
-                     &id); /* the secret itself is not kept */
-        struct kedge_token_record record = {
-            .tenant = token.tenant, .site = token.site, .expiry_s = token.expires};
-        err = token_write(h, &id, &record, &d);
-    }
-    err = err ? err : kedge_token_encode(&token, text);
-    if (err) {
-        kedge_admin_error(req, err, &d);
-    } else {
-        kedge_admin_ok(req, json_pack("{s:s}", "token", text));
-    }
+    int err = make_token(h, args, &token, text, &d);
+    kedge_admin_answer(req, err, &d, err ? NULL : json_pack("{s:s}", "token", text));
     kedge_wipe(&token, sizeof token);
     kedge_wipe(text, sizeof text);
 }
@@ -151,7 +139,9 @@ static int use_token(struct kedge_host *h, const struct kedge_msg_enroll *msg,
         return kedge_diag_set(d, KEDGE_E_TOKEN,
                               "the coordinator's record of this token is damaged; ask for another token");
     }
-    err = err ? err : check_token(&record, msg, tls_key, statement_key, d);
+    if (!err) {
+        err = check_token(&record, msg, tls_key, statement_key, d);
+    }
     if (err || record.used) {
         return err;
     }
@@ -235,18 +225,9 @@ void kedge_admin_site_pending(struct kedge_host *h, struct kedge_net_request *re
 {
     struct kedge_diag d = {.text = ""};
     struct pending p = {.h = h, .d = &d, .list = json_array()};
-    struct kedge_kv_tx *tx;
     int err = kedge_admin_filter_args(args, &p.wanted, &d);
-    err = err ? err : kedge_kv_begin(h->kv, false, &tx, &d);
     if (!err) {
-        err = kedge_kv_scan(tx, KEDGE_KV_TOKEN, (struct kedge_view){NULL, 0}, (struct kedge_view){NULL, 0},
-                            list_pending, &p);
-        kedge_kv_abort(tx);
+        err = kedge_kv_scan_once(h->kv, KEDGE_KV_TOKEN, kedge_view_of(NULL, 0), list_pending, &p, &d);
     }
-    if (err) {
-        json_decref(p.list);
-        kedge_admin_error(req, err, &d);
-    } else {
-        kedge_admin_ok(req, json_pack("{s:o}", "sites", p.list));
-    }
+    kedge_admin_answer(req, err, &d, json_pack("{s:o}", "sites", p.list));
 }

@@ -174,7 +174,9 @@ static int check_update(const struct kedge_host *h, const struct kedge_admin_app
     uint64_t index = 0;
     kedge_hash_hex(&e->update, hex);
     int err = kedge_ledger_find_ref(l, &e->update, &index);
-    err = err ? err : kedge_host_read_own(l, index, named);
+    if (!err) {
+        err = kedge_host_read_own(l, index, named);
+    }
     if (err == KEDGE_E_NOT_FOUND || (!err && named->kind != KEDGE_ST_UPDATE)) {
         return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no update %s in the ledger of tenant %s", hex,
                               h->tenants[a->tenant].id.s);
@@ -274,7 +276,9 @@ static void erase(struct kedge_host *h, struct kedge_net_request *req, const jso
         answer_known(h, a, index);
         return;
     }
-    err = err ? err : check_order(h, a, &d);
+    if (!err) {
+        err = check_order(h, a, &d);
+    }
     if (err) {
         kedge_admin_append_fail(a, err, &d);
         return;
@@ -325,9 +329,11 @@ static void shred(struct kedge_host *h, struct kedge_net_request *req, const jso
     struct kedge_diag d = {.text = ""};
     struct kedge_admin_updates asked = {.from = 0};
     uint32_t tenant = 0;
-    int err = kedge_admin_updates_of(h, args, &asked, &tenant, &d);
-    struct shred_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
-    err = err ? err : w ? kedge_shred_begin(h, tenant, &w->shred) : KEDGE_E_NOMEM;
+    struct shred_work *w = kedge_mem_new(1, sizeof *w);
+    int err = w ? kedge_admin_updates_of(h, args, &asked, &tenant, &d) : KEDGE_E_NOMEM;
+    if (!err) {
+        err = kedge_shred_begin(h, tenant, &w->shred);
+    }
     if (err) {
         kedge_mem_free(w);
         kedge_admin_error(req, err, &d);

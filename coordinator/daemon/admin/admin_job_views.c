@@ -234,12 +234,7 @@ static void answer_models(struct kedge_host *h, struct kedge_net_request *req, c
     }
     json_object_set_new(o, "models", files);
     err = err || !is_released ? err : kedge_host_opened_tell(h, job, o, &d);
-    if (err) {
-        json_decref(o);
-        kedge_admin_error(req, err, &d);
-        return;
-    }
-    kedge_admin_ok(req, o);
+    kedge_admin_answer(req, err, &d, o);
 }
 
 /* What is in use. */

@@ -63,24 +63,30 @@ static int check_named(struct submit_work *w, struct kedge_view file)
                                 "%s: not the file that the spec's \"initial_model\" names", w->initial_path);
 }
 
+static int put_bytes(struct kedge_host *h, struct kedge_view bytes, struct kedge_hash *ret,
+                     struct kedge_diag *d)
+{
+    struct kedge_blob_writer *writer;
+    KEDGE_TRY(kedge_blob_writer_open(h->main.blobs, bytes.len, &writer, d));
+    int err = kedge_blob_writer_write(writer, bytes, d);
+    if (err) {
+        kedge_blob_writer_abort(writer);
+        return err;
+    }
+    return kedge_blob_writer_finish(writer, ret, NULL, d);
+}
+
 /* The file that came with the job becomes a blob. */
 static int put_file(struct kedge_host *h, struct submit_work *w, const struct kedge_layout *layout,
                     struct kedge_hash *ret)
 {
-    struct kedge_blob_writer *writer;
     struct kedge_map map;
     KEDGE_TRY(kedge_compute_check_model(layout, w->initial_path, &w->diag));
     KEDGE_TRY(kedge_map_open(w->initial_path, &map, &w->diag));
     const struct kedge_view bytes = kedge_view_of(map.ptr, map.len);
     int err = check_named(w, bytes);
-    err = err ? err : kedge_blob_writer_open(h->main.blobs, map.len, &writer, &w->diag);
     if (!err) {
-        err = kedge_blob_writer_write(writer, bytes, &w->diag);
-        if (err) {
-            kedge_blob_writer_abort(writer);
-        } else {
-            err = kedge_blob_writer_finish(writer, ret, NULL, &w->diag);
-        }
+        err = put_bytes(h, bytes, ret, &w->diag);
     }
     kedge_map_close(&map);
     return err;
@@ -125,8 +131,9 @@ static int put_base(struct kedge_host *h, struct submit_work *w)
     KEDGE_TRY(kedge_job_spec_whole_layout(&w->job->spec, &whole, &w->diag));
     int err = put_named(h, w, &whole, &digest);
     kedge_layout_deinit(&whole);
-    err = err ? err : kedge_blobs_at(h->main.blobs, &digest, path, &at);
-    return err ? err : put_made(h, w, &at);
+    KEDGE_TRY(err);
+    KEDGE_TRY(kedge_blobs_at(h->main.blobs, &digest, path, &at));
+    return put_made(h, w, &at);
 }
 
 static int put_initial(struct kedge_host *h, struct submit_work *w)
@@ -192,10 +199,11 @@ static void submit_done(struct kedge_host *h, struct kedge_item *item)
 static int job_of_token(struct kedge_host *h, const char *token_hash, struct kedge_id *ret,
                         struct kedge_diag *d)
 {
-    struct kedge_kv_tx *tx;
-    struct kedge_buf key;
+    struct kedge_kv_tx *tx KEDGE_CLEANUP(kedge_kv_drop) = NULL;
+    struct kedge_buf key KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_view name;
     *ret = (struct kedge_id){.s = ""};
+    kedge_buf_init(&key, KEDGE_RECORD_KEY_MAX);
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) { /* one that is being submitted has no record yet */
         if (h->jobs[i].used && strcmp(h->jobs[i].token_hash, token_hash) == 0) {
             *ret = h->jobs[i].spec.name;
@@ -203,12 +211,11 @@ static int job_of_token(struct kedge_host *h, const char *token_hash, struct ked
         }
     }
     KEDGE_TRY(kedge_kv_begin(h->kv, false, &tx, d));
-    kedge_buf_init(&key, KEDGE_RECORD_KEY_MAX);
     kedge_job_token_key(token_hash, &key);
     int err = key.err ? key.err : kedge_kv_peek(tx, KEDGE_KV_STATE, kedge_buf_view(&key), &name);
-    err = err ? err : kedge_job_token_decode(kedge_buf_view(&key), name, ret, d);
-    kedge_kv_abort(tx);
-    kedge_buf_deinit(&key);
+    if (!err) {
+        err = kedge_job_token_decode(kedge_buf_view(&key), name, ret, d);
+    }
     return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
 }
 
@@ -261,6 +268,19 @@ static bool answer_known(struct kedge_host *h, struct kedge_net_request *req, co
 
 /* The spec is parsed once to find its name, and again by kedge_host_job_make into its slot: a spec
  * with an error must not take a slot, which may cost an ended job its place. */
+static int read_submission(const struct kedge_net_request *req, const json_t *args,
+                           struct kedge_admin_submit *ret, struct kedge_job_spec *ret_spec,
+                           struct kedge_diag *d)
+{
+    KEDGE_TRY(kedge_admin_submit_args(args, ret, d));
+    if (ret->initial && kedge_net_request_peer(req)->kind != KEDGE_NET_IPC) {
+        return kedge_diag_set(d, KEDGE_E_DENIED,
+                              "an initial model by path needs a command on the coordinator's machine");
+    }
+    KEDGE_TRY(kedge_job_spec_parse(kedge_view_str(ret->spec), ret_spec, d));
+    return kedge_job_spec_check_read(kedge_view_str(ret->spec), ret_spec, d);
+}
+
 static void job_submit(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
@@ -269,14 +289,7 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
     struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
     struct kedge_hash digest;
     struct kedge_job *job;
-    int err = spec ? KEDGE_OK : KEDGE_E_NOMEM;
-    err = err ? err : kedge_admin_submit_args(args, &a, &d);
-    if (!err && a.initial && kedge_net_request_peer(req)->kind != KEDGE_NET_IPC) {
-        err = kedge_diag_set(&d, KEDGE_E_DENIED,
-                             "an initial model by path needs a command on the coordinator's machine");
-    }
-    err = err ? err : kedge_job_spec_parse(kedge_view_str(a.spec), spec, &d);
-    err = err ? err : kedge_job_spec_check_read(kedge_view_str(a.spec), spec, &d);
+    int err = spec ? read_submission(req, args, &a, spec, &d) : KEDGE_E_NOMEM;
     if (!err) {
         kedge_sha256(kedge_view_str(a.spec), &digest);
         if (a.token) { /* kept as a hash: a token may be a secret of the submitter's */

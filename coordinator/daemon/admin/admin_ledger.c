@@ -7,6 +7,7 @@
 #include "chain/log/note.h"
 #include "chain/log/proof.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/host.h"
@@ -68,23 +69,18 @@ static int find_log(struct kedge_host *h, const struct kedge_admin_receipt *a,
 static int make_proof(const struct kedge_state_log *log, uint64_t index, struct kedge_buf *ret_text,
                       struct kedge_buf *ret_entry)
 {
-    struct kedge_proof *proof = kedge_mem_new(1, sizeof *proof);
-    struct kedge_buf note;
+    struct kedge_proof *proof KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *proof);
+    struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit);
     uint64_t size = 0;
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    int err = proof ? kedge_ledger_checkpoint(log->ledger, &note, &size) : KEDGE_E_NOMEM;
-    err = !err && index >= size ? KEDGE_E_NOT_FOUND : err;
-    err = err ? err : kedge_ledger_inclusion(log->ledger, index, size, &proof->path);
-    err = err ? err : kedge_ledger_get(log->ledger, index, ret_entry);
-    if (!err) {
-        proof->index = index;
-        proof->note = kedge_buf_view(&note);
-        kedge_proof_encode(proof, ret_text);
-        err = ret_text->err;
-    }
-    kedge_buf_deinit(&note);
-    kedge_mem_free(proof);
-    return err;
+    KEDGE_TRY(proof ? kedge_ledger_checkpoint(log->ledger, &note, &size) : KEDGE_E_NOMEM);
+    KEDGE_TRY(index >= size ? KEDGE_E_NOT_FOUND : KEDGE_OK);
+    KEDGE_TRY(kedge_ledger_inclusion(log->ledger, index, size, &proof->path));
+    KEDGE_TRY(kedge_ledger_get(log->ledger, index, ret_entry));
+    proof->index = index;
+    proof->note = kedge_buf_view(&note);
+    kedge_proof_encode(proof, ret_text);
+    return ret_text->err;
 }
 
 static json_t *vkey_of(const struct kedge_state_log *log)
@@ -102,6 +98,21 @@ static json_t *vkey_of(const struct kedge_state_log *log)
     return o ? o : json_string("");
 }
 
+static int find_receipt(struct kedge_host *h, struct kedge_admin_receipt *a,
+                        const struct kedge_state_log **ret, struct kedge_buf *ret_text,
+                        struct kedge_buf *ret_entry, struct kedge_diag *d)
+{
+    KEDGE_TRY(find_log(h, a, ret, d));
+    KEDGE_TRY(a->key ? kedge_ledger_find((*ret)->ledger, kedge_view_str(a->key), &a->index) : KEDGE_OK);
+    KEDGE_TRY(make_proof(*ret, a->index, ret_text, ret_entry));
+    if (ret_entry->len == 0
+        || ret_entry->ptr[0] != '{') { /* a tenant's checkpoint: not for everybody, no text */
+        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "entry %llu of log %s is no statement",
+                              (unsigned long long)a->index, a->log.s);
+    }
+    return KEDGE_OK;
+}
+
 /* Checkpoints of tenants in the main chain have no receipt here: their entries are salted so that
  * other tenants do not learn them. */
 static void receipt(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
@@ -113,15 +124,8 @@ static void receipt(struct kedge_host *h, struct kedge_net_request *req, const j
     kedge_buf_init(&text, KEDGE_PROOF_TEXT_MAX);
     kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
     int err = kedge_admin_receipt_args(args, &a, &d);
-    err = err ? err : find_log(h, &a, &log, &d);
-    if (!err && a.key) {
-        err = kedge_ledger_find(log->ledger, kedge_view_str(a.key), &a.index);
-    }
-    err = err ? err : make_proof(log, a.index, &text, &entry);
-    if (!err
-        && (entry.len == 0 || entry.ptr[0] != '{')) { /* a tenant's checkpoint: not for everybody, no text */
-        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "entry %llu of log %s is no statement",
-                             (unsigned long long)a.index, a.log.s);
+    if (!err) {
+        err = find_receipt(h, &a, &log, &text, &entry, &d);
     }
     if (err) {
         if (!d.text[0]) {

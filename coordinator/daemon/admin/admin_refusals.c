@@ -142,7 +142,9 @@ static void erase(struct kedge_host *h, struct kedge_net_request *req, const jso
     char hex[KEDGE_HASH_HEX_LEN + 1];
     struct kedge_admin_append *a = kedge_admin_append_new(req);
     int err = check_order(h, args, a, &d);
-    err = err ? err : kedge_host_refused_erase(h, a->tenant, &a->st->u.erased.update, &d);
+    if (!err) {
+        err = kedge_host_refused_erase(h, a->tenant, &a->st->u.erased.update, &d);
+    }
     if (err) {
         kedge_admin_append_fail(a, err, &d);
         return;

@@ -27,6 +27,16 @@ void kedge_admin_error(struct kedge_net_request *req, int err, const struct kedg
     kedge_host_reply_error(req, err, 0, d && d->text[0] ? d->text : kedge_strerror(err));
 }
 
+void kedge_admin_answer(struct kedge_net_request *req, int err, const struct kedge_diag *d, json_t *data)
+{
+    if (err) {
+        json_decref(data);
+        kedge_admin_error(req, err, d);
+    } else {
+        kedge_admin_ok(req, data);
+    }
+}
+
 bool kedge_admin_sees_texts(const struct kedge_host *h, const struct kedge_net_request *req)
 {
     /* what auditors may not ask: they read records, and these texts are in none */

@@ -19,21 +19,24 @@ static bool concerns(enum kedge_statement_kind kind)
     return kedge_mainbook_concerns(kind);
 }
 
-static int take_entry(struct kedge_host *h, uint64_t index, struct kedge_statement *st, struct kedge_diag *d)
+static int read_and_apply(struct kedge_host *h, uint64_t index, struct kedge_statement *st,
+                          struct kedge_diag *why)
 {
     struct kedge_signed_statement entry;
     struct kedge_main_entry parts;
-    struct kedge_buf bytes;
-    struct kedge_diag why = {.text = ""};
+    struct kedge_buf bytes KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&bytes, KEDGE_ENTRY_MAX);
-    int err = kedge_ledger_get(h->main.ledger, index, &bytes);
-    err = err ? err : kedge_main_entry_decode(kedge_buf_view(&bytes), &parts);
-    if (!err) {
-        err = kedge_statement_read(parts.body, st, &entry, &why);
-        kedge_buf_deinit(&entry.payload);
-        err = err ? err : kedge_mainbook_apply(&h->authority.book, st, index, &why);
-    }
-    kedge_buf_deinit(&bytes);
+    KEDGE_TRY(kedge_ledger_get(h->main.ledger, index, &bytes));
+    KEDGE_TRY(kedge_main_entry_decode(kedge_buf_view(&bytes), &parts));
+    int err = kedge_statement_read(parts.body, st, &entry, why);
+    kedge_buf_deinit(&entry.payload);
+    return err ? err : kedge_mainbook_apply(&h->authority.book, st, index, why);
+}
+
+static int take_entry(struct kedge_host *h, uint64_t index, struct kedge_statement *st, struct kedge_diag *d)
+{
+    struct kedge_diag why = {.text = ""};
+    int err = read_and_apply(h, index, st, &why);
     if (err == KEDGE_E_NOMEM) {
         return kedge_diag_set(d, err, "%s", kedge_strerror(err));
     }
@@ -111,23 +114,19 @@ static int check_key(struct kedge_host *h, struct kedge_diag *d)
 /* The policy is entry 0 and has no name after its kind, so the scan by kinds does not find it. */
 int kedge_host_authority_load(struct kedge_host *h, struct kedge_diag *d)
 {
-    uint64_t *indexes = NULL;
+    uint64_t *indexes KEDGE_CLEANUP(kedge_mem_release) = NULL;
     size_t count = 0;
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
     kedge_mainbook_init(&h->authority.book);
     kedge_buf_init(&h->authority.rotations, KEDGE_ROTATIONS_MAX);
     int err = st ? kedge_entries_of(h->main.ledger, concerns, &indexes, &count) : KEDGE_E_NOMEM;
     if (err) {
-        (void)kedge_diag_set(d, err, "log %s: cannot read its keys: %s", h->main.origin, kedge_strerror(err));
+        return kedge_diag_set(d, err, "log %s: cannot read its keys: %s", h->main.origin,
+                              kedge_strerror(err));
     }
-    err = err ? err : take_entry(h, 0, st, d); /* the policy has no name after its kind */
-    for (size_t i = 0; i < count && !err; i++) {
-        err = take_entry(h, indexes[i], st, d);
-    }
-    kedge_mem_free(indexes);
-    kedge_mem_free(st);
-    if (err) {
-        return err;
+    KEDGE_TRY(take_entry(h, 0, st, d));
+    for (size_t i = 0; i < count; i++) {
+        KEDGE_TRY(take_entry(h, indexes[i], st, d));
     }
     KEDGE_TRY(check_key(h, d));
     kedge_authority_list_rotations(h);

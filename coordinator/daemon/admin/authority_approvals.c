@@ -76,7 +76,9 @@ int kedge_authority_check_approvals(struct kedge_host *h, struct kedge_authority
 {
     struct kedge_signed_statement entry;
     int err = kedge_statement_read(kedge_buf_view(&c->envelope), c->st, &entry, d);
-    err = err ? err : kedge_authority_approved(h, c, &entry, d);
+    if (!err) {
+        err = kedge_authority_approved(h, c, &entry, d);
+    }
     kedge_buf_deinit(&entry.payload);
     return err;
 }

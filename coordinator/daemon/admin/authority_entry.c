@@ -10,6 +10,7 @@
 
 #include "chain/statement/entry_index.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/admin/authority.h"
 #include "coordinator/daemon/admin/authority_impl.h"
@@ -100,22 +101,26 @@ static void change_done(void *arg, const struct kedge_commit_result *result)
 }
 
 /* After the tenants' checkpoints, where who signed what, or who is admin, depends on them. */
-static void hand_over(struct kedge_host *h, struct kedge_authority_change *c)
+static int put_change(struct kedge_host *h, struct kedge_authority_change *c, struct kedge_diag *d)
 {
-    struct kedge_diag d = {.text = ""};
-    struct kedge_buf key;
+    struct kedge_buf key KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&key, KEDGE_IDEM_KEY_MAX);
     kedge_statement_key(c->st->kind, &c->st->u, &key);
     /* Admins may have changed while a rotation waited, and the checkpoints are those of now. */
-    int err = c->approvals > 0 ? kedge_authority_check_approvals(h, c, &d) : KEDGE_OK;
-    err = err ? err : key.err ? key.err : kedge_main_batch_new(&c->batch);
-    for (uint32_t i = 0; i < h->tenant_count && !err && (kedge_authority_is_rotation(c) || c->approvals > 0);
-         i++) {
-        err = kedge_main_batch_checkpoint(c->batch, i);
+    KEDGE_TRY(c->approvals > 0 ? kedge_authority_check_approvals(h, c, d) : KEDGE_OK);
+    KEDGE_TRY(key.err);
+    KEDGE_TRY(kedge_main_batch_new(&c->batch));
+    for (uint32_t i = 0; i < h->tenant_count && (kedge_authority_is_rotation(c) || c->approvals > 0); i++) {
+        KEDGE_TRY(kedge_main_batch_checkpoint(c->batch, i));
     }
-    err = err ? err : kedge_main_batch_envelope(c->batch, kedge_buf_view(&c->envelope), kedge_buf_view(&key));
-    err = err ? err : kedge_main_batch_hand_over(h, c->batch, change_done, c);
-    kedge_buf_deinit(&key);
+    KEDGE_TRY(kedge_main_batch_envelope(c->batch, kedge_buf_view(&c->envelope), kedge_buf_view(&key)));
+    return kedge_main_batch_hand_over(h, c->batch, change_done, c);
+}
+
+static void hand_over(struct kedge_host *h, struct kedge_authority_change *c)
+{
+    struct kedge_diag d = {.text = ""};
+    int err = put_change(h, c, &d);
     if (err) { /* else `c` is the committer's */
         c->err = err;
         snprintf(c->why, sizeof c->why, "%s", d.text);

@@ -53,12 +53,10 @@ int kedge_job_record_get(struct kedge_host *h, const struct kedge_id *name, stru
                          struct kedge_diag *d)
 {
     struct kedge_view key = kedge_view_str(name->s), text;
-    struct kedge_kv_tx *tx;
+    struct kedge_kv_tx *tx KEDGE_CLEANUP(kedge_kv_drop) = NULL;
     KEDGE_TRY(kedge_kv_begin(h->kv, false, &tx, d));
-    int err = kedge_kv_peek(tx, KEDGE_KV_JOB, key, &text);
-    err = err ? err : kedge_job_record_decode(key, text, ret, d);
-    kedge_kv_abort(tx);
-    return err;
+    KEDGE_TRY(kedge_kv_peek(tx, KEDGE_KV_JOB, key, &text));
+    return kedge_job_record_decode(key, text, ret, d);
 }
 
 /* ---- what the main chain says ---- */
@@ -100,11 +98,12 @@ static int read_spec(struct kedge_host *h, const struct kedge_job_record *record
                      struct kedge_diag *d)
 {
     struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, KEDGE_SPEC_MAX);
     int err = spec ? kedge_blobs_read(h->main.blobs, &record->spec, &text, d) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_job_spec_parse(kedge_buf_view(&text), spec, d);
-    kedge_buf_deinit(&text);
+    if (!err) {
+        err = kedge_job_spec_parse(kedge_buf_view(&text), spec, d);
+    }
     if (!err && !kedge_id_eq(&record->job, &spec->name)) {
         err = kedge_diag_set(d, KEDGE_E_CORRUPT,
                              "coordinator.lmdb: table job, key \"%s\": its spec is that of job \"%s\"",
@@ -170,41 +169,44 @@ void kedge_ended_job_deinit(struct kedge_ended_job *job)
 
 /* ---- models ---- */
 
+static int read_named(struct kedge_walk *w, const char *key, enum kedge_statement_kind kind)
+{
+    uint64_t index;
+    KEDGE_TRY(kedge_ledger_find(w->h->main.ledger, kedge_view_str(key), &index));
+    return kedge_walk_read(w, w->h->main.ledger, index, kind);
+}
+
 /* Of the step of that round. KEDGE_E_NOT_FOUND. */
 static int models_of_step(struct kedge_walk *w, const struct kedge_id *job, uint32_t round,
                           struct kedge_hash *ret, uint32_t *ret_count)
 {
     char key[KEDGE_IDEM_KEY_MAX + 1];
-    uint64_t index;
+    *ret_count = 0;
     snprintf(key, sizeof key, "step/%s/%08" PRIu32, job->s, round);
-    int err = kedge_ledger_find(w->h->main.ledger, kedge_view_str(key), &index);
-    err = err ? err : kedge_walk_read(w, w->h->main.ledger, index, KEDGE_ST_STEP);
-    for (uint32_t g = 0; !err && g < w->st->u.step.group_count; g++) {
+    KEDGE_TRY(read_named(w, key, KEDGE_ST_STEP));
+    for (uint32_t g = 0; g < w->st->u.step.group_count; g++) {
         ret[g] = w->st->u.step.groups[g].after;
     }
-    *ret_count = err ? 0 : w->st->u.step.group_count;
-    return err;
+    *ret_count = w->st->u.step.group_count;
+    return KEDGE_OK;
 }
 
 static int models_at_start(struct kedge_walk *w, const struct kedge_ended_job *job, struct kedge_hash *ret,
                            uint32_t *ret_count)
 {
     char key[KEDGE_IDEM_KEY_MAX + 1];
-    uint64_t index;
+    *ret_count = 0;
     snprintf(key, sizeof key, "job-opened/%s", job->record.job.s);
-    int err = kedge_ledger_find(w->h->main.ledger, kedge_view_str(key), &index);
-    if (err == KEDGE_E_NOT_FOUND) { /* it was cancelled before it was opened */
-        *ret_count = 0;
-        return KEDGE_OK;
+    int err = read_named(w, key, KEDGE_ST_JOB_OPENED);
+    if (err) { /* not found: it was cancelled before it was opened */
+        return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
     }
-    err = err ? err : kedge_walk_read(w, w->h->main.ledger, index, KEDGE_ST_JOB_OPENED);
     const struct kedge_st_job_opened *o = &w->st->u.job_opened;
-    uint32_t count = kedge_job_spec_models(job->spec);
-    for (uint32_t g = 0; !err && g < count; g++) {
+    *ret_count = kedge_job_spec_models(job->spec);
+    for (uint32_t g = 0; g < *ret_count; g++) {
         ret[g] = g > 0 && g - 1 < o->first_model_count ? o->first_models[g - 1].model : o->initial_model;
     }
-    *ret_count = err ? 0 : count;
-    return err;
+    return KEDGE_OK;
 }
 
 /* job-closed says the last round. If that one was still open its models do not exist, so the step

@@ -134,14 +134,10 @@ static int count_at_work(const struct kedge_history_log *log, const struct kedge
                          uint32_t *count, struct kedge_diag *d)
 {
     struct kedge_input_list list;
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, KEDGE_INPUT_LIST_MAX);
-    int err = kedge_blobs_read(log->blobs, digest, &text, d);
-    err = err ? err : kedge_input_list_decode(kedge_buf_view(&text), &list);
-    kedge_buf_deinit(&text);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_blobs_read(log->blobs, digest, &text, d));
+    KEDGE_TRY(kedge_input_list_decode(kedge_buf_view(&text), &list));
     for (uint32_t i = 0; i < list.count; i++) {
         *count += list.rows[i].use != KEDGE_USE_CANDIDATE;
     }

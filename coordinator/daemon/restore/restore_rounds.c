@@ -209,16 +209,13 @@ static int load_opened(struct kedge_walk *w, uint32_t draw)
         snprintf(again, sizeof again, "/%02" PRIu32, draw);
     }
     snprintf(key, sizeof key, "round-opened/%s/%08" PRIu32 "%s", w->job->spec.name.s, w->job->round, again);
-    struct kedge_history_log *logs = kedge_mem_new(KEDGE_SPEC_TENANTS_MAX, sizeof *logs);
-    int err = logs ? kedge_ledger_find(w->h->main.ledger, kedge_view_str(key), &index) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_walk_read(w, w->h->main.ledger, index, KEDGE_ST_ROUND_OPENED);
-    if (!err) {
-        const struct kedge_history_source source = kedge_restore_source(w->h, w->job, logs);
-        err = kedge_history_take_opened(&source, &w->st->u.round_opened,
-                                        kedge_job_history(w->job, w->job->round, true), w->d);
-    }
-    kedge_mem_free(logs);
-    return err;
+    struct kedge_history_log *logs KEDGE_CLEANUP(kedge_mem_release) =
+        kedge_mem_new(KEDGE_SPEC_TENANTS_MAX, sizeof *logs);
+    KEDGE_TRY(logs ? kedge_ledger_find(w->h->main.ledger, kedge_view_str(key), &index) : KEDGE_E_NOMEM);
+    KEDGE_TRY(kedge_walk_read(w, w->h->main.ledger, index, KEDGE_ST_ROUND_OPENED));
+    const struct kedge_history_source source = kedge_restore_source(w->h, w->job, logs);
+    return kedge_history_take_opened(&source, &w->st->u.round_opened,
+                                     kedge_job_history(w->job, w->job->round, true), w->d);
 }
 
 /* Updates of earlier rounds are read as far back as staleness allows, and no farther: older ones
@@ -264,17 +261,15 @@ static int tell(struct rounds *r)
 
 int kedge_restore_rounds(struct kedge_walk *w)
 {
-    struct rounds *r = kedge_mem_new(1, sizeof *r);
+    struct rounds *r KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *r);
     if (!r) {
         return KEDGE_E_NOMEM;
     }
     r->walk = *w;
     begin(r);
-    int err = fold(r);
-    err = err ? err : decide(r);
-    err = err ? err : tell(r);
-    kedge_mem_free(r);
-    return err;
+    KEDGE_TRY(fold(r));
+    KEDGE_TRY(decide(r));
+    return tell(r);
 }
 
 struct kedge_history_source kedge_restore_source(const struct kedge_host *h, const struct kedge_job *job,

@@ -11,19 +11,23 @@
 #include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 
+int kedge_walk_entry(struct kedge_ledger *l, uint64_t index, struct kedge_statement *ret,
+                     struct kedge_diag *d)
+{
+    struct kedge_buf entry KEDGE_CLEANUP(kedge_buf_deinit), payload KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_dsse_entry dsse;
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
+    KEDGE_TRY(kedge_ledger_get(l, index, &entry));
+    KEDGE_TRY(kedge_dsse_decode(kedge_buf_view(&entry), &payload, &dsse));
+    return kedge_statement_decode(kedge_buf_view(&payload), ret, d);
+}
+
 /* Everything that is wrong here is CORRUPT, with log and entry: the coordinator wrote this itself. */
 int kedge_walk_read(struct kedge_walk *w, struct kedge_ledger *l, uint64_t index,
                     enum kedge_statement_kind kind)
 {
-    struct kedge_buf entry, payload;
-    struct kedge_dsse_entry dsse;
-    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
-    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
-    int err = kedge_ledger_get(l, index, &entry);
-    err = err ? err : kedge_dsse_decode(kedge_buf_view(&entry), &payload, &dsse);
-    err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), w->st, w->d);
-    kedge_buf_deinit(&entry);
-    kedge_buf_deinit(&payload);
+    int err = kedge_walk_entry(l, index, w->st, w->d);
     if (!err && w->st->kind != kind) {
         return kedge_diag_set(w->d, KEDGE_E_CORRUPT, "log %s, entry %" PRIu64 ": %s stands where %s belongs",
                               kedge_ledger_origin(l), index, kedge_statement_kind_name(w->st->kind),

@@ -28,6 +28,10 @@ struct kedge_walk {
     char last_key[KEDGE_IDEM_KEY_MAX + 1]; /* … and is this */
 };
 
+/* The statement of an entry: its signature was checked when it was appended, and the ledger's root covers it
+ * since. Errors of kedge_ledger_get, kedge_dsse_decode and kedge_statement_decode. */
+KEDGE_NODISCARD int kedge_walk_entry(struct kedge_ledger *l, uint64_t index, struct kedge_statement *ret,
+                                     struct kedge_diag *d);
 /* Reads an entry into w->st: its signature was checked when it was appended. KEDGE_E_CORRUPT when it is no
  * statement of this kind; the text names log and entry. */
 KEDGE_NODISCARD int kedge_walk_read(struct kedge_walk *w, struct kedge_ledger *l, uint64_t index,

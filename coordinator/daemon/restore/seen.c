@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/members.h"
@@ -34,33 +35,29 @@ struct seen_work {
     struct kedge_diag diag;
 };
 
+static int put_one(struct kedge_kv_tx *tx, const struct kedge_host *h, const struct seen_row *row)
+{
+    struct kedge_seen_record r = {.ms = row->ms};
+    struct kedge_buf key KEDGE_CLEANUP(kedge_buf_deinit), value KEDGE_CLEANUP(kedge_buf_deinit);
+    /* names and tenants of sites never change, wherever this runs */
+    const struct kedge_site_entry *s = &h->sites[row->site];
+    kedge_buf_init(&key, KEDGE_RECORD_KEY_MAX);
+    kedge_buf_init(&value, KEDGE_RECORD_MAX);
+    kedge_seen_record_encode(&h->tenants[s->tenant].id, &s->id, &r, &key, &value);
+    KEDGE_TRY(key.err);
+    KEDGE_TRY(value.err);
+    return kedge_kv_put(tx, KEDGE_KV_STATE, kedge_buf_view(&key), kedge_buf_view(&value), KEDGE_KV_PUT);
+}
+
 static int put_all(struct kedge_host *h, const struct seen_row *rows, size_t count, struct kedge_diag *d)
 {
     struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(h->kv, true, &tx, d);
-    if (err) {
-        return err;
-    }
+    int err = KEDGE_OK;
+    KEDGE_TRY(kedge_kv_begin(h->kv, true, &tx, d));
     for (size_t i = 0; i < count && !err; i++) {
-        struct kedge_seen_record r = {.ms = rows[i].ms};
-        struct kedge_buf key, value;
-        /* names and tenants of sites never change, wherever this runs */
-        const struct kedge_site_entry *s = &h->sites[rows[i].site];
-        kedge_buf_init(&key, KEDGE_RECORD_KEY_MAX);
-        kedge_buf_init(&value, KEDGE_RECORD_MAX);
-        kedge_seen_record_encode(&h->tenants[s->tenant].id, &s->id, &r, &key, &value);
-        err = key.err ? key.err : value.err;
-        err = err ? err
-                  : kedge_kv_put(tx, KEDGE_KV_STATE, kedge_buf_view(&key), kedge_buf_view(&value),
-                                 KEDGE_KV_PUT);
-        kedge_buf_deinit(&key);
-        kedge_buf_deinit(&value);
+        err = put_one(tx, h, &rows[i]);
     }
-    if (err) {
-        kedge_kv_abort(tx);
-        return err;
-    }
-    return kedge_kv_commit(tx, d);
+    return kedge_kv_end(tx, err, d);
 }
 
 /* The sites whose time is not the stored one, as a copy: the worker must not read rows that change

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/restore/restore_walk.h"
 #include "coordinator/daemon/rounds/close.h"
@@ -52,11 +53,10 @@ int kedge_learnt_classes(struct kedge_host *h, const struct kedge_id *job, char 
         memset(ret, 0, KEDGE_CLASS_NAMES_ROOM);
         return KEDGE_OK;
     }
-    struct kedge_walk w = {.h = h, .d = reterr, .st = kedge_mem_new(1, sizeof *w.st)};
-    err = err ? err : w.st ? kedge_walk_read(&w, h->main.ledger, index, KEDGE_ST_STEP) : KEDGE_E_NOMEM;
-    if (!err) {
-        memcpy(ret, w.st->u.step.classes, KEDGE_CLASS_NAMES_ROOM);
-    }
-    kedge_mem_free(w.st);
-    return err;
+    KEDGE_TRY(err);
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
+    struct kedge_walk w = {.h = h, .d = reterr, .st = st};
+    KEDGE_TRY(st ? kedge_walk_read(&w, h->main.ledger, index, KEDGE_ST_STEP) : KEDGE_E_NOMEM);
+    memcpy(ret, st->u.step.classes, KEDGE_CLASS_NAMES_ROOM);
+    return KEDGE_OK;
 }

@@ -3,6 +3,7 @@
 #include "common/base/mem.h"
 #include "common/base/try.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/restore/restore_walk.h"
 #include "coordinator/daemon/rounds/close.h"
 
 /* Models may have been given up (pruned) before this start; the path is only composed here, and
@@ -29,19 +30,8 @@ static int update_of(void *arg, uint32_t site, const struct kedge_hash *digest, 
 int kedgei_close_update(struct kedge_host *h, const struct kedge_close_input *in, struct kedge_statement *st,
                         struct kedge_diag *d)
 {
-    struct kedge_buf entry, payload;
-    struct kedge_dsse_entry dsse;
-    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
-    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
-    int err = kedge_ledger_get(h->tenants[in->tenant].log.ledger, in->in.leaf, &entry);
-    err = err ? err : kedge_dsse_decode(kedge_buf_view(&entry), &payload, &dsse);
-    err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), st, d);
-    if (!err && st->kind != KEDGE_ST_UPDATE) {
-        err = KEDGE_E_CORRUPT;
-    }
-    kedge_buf_deinit(&entry);
-    kedge_buf_deinit(&payload);
-    return err;
+    KEDGE_TRY(kedge_walk_entry(h->tenants[in->tenant].log.ledger, in->in.leaf, st, d));
+    return st->kind == KEDGE_ST_UPDATE ? KEDGE_OK : KEDGE_E_CORRUPT;
 }
 
 /* Some strategies weigh by steps, loss or learning rate. These come from the signed statement

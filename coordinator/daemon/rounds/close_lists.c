@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 
 /* Rows of a group that has no aggregate in this round (nobody trained it) go into the list of the
@@ -91,9 +92,9 @@ static int finish_rows(struct kedge_host *h, struct close_work *w)
 static int put_list(struct kedge_host *h, const struct close_work *w, uint32_t tenant,
                     struct kedge_st_aggregate *a, struct kedge_diag *d)
 {
-    struct kedge_input_row *rows = kedge_mem_new(w->row_count, sizeof *rows);
+    struct kedge_input_row *rows KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(w->row_count, sizeof *rows);
     struct kedge_st_aggregate_tenant line = {.id = h->tenants[tenant].salted};
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     size_t n = 0;
     kedge_buf_init(&text, KEDGE_INPUT_LIST_MAX);
     for (size_t i = 0; rows && i < w->row_count; i++) {
@@ -109,19 +110,17 @@ static int put_list(struct kedge_host *h, const struct close_work *w, uint32_t t
         line.weight_sum += used ? c->row.weight : 0;
         line.refused += c->row.use == KEDGE_USE_REFUSED;
     }
-    int err = rows ? KEDGE_OK : KEDGE_E_NOMEM;
-    if (!err && n > 0) {
+    KEDGE_TRY(rows ? KEDGE_OK : KEDGE_E_NOMEM);
+    if (n > 0) {
         kedge_input_rows_sort(rows, n);
-        err = kedge_input_list_encode(rows, n, &text);
+        KEDGE_TRY(kedge_input_list_encode(rows, n, &text));
         struct kedge_view part = kedge_buf_view(&text);
-        err = err ? err : kedge_blobs_put(h->tenants[tenant].log.blobs, &part, 1, &line.list, d);
+        KEDGE_TRY(kedge_blobs_put(h->tenants[tenant].log.blobs, &part, 1, &line.list, d));
         a->tenants[a->tenant_count++] = line;
         a->count += line.accepted;
         a->weight_sum += line.weight_sum;
     }
-    kedge_buf_deinit(&text);
-    kedge_mem_free(rows);
-    return err;
+    return KEDGE_OK;
 }
 
 /* One statement for each group that was trained, naming the rule by which its model was made, which

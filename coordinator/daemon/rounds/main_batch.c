@@ -87,14 +87,14 @@ int kedge_main_batch_statement(struct kedge_main_batch *b, const struct kedge_st
     va_start(ap, key_format);
     vsnprintf(item->key, sizeof item->key, key_format, ap);
     va_end(ap);
-    int err = kedge_statement_encode(st, &b->bytes, d);
+    KEDGE_TRY(kedge_statement_encode(st, &b->bytes, d));
     item->len = b->bytes.len - item->offset;
-    if (!err && (item->len + 2) / 3 * 4 + ENVELOPE_REST > KEDGE_ENTRY_MAX) {
-        err = kedge_diag_set(d, KEDGE_E_TOO_LONG, "%s: too long for an entry", item->key);
+    if ((item->len + 2) / 3 * 4 + ENVELOPE_REST > KEDGE_ENTRY_MAX) {
+        return kedge_diag_set(d, KEDGE_E_TOO_LONG, "%s: too long for an entry", item->key);
     }
-    err = err ? err : add_refs(b, item, st);
-    b->count += !err;
-    return err;
+    KEDGE_TRY(add_refs(b, item, st));
+    b->count++;
+    return KEDGE_OK;
 }
 
 int kedge_main_batch_envelope(struct kedge_main_batch *b, struct kedge_view envelope, struct kedge_view key)

@@ -51,35 +51,36 @@ static int final_checkpoint(struct kedge_host *h, struct kedge_buf *note, uint64
     return kedge_ledger_checkpoint(h->main.ledger, note, ret_size);
 }
 
+static int make_proof(struct kedge_host *h, uint64_t index, struct kedge_buf *ret_entry,
+                      struct kedge_buf *ret_text)
+{
+    struct kedge_proof proof = {.index = index};
+    struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit);
+    uint64_t size;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    KEDGE_TRY(final_checkpoint(h, &note, &size));
+    KEDGE_TRY(kedge_ledger_inclusion(h->main.ledger, index, size, &proof.path));
+    KEDGE_TRY(kedge_ledger_get(h->main.ledger, index, ret_entry));
+    proof.note = kedge_buf_view(&note);
+    kedge_proof_encode(&proof, ret_text);
+    return ret_text->err;
+}
+
 /* An entry with its proof under the final checkpoint, so that who gets it can check it offline and
  * needs to trust nobody on the way. */
 int kedge_host_main_tell(struct kedge_host *h, uint64_t index, json_t *o, const char *entry_name,
                          const char *proof_name, struct kedge_diag *d)
 {
-    struct kedge_proof proof = {.index = index};
-    struct kedge_buf note, entry, text;
-    uint64_t size;
-    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    struct kedge_buf entry KEDGE_CLEANUP(kedge_buf_deinit), text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
     kedge_buf_init(&text, KEDGE_PROOF_TEXT_MAX);
-    int err = final_checkpoint(h, &note, &size);
-    err = err ? err : kedge_ledger_inclusion(h->main.ledger, index, size, &proof.path);
-    err = err ? err : kedge_ledger_get(h->main.ledger, index, &entry);
-    if (!err) {
-        proof.note = kedge_buf_view(&note);
-        kedge_proof_encode(&proof, &text);
-        err = text.err;
-    }
+    int err = make_proof(h, index, &entry, &text);
     if (err) {
-        (void)kedge_diag_set(d, err, "evidence from the main chain: %s", kedge_strerror(err));
-    } else {
-        json_object_set_new(o, entry_name, json_stringn((const char *)entry.ptr, entry.len));
-        json_object_set_new(o, proof_name, json_stringn((const char *)text.ptr, text.len));
+        return kedge_diag_set(d, err, "evidence from the main chain: %s", kedge_strerror(err));
     }
-    kedge_buf_deinit(&note);
-    kedge_buf_deinit(&entry);
-    kedge_buf_deinit(&text);
-    return err;
+    json_object_set_new(o, entry_name, json_stringn((const char *)entry.ptr, entry.len));
+    json_object_set_new(o, proof_name, json_stringn((const char *)text.ptr, text.len));
+    return KEDGE_OK;
 }
 
 /* The job-opened goes with every model: it names the spec, without which a receiver could be given

@@ -15,6 +15,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -102,8 +103,8 @@ struct opened_work {
 static int put_candidates(struct kedge_host *h, const struct opened_work *w, uint32_t tenant,
                           struct kedge_st_round_tenant *ret, struct kedge_diag *d)
 {
-    struct kedge_input_row *rows = kedge_mem_new(w->count, sizeof *rows);
-    struct kedge_buf text;
+    struct kedge_input_row *rows KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(w->count, sizeof *rows);
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     size_t n = 0;
     kedge_buf_init(&text, KEDGE_INPUT_LIST_MAX);
     *ret = (struct kedge_st_round_tenant){.id = h->tenants[tenant].salted};
@@ -114,16 +115,14 @@ static int put_candidates(struct kedge_host *h, const struct opened_work *w, uin
         }
     }
     ret->candidates = (uint32_t)n;
-    int err = rows ? KEDGE_OK : KEDGE_E_NOMEM;
-    if (!err && n > 0) {
+    KEDGE_TRY(rows ? KEDGE_OK : KEDGE_E_NOMEM);
+    if (n > 0) {
         kedge_input_rows_sort(rows, n);
-        err = kedge_input_list_encode(rows, n, &text);
+        KEDGE_TRY(kedge_input_list_encode(rows, n, &text));
         struct kedge_view part = kedge_buf_view(&text);
-        err = err ? err : kedge_blobs_put(h->tenants[tenant].log.blobs, &part, 1, &ret->list, d);
+        KEDGE_TRY(kedge_blobs_put(h->tenants[tenant].log.blobs, &part, 1, &ret->list, d));
     }
-    kedge_buf_deinit(&text);
-    kedge_mem_free(rows);
-    return err;
+    return KEDGE_OK;
 }
 
 /* A round that is drawn again has several of these statements. Their keys end with the number of
@@ -349,6 +348,17 @@ static struct kedge_round_history *note_history(struct kedge_job *job)
     return row;
 }
 
+static int build_round_closed(struct kedge_job *job, struct kedge_diag *d)
+{
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
+    KEDGE_TRY(st ? kedge_main_batch_new(&job->batch) : KEDGE_E_NOMEM);
+    KEDGE_TRY(add_checkpoints(job));
+    for (uint32_t i = 0; i < job->result->aggregate_count; i++) {
+        KEDGE_TRY(add_aggregate(job, &job->result->aggregates[i], st, d));
+    }
+    return add_step(job, note_history(job)->closed_ms, st, d);
+}
+
 /* The aggregates were computed by workers; here they only become statements. The state of the job
  * moves on at the first try and not when the batch is durable: the core opens no other round before
  * that, and a crash in between reads the state from the record again. */
@@ -360,14 +370,7 @@ void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32
     if (job->classes_fault[0]) { /* coord.h: the job ends */
         err = kedge_diag_set(&d, KEDGE_E_ARG, "%s", job->classes_fault);
     } else if (!job->batch) {
-        struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
-        err = st ? kedge_main_batch_new(&job->batch) : KEDGE_E_NOMEM;
-        err = err ? err : add_checkpoints(job);
-        for (uint32_t i = 0; i < job->result->aggregate_count && !err; i++) {
-            err = add_aggregate(job, &job->result->aggregates[i], st, &d);
-        }
-        err = err ? err : add_step(job, note_history(job)->closed_ms, st, &d);
-        kedge_mem_free(st);
+        err = build_round_closed(job, &d);
     }
     if (err) {
         main_failed(h, job, err, &d);
@@ -412,36 +415,32 @@ static int build_job_closed(struct kedge_host *h, struct kedge_job *job, enum ke
                             int reason, struct kedge_diag *d)
 {
     struct kedge_coord_job_view view;
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
-    int err = st ? kedge_main_batch_new(&job->batch) : KEDGE_E_NOMEM;
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
     bool known = kedge_coord_job(h->coord, job->slot, &view);
     if (reason == KEDGE_E_SITES) {
         kedge_host_troubles_tell(h, job);
     }
     KEDGE_ASSERT(known);
-    err = err ? err : add_checkpoints(job);
-    if (!err && outcome == KEDGE_JOB_COMPLETED) {
-        err = add_releases(job, &view, st, d);
+    KEDGE_TRY(st ? kedge_main_batch_new(&job->batch) : KEDGE_E_NOMEM);
+    KEDGE_TRY(add_checkpoints(job));
+    if (outcome == KEDGE_JOB_COMPLETED) {
+        KEDGE_TRY(add_releases(job, &view, st, d));
     }
-    if (!err) {
-        memset(st, 0, sizeof *st);
-        st->kind = KEDGE_ST_JOB_CLOSED;
-        st->subject = job->spec_digest;
-        st->u.job_closed =
-            (struct kedge_st_job_closed){.job = job->spec.name,
-                                         .time_ms = kedge_os_unix_ms(),
-                                         .rounds = view.round,
-                                         .outcome = outcome == KEDGE_JOB_COMPLETED ? KEDGE_OUTCOME_COMPLETED
-                                                    : outcome == KEDGE_JOB_FAILED  ? KEDGE_OUTCOME_FAILED
-                                                                                   : KEDGE_OUTCOME_CANCELLED};
-        if (outcome == KEDGE_JOB_FAILED) {
-            put_reason(job, reason, st->u.job_closed.reason);
-        }
-        job->batch->closes_job = true;
-        err = kedge_main_batch_statement(job->batch, st, d, "job-closed/%s", job->spec.name.s);
+    memset(st, 0, sizeof *st);
+    st->kind = KEDGE_ST_JOB_CLOSED;
+    st->subject = job->spec_digest;
+    st->u.job_closed =
+        (struct kedge_st_job_closed){.job = job->spec.name,
+                                     .time_ms = kedge_os_unix_ms(),
+                                     .rounds = view.round,
+                                     .outcome = outcome == KEDGE_JOB_COMPLETED ? KEDGE_OUTCOME_COMPLETED
+                                                : outcome == KEDGE_JOB_FAILED  ? KEDGE_OUTCOME_FAILED
+                                                                               : KEDGE_OUTCOME_CANCELLED};
+    if (outcome == KEDGE_JOB_FAILED) {
+        put_reason(job, reason, st->u.job_closed.reason);
     }
-    kedge_mem_free(st);
-    return err;
+    job->batch->closes_job = true;
+    return kedge_main_batch_statement(job->batch, st, d, "job-closed/%s", job->spec.name.s);
 }
 
 /* A batch of the job may still be waiting, such as the close of a round that could not be stored.

@@ -422,8 +422,8 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
     int err = may_put(h, site, &piece, &job, &d);
     struct put_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
     if (!w) {
-        err = err ? err : kedge_diag_set(&d, KEDGE_E_NOMEM, "out of memory");
-        kedge_host_reply_error(req, err, 10, d.text);
+        kedge_host_reply_error(req, err ? err : kedge_diag_set(&d, KEDGE_E_NOMEM, "out of memory"), 10,
+                               d.text);
         return;
     }
     struct kedge_tenant *t = &h->tenants[s->tenant];
@@ -502,10 +502,12 @@ int kedge_host_sweep(struct kedge_host *h, struct kedge_diag *d)
     struct sweep s = {.h = h};
     int err = kedge_blobs_for_each(h->main.blobs, sweep_one, &s, d);
     for (uint32_t i = 0; i < h->tenant_count && !err; i++) {
+        size_t keys = 0;
         s.own = h->tenants[i].log.ledger;
         err = kedge_blobs_for_each(h->tenants[i].log.blobs, sweep_one, &s, d);
-        size_t keys = 0;
-        err = err ? err : kedge_host_shred(h, i, &keys, d);
+        if (!err) {
+            err = kedge_host_shred(h, i, &keys, d);
+        }
         s.keys += keys;
     }
     if (s.keys > 0) {

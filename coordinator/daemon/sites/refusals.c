@@ -23,7 +23,7 @@ enum { SWEEP_MAX = 1 << 20, SWEEPS_MAX = 1024 }; /* bytes of keys at a time; tim
  * it visits. */
 struct old {
     struct kedge_view keep; /* prefix of what stays; empty: nothing */
-    struct kedge_buf keys;  /* u16 length, key */
+    struct kedge_buf *keys; /* u16 length, key */
 };
 
 static int collect_key(struct kedge_buf *keys, struct kedge_view key)
@@ -38,7 +38,7 @@ static int collect_old(void *arg, struct kedge_view key, struct kedge_view value
     struct old *o = arg;
     (void)value;
     bool keep = o->keep.len > 0 && key.len >= o->keep.len && memcmp(key.ptr, o->keep.ptr, o->keep.len) == 0;
-    return keep ? KEDGE_OK : collect_key(&o->keys, key);
+    return keep ? KEDGE_OK : collect_key(o->keys, key);
 }
 
 /* Lengths of 16 bits before each key, in one buffer: no allocation for each of thousands of keys. */
@@ -54,25 +54,21 @@ static int delete_keys(struct kedge_kv_tx *tx, struct kedge_view keys)
 
 int kedge_host_refusals_drop(struct kedge_kv_tx *tx, const struct kedge_id *job, uint32_t keep)
 {
-    struct kedge_buf all, now;
-    struct old o;
+    struct kedge_buf all KEDGE_CLEANUP(kedge_buf_deinit), now KEDGE_CLEANUP(kedge_buf_deinit),
+        keys KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&all, KEDGE_RECORD_KEY_MAX);
     kedge_buf_init(&now, KEDGE_RECORD_KEY_MAX);
-    kedge_buf_init(&o.keys, 2 * KEDGE_SITES_MAX * (2 + KEDGE_RECORD_KEY_MAX));
+    kedge_buf_init(&keys, 2 * KEDGE_SITES_MAX * (2 + KEDGE_RECORD_KEY_MAX));
     kedge_refusal_prefix(job, KEDGE_COORD_NONE, &all);
     if (keep != KEDGE_COORD_NONE) {
         kedge_refusal_prefix(job, keep, &now);
     }
-    o.keep = kedge_buf_view(&now);
-    int err = all.err ? all.err : now.err;
-    err = err ? err
-              : kedge_kv_scan(tx, KEDGE_KV_ROUND, kedge_buf_view(&all), kedge_view_of(NULL, 0), collect_old,
-                              &o);
-    err = err ? err : delete_keys(tx, kedge_buf_view(&o.keys));
-    kedge_buf_deinit(&all);
-    kedge_buf_deinit(&now);
-    kedge_buf_deinit(&o.keys);
-    return err;
+    KEDGE_TRY(all.err);
+    KEDGE_TRY(now.err);
+    struct old o = {.keep = kedge_buf_view(&now), .keys = &keys};
+    KEDGE_TRY(
+        kedge_kv_scan(tx, KEDGE_KV_ROUND, kedge_buf_view(&all), kedge_view_of(NULL, 0), collect_old, &o));
+    return delete_keys(tx, kedge_buf_view(&keys));
 }
 
 /* ---- storing ---- */
@@ -100,6 +96,17 @@ static int put_new(struct kedge_kv_tx *tx, const struct kedge_host *h, const str
                         KEDGE_KV_PUT_IF_ABSENT);
 }
 
+static int store_first(struct kedge_host *h, const struct kedge_job *job, const struct kedge_coord_effect *fx,
+                       struct kedge_diag *d)
+{
+    struct kedge_kv_tx *tx;
+    KEDGE_TRY(kedge_kv_begin(h->kv, true, &tx, d));
+    /* of the open round, which in an asynchronous job need not be that of the task */
+    bool first = !job->has_refusals || job->refused_round != job->round;
+    int err = first ? kedge_host_refusals_drop(tx, &job->spec.name, job->round) : KEDGE_OK;
+    return kedge_kv_end(tx, err ? err : put_new(tx, h, fx), d);
+}
+
 /* The first refusal of a round removes those of earlier rounds in the same transaction, so the
  * table holds one round of each job and never grows. A record that is there already (EXISTS) is the
  * first one, which stays. */
@@ -107,19 +114,7 @@ void kedge_host_refusal_store(struct kedge_host *h, const struct kedge_coord_eff
 {
     struct kedge_job *job = &h->jobs[fx->job];
     struct kedge_diag d = {.text = ""};
-    struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(h->kv, true, &tx, &d);
-    if (!err) {
-        /* of the open round, which in an asynchronous job need not be that of the task */
-        bool first = !job->has_refusals || job->refused_round != job->round;
-        err = first ? kedge_host_refusals_drop(tx, &job->spec.name, job->round) : KEDGE_OK;
-        err = err ? err : put_new(tx, h, fx);
-        if (err) {
-            kedge_kv_abort(tx);
-        } else {
-            err = kedge_kv_commit(tx, &d);
-        }
-    }
+    int err = store_first(h, job, fx, &d);
     if (!err) {
         job->has_refusals = true;
         job->refused_round = job->round;
@@ -172,10 +167,7 @@ static int load_one(void *arg, struct kedge_view key, struct kedge_view value)
 
 static int load_all(struct loading *l, struct kedge_view prefix)
 {
-    struct kedge_kv_tx *tx;
-    KEDGE_TRY(kedge_kv_begin(l->h->kv, false, &tx, l->d));
-    int err = kedge_kv_scan(tx, KEDGE_KV_ROUND, prefix, kedge_view_of(NULL, 0), load_one, l);
-    kedge_kv_abort(tx);
+    int err = kedge_kv_scan_once(l->h->kv, KEDGE_KV_ROUND, prefix, load_one, l, l->d);
     return err && !l->d->text[0] ? kedge_diag_set(l->d, err, "coordinator.lmdb: refusals of job %s: %s",
                                                   l->job->spec.name.s, kedge_strerror(err))
                                  : err;
@@ -183,19 +175,20 @@ static int load_all(struct loading *l, struct kedge_view prefix)
 
 int kedge_host_refusals_load(struct kedge_host *h, const struct kedge_job *job, struct kedge_diag *d)
 {
-    struct kedge_buf prefix;
-    struct loading l = {.h = h, .job = job, .d = d};
+    struct kedge_buf prefix KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_coord_event *events KEDGE_CLEANUP(kedge_mem_release) =
+        kedge_mem_new(2 * KEDGE_SITES_MAX, sizeof *events);
+    struct loading l = {.h = h, .job = job, .d = d, .events = events};
     kedge_buf_init(&prefix, KEDGE_RECORD_KEY_MAX);
     kedge_refusal_prefix(&job->spec.name, job->round, &prefix);
-    l.events = kedge_mem_new(2 * KEDGE_SITES_MAX, sizeof *l.events);
-    int err = l.events && !prefix.err ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
-    err = err ? err : load_all(&l, kedge_buf_view(&prefix));
-    for (size_t i = 0; !err && i < l.count; i++) {
-        kedge_host_step(h, &l.events[i]);
+    if (!events || prefix.err) {
+        return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
     }
-    kedge_mem_free(l.events);
-    kedge_buf_deinit(&prefix);
-    return err;
+    KEDGE_TRY(load_all(&l, kedge_buf_view(&prefix)));
+    for (size_t i = 0; i < l.count; i++) {
+        kedge_host_step(h, &events[i]);
+    }
+    return KEDGE_OK;
 }
 
 /* ---- sweeping ---- */
@@ -232,21 +225,13 @@ static int sweep_one(void *arg, struct kedge_view key, struct kedge_view value)
 static int sweep_some(struct sweep *s)
 {
     struct kedge_kv_tx *tx;
-    KEDGE_TRY(kedge_kv_begin(s->h->kv, false, &tx, s->d));
-    int err = kedge_kv_scan(tx, KEDGE_KV_ROUND, (struct kedge_view){NULL, 0}, (struct kedge_view){NULL, 0},
-                            sweep_one, s);
-    kedge_kv_abort(tx);
-    if (err || s->keys.len == 0) {
-        return err;
+    KEDGE_TRY(kedge_kv_scan_once(s->h->kv, KEDGE_KV_ROUND, kedge_view_of(NULL, 0), sweep_one, s, s->d));
+    if (s->keys.len == 0) {
+        return KEDGE_OK;
     }
     int swept = kedge_kv_begin(s->h->kv, true, &tx, NULL);
     if (!swept) {
-        swept = delete_keys(tx, kedge_buf_view(&s->keys));
-        if (swept) {
-            kedge_kv_abort(tx);
-        } else {
-            swept = kedge_kv_commit(tx, NULL);
-        }
+        swept = kedge_kv_end(tx, delete_keys(tx, kedge_buf_view(&s->keys)), NULL);
     }
     if (swept) {
         s->more = false;

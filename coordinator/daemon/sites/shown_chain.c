@@ -32,8 +32,7 @@ void kedge_host_show_chain(struct kedge_host *h, uint64_t seen_size, struct kedg
     if (err && err != KEDGE_E_NOT_FOUND) {
         kedge_log(KEDGE_LOG_WARN, "main checkpoint", "%s", kedge_strerror(err));
     }
-    err = err ? err : prove_growth(h, seen_size, size, &ret->since_seen);
-    if (err) {
+    if (err || prove_growth(h, seen_size, size, &ret->since_seen) != KEDGE_OK) {
         kedge_buf_clear(&ret->newest); /* the site asks again */
         return;
     }

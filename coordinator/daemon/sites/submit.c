@@ -14,6 +14,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
@@ -455,6 +456,15 @@ void kedge_host_append(struct kedge_host *h, uint32_t ticket)
 
 /* ---- answers ---- */
 
+static int make_receipt(struct kedge_ledger *l, uint64_t leaf, struct kedge_buf *ret_note,
+                        struct kedge_path *ret_path, struct kedge_hash *ret_leaf_hash)
+{
+    uint64_t size;
+    KEDGE_TRY(kedge_ledger_checkpoint(l, ret_note, &size));
+    KEDGE_TRY(kedge_ledger_inclusion(l, leaf, size, ret_path));
+    return kedge_ledger_leaf_hash(l, leaf, ret_leaf_hash);
+}
+
 /* A receipt is an inclusion proof under a signed checkpoint, made anew each time under the newest
  * one. The site can check it and keep it, and nobody can take the statement out again without
  * contradicting it. */
@@ -465,15 +475,11 @@ void kedge_host_receipt(struct kedge_host *h, uint32_t request, uint32_t tenant,
         return;
     }
     struct kedge_path path;
-    struct kedge_buf note;
+    struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_msg msg = {.type = KEDGE_MSG_RECEIPT};
     struct kedge_hash leaf_hash;
-    uint64_t size;
-    struct kedge_ledger *l = h->tenants[tenant].log.ledger;
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    int err = kedge_ledger_checkpoint(l, &note, &size);
-    err = err ? err : kedge_ledger_inclusion(l, leaf, size, &path);
-    err = err ? err : kedge_ledger_leaf_hash(l, leaf, &leaf_hash);
+    int err = make_receipt(h->tenants[tenant].log.ledger, leaf, &note, &path, &leaf_hash);
     if (err) {
         kedge_host_reply_error(req, err, 1000, "the receipt cannot be made");
     } else {
@@ -484,7 +490,6 @@ void kedge_host_receipt(struct kedge_host *h, uint32_t request, uint32_t tenant,
         msg.u.receipt.proof = kedge_view_of(path.hashes, path.count * sizeof path.hashes[0]);
         kedge_host_reply(req, &msg);
     }
-    kedge_buf_deinit(&note);
 }
 
 /* Before every "closed" and "no job": the update may have been counted and its receipt lost on the

@@ -69,8 +69,7 @@ void kedge_host_log_read(struct kedge_host *h, struct kedge_net_request *req,
     int err = kedge_host_resource_ask(h, reader, msg->path, &ask);
     struct read_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
     if (!w) {
-        err = err ? err : KEDGE_E_NOMEM;
-        kedge_host_reply_error(req, err, 0, kedge_strerror(err));
+        kedge_host_reply_error(req, err ? err : KEDGE_E_NOMEM, 0, kedge_strerror(err ? err : KEDGE_E_NOMEM));
         return;
     }
     *w = (struct read_work){

@@ -306,22 +306,18 @@ int kedge_main_view_blob(struct kedge_main_view *v, const struct kedge_main_view
                          const struct kedge_hash *digest, bool *ret_may)
 {
     uint64_t index;
-    struct kedge_buf entry;
+    struct kedge_buf entry KEDGE_CLEANUP(kedge_buf_deinit);
     bool may = false;
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
     int err = kedge_ledger_find_ref(v->main, digest, &index);
     if (err == KEDGE_E_NOT_FOUND) {
         *ret_may = false;
         return KEDGE_OK;
     }
-    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
-    err = err ? err : kedge_ledger_get(v->main, index, &entry);
-    err = err ? err : judge(v, viewer, kedge_buf_view(&entry), &may);
-    kedge_buf_deinit(&entry);
-    if (!err && !may) {
-        err = is_of_joined_job(v, viewer, digest, &may);
-    }
-    if (!err) {
-        *ret_may = may;
-    }
-    return err;
+    KEDGE_TRY(err);
+    KEDGE_TRY(kedge_ledger_get(v->main, index, &entry));
+    KEDGE_TRY(judge(v, viewer, kedge_buf_view(&entry), &may));
+    KEDGE_TRY(may ? KEDGE_OK : is_of_joined_job(v, viewer, digest, &may));
+    *ret_may = may;
+    return KEDGE_OK;
 }

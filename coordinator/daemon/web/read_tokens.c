@@ -48,15 +48,16 @@ int kedge_read_token_check(struct kedge_host *h, struct kedge_view text, struct 
     uint8_t secret[KEDGE_HASH_LEN] = {0}, key[KEDGE_READ_TOKEN_KEY_LEN];
     struct kedge_read_token_record r;
     struct kedge_view value;
-    struct kedge_kv_tx *tx;
+    struct kedge_kv_tx *tx KEDGE_CLEANUP(kedge_kv_drop) = NULL;
     struct kedge_diag d = {.text = ""};
     bool formed = decode_text(text, secret); /* an unformed one is looked up all the same, and never found */
     kedge_read_token_key(secret, key);
     kedge_wipe(secret, sizeof secret);
     KEDGE_TRY(kedge_kv_begin(h->kv, false, &tx, &d));
     int err = kedge_kv_peek(tx, KEDGE_KV_STATE, kedge_view_of(key, sizeof key), &value);
-    err = err ? err : kedge_read_token_record_decode(kedge_view_of(key, sizeof key), value, &r, &d);
-    kedge_kv_abort(tx);
+    if (!err) {
+        err = kedge_read_token_record_decode(kedge_view_of(key, sizeof key), value, &r, &d);
+    }
     if (err && err != KEDGE_E_NOT_FOUND) {
         kedge_log(KEDGE_LOG_ERROR, "reader's token", "%s", d.text[0] ? d.text : kedge_strerror(err));
         return err;
@@ -136,49 +137,45 @@ static int walk(struct kedge_kv_tx *tx, struct walk *w)
 static int put(struct kedge_kv_tx *tx, const uint8_t key[KEDGE_READ_TOKEN_KEY_LEN],
                const struct kedge_read_token_record *r, struct kedge_diag *d)
 {
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, KEDGE_RECORD_MAX);
     int err = kedge_read_token_record_encode(r, &text);
-    err = err ? err
-              : kedge_kv_put(tx, KEDGE_KV_STATE, kedge_view_of(key, KEDGE_READ_TOKEN_KEY_LEN),
-                             kedge_buf_view(&text), KEDGE_KV_PUT);
-    kedge_buf_deinit(&text);
+    if (!err) {
+        err = kedge_kv_put(tx, KEDGE_KV_STATE, kedge_view_of(key, KEDGE_READ_TOKEN_KEY_LEN),
+                           kedge_buf_view(&text), KEDGE_KV_PUT);
+    }
     return err ? kedge_diag_set(d, err, "coordinator.lmdb: cannot store a token: %s", kedge_strerror(err))
                : KEDGE_OK;
 }
 
-/* Ends a write transaction: durable, or as if it had not been. */
-static int end(struct kedge_kv_tx *tx, int err, struct kedge_diag *d)
-{
-    if (err) {
-        kedge_kv_abort(tx);
-        return err;
-    }
-    return kedge_kv_commit(tx, d);
-}
-
 /* ---- verbs ---- */
+
+static int add_new(struct kedge_kv_tx *tx, const uint8_t key[KEDGE_READ_TOKEN_KEY_LEN],
+                   const struct kedge_read_token_record *r, struct kedge_diag *d)
+{
+    struct walk w = {.d = d, .name = &r->name};
+    KEDGE_TRY(walk(tx, &w));
+    if (w.alive) {
+        return kedge_diag_set(d, KEDGE_E_EXISTS, "there is a valid token \"%s\" already", r->name.s);
+    }
+    if (w.found) { /* the dead one of that name makes room */
+        KEDGE_TRY(kedge_kv_del(tx, KEDGE_KV_STATE, kedge_view_of(w.key, sizeof w.key)));
+    } else if (w.count >= KEDGE_READ_TOKENS_MAX) {
+        KEDGE_TRY(w.dead ? kedge_kv_del(tx, KEDGE_KV_STATE, kedge_view_of(w.dead_key, sizeof w.dead_key))
+                         : kedge_diag_set(d, KEDGE_E_FULL, "%d tokens are valid: revoke some first",
+                                          KEDGE_READ_TOKENS_MAX));
+    }
+    return put(tx, key, r, d);
+}
 
 /* In one transaction, so that two requests at once cannot both take a name. When the table is full,
  * tokens that are expired or revoked make room; valid ones never. */
 static int add(struct kedge_host *h, const uint8_t key[KEDGE_READ_TOKEN_KEY_LEN],
                const struct kedge_read_token_record *r, struct kedge_diag *d)
 {
-    struct walk w = {.d = d, .name = &r->name};
     struct kedge_kv_tx *tx;
     KEDGE_TRY(kedge_kv_begin(h->kv, true, &tx, d));
-    int err = walk(tx, &w);
-    if (!err && w.alive) {
-        err = kedge_diag_set(d, KEDGE_E_EXISTS, "there is a valid token \"%s\" already", r->name.s);
-    } else if (!err && w.found) { /* the dead one of that name makes room */
-        err = kedge_kv_del(tx, KEDGE_KV_STATE, kedge_view_of(w.key, sizeof w.key));
-    } else if (!err && w.count >= KEDGE_READ_TOKENS_MAX) {
-        err = w.dead ? kedge_kv_del(tx, KEDGE_KV_STATE, kedge_view_of(w.dead_key, sizeof w.dead_key))
-                     : kedge_diag_set(d, KEDGE_E_FULL, "%d tokens are valid: revoke some first",
-                                      KEDGE_READ_TOKENS_MAX);
-    }
-    err = err ? err : put(tx, key, r, d);
-    return end(tx, err, d);
+    return kedge_kv_end(tx, add_new(tx, key, r, d), d);
 }
 
 /* The secret leaves the process in this one answer and is wiped; from then on only its holder has
@@ -232,41 +229,39 @@ static void token_list(struct kedge_host *h, struct kedge_net_request *req, cons
         err = walk(tx, &w);
         kedge_kv_abort(tx);
     }
-    if (err) {
-        json_decref(w.list);
-        kedge_admin_error(req, err, &d);
-    } else {
-        kedge_admin_ok(req, json_pack("{s:o}", "tokens", w.list));
+    kedge_admin_answer(req, err, &d, json_pack("{s:o}", "tokens", w.list));
+}
+
+static int revoke(struct kedge_kv_tx *tx, const struct kedge_id *name, struct kedge_diag *d)
+{
+    struct walk w = {.d = d, .name = name};
+    KEDGE_TRY(walk(tx, &w));
+    if (!w.found) {
+        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no token \"%s\"", name->s);
     }
+    if (w.record.revoked_s != 0) {
+        return KEDGE_OK;
+    }
+    w.record.revoked_s = w.now;
+    return put(tx, w.key, &w.record, d);
 }
 
 static void token_revoke(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_id name;
-    struct walk w = {.d = &d, .name = &name};
+    struct kedge_id name = {.s = ""};
     struct kedge_kv_tx *tx;
     int err = kedge_admin_reader_name(args, &name, &d);
-    err = err ? err : kedge_kv_begin(h->kv, true, &tx, &d);
-    if (err) {
-        kedge_admin_error(req, err, &d);
-        return;
+    if (!err) {
+        err = kedge_kv_begin(h->kv, true, &tx, &d);
     }
-    err = walk(tx, &w);
-    if (!err && !w.found) {
-        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no token \"%s\"", name.s);
+    if (!err) {
+        err = kedge_kv_end(tx, revoke(tx, &name, &d), &d);
     }
-    if (!err && w.record.revoked_s == 0) {
-        w.record.revoked_s = w.now;
-        err = put(tx, w.key, &w.record, &d);
-    }
-    err = end(tx, err, &d);
-    if (err) {
-        kedge_admin_error(req, err, &d);
-    } else {
+    if (!err) {
         kedge_log(KEDGE_LOG_INFO, "reader's token revoked", "name=%s", name.s);
-        kedge_admin_ok(req, json_pack("{s:s,s:s}", "name", name.s, "state", "revoked"));
     }
+    kedge_admin_answer(req, err, &d, json_pack("{s:s,s:s}", "name", name.s, "state", "revoked"));
 }
 
 void kedge_admin_read(struct kedge_host *h, struct kedge_net_request *req, const char *verb,

@@ -161,16 +161,17 @@ static int open_blob(struct kedge_resource *r)
     const struct kedge_resource_ask *a = &r->ask;
     char path[KEDGE_PATH_MAX];
     struct kedge_blob_at at;
-    bool may = true;
-    int err = KEDGE_OK;
     if (a->viewer) {
+        bool may = true;
         struct kedge_main_viewer viewer = viewer_of(a);
-        err = kedge_main_view_blob(a->main_view, &viewer, &a->blob, &may);
+        KEDGE_TRY(kedge_main_view_blob(a->main_view, &viewer, &a->blob, &may));
+        KEDGE_TRY(may ? KEDGE_OK : KEDGE_E_NOT_FOUND);
     }
-    err = err ? err : may ? kedge_blobs_at(a->log->blobs, &a->blob, path, &at) : KEDGE_E_NOT_FOUND;
-    err = err ? err : kedge_blob_file_open(&at, KEDGE_BLOB_READ, &r->file, NULL);
-    if (err == KEDGE_E_NOT_FOUND && may && a->pruned
-        && kedge_pruned_has(kedge_buf_view(a->pruned), &a->blob)) {
+    int err = kedge_blobs_at(a->log->blobs, &a->blob, path, &at);
+    if (!err) {
+        err = kedge_blob_file_open(&at, KEDGE_BLOB_READ, &r->file, NULL);
+    }
+    if (err == KEDGE_E_NOT_FOUND && a->pruned && kedge_pruned_has(kedge_buf_view(a->pruned), &a->blob)) {
         err = KEDGE_E_WITHHELD;
     }
     r->size = err ? 0 : r->file.size;
@@ -197,20 +198,21 @@ static size_t text_len(struct kedge_view note)
 static int read_checkpoint(const struct kedge_resource_ask *a, struct kedge_buf *ret)
 {
     char path[KEDGE_PATH_MAX];
-    struct kedge_buf cosigned;
+    struct kedge_buf cosigned KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&cosigned, KEDGE_NOTE_MAX);
     KEDGE_TRY(kedge_ledger_checkpoint(a->log->ledger, ret, NULL));
     const char *tenant = a->log->tenant.s;
-    kedge_buf_init(&cosigned, KEDGE_NOTE_MAX);
     int err = tenant[0] ? kedge_state_path(path, NULL, a->state, "tenants/%s/cosigned.note", tenant)
                         : kedge_state_path(path, NULL, a->state, "main/cosigned.note");
-    err = err ? err : kedge_file_read(path, &cosigned, NULL); /* none is no error: there need be no witness */
+    if (err || kedge_file_read(path, &cosigned, NULL) != KEDGE_OK) {
+        return ret->err; /* none is no error: there need be no witness */
+    }
     size_t len = text_len(kedge_buf_view(ret));
-    if (!err && len > 0 && len <= cosigned.len
+    if (len > 0 && len <= cosigned.len
         && kedge_view_eq(kedge_view_of(cosigned.ptr, len), kedge_view_of(ret->ptr, len))) {
         kedge_buf_clear(ret);
         kedge_buf_put(ret, cosigned.ptr, cosigned.len);
     }
-    kedge_buf_deinit(&cosigned);
     return ret->err;
 }
 
@@ -234,7 +236,9 @@ int kedge_resource_open(const struct kedge_resource_ask *ask, struct kedge_resou
         break;
     case KEDGE_RESOURCE_BUNDLE:
         err = walk_bundle(ask, (struct window){.buf = &r.kept, .len = KEDGE_RESOURCE_KEEP_MAX}, &r.size);
-        err = err ? err : r.kept.err;
+        if (!err) {
+            err = r.kept.err;
+        }
         break;
     case KEDGE_RESOURCE_BLOB:
         err = open_blob(&r);

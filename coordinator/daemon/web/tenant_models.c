@@ -106,7 +106,9 @@ static int find_opened(struct kedge_host *h, const struct kedge_id *job, struct 
     uint64_t index;
     snprintf(name, sizeof name, "job-opened/%s", job->s);
     int err = kedge_ledger_find(h->main.ledger, kedge_view_str(name), &index);
-    err = err ? err : read_opened(h, index, ret);
+    if (!err) {
+        err = read_opened(h, index, ret);
+    }
     return err == KEDGE_E_NOT_FOUND
                ? kedge_diag_set(d, KEDGE_E_STATE, "job \"%s\" has not begun: it has no models yet", job->s)
                : err;
@@ -174,18 +176,14 @@ static int put_models(struct kedge_host *h, const struct kedge_id *job, json_t *
 static int answer_job(struct kedge_host *h, const struct kedge_id *job, json_t *o, struct kedge_diag *d)
 {
     struct opened opened;
-    json_t *models = json_array();
-    int err = find_opened(h, job, &opened, d);
-    err = err ? err : put_models(h, job, models, d);
-    err = err ? err : kedge_host_opened_tell(h, job, o, d);
-    if (err) {
-        json_decref(models);
-        return err;
-    }
+    json_auto_t *models = json_array();
+    KEDGE_TRY(find_opened(h, job, &opened, d));
+    KEDGE_TRY(put_models(h, job, models, d));
+    KEDGE_TRY(kedge_host_opened_tell(h, job, o, d));
     json_object_set_new(o, "job", json_string(job->s));
     json_object_set_new(o, "state", json_string("completed")); /* only such a job releases models */
     json_object_set_new(o, "spec", hex_hash(&opened.spec));
-    json_object_set_new(o, "models", models);
+    json_object_set(o, "models", models);
     return KEDGE_OK;
 }
 
@@ -217,36 +215,36 @@ static int answer_show(struct kedge_host *h, const struct kedge_public_key *key,
     return KEDGE_OK;
 }
 
+static int answer(struct kedge_host *h, const struct kedge_public_key *key, const char *verb,
+                  const json_t *args, json_t *o, struct kedge_diag *d)
+{
+    struct kedge_id job = {.s = ""};
+    bool shows = strcmp(verb, "job.show") == 0;
+    if (!shows && strcmp(verb, "job.model") != 0) {
+        return kedge_diag_set(
+            d, KEDGE_E_DENIED,
+            "not an operator of this coordinator: the admin of a tenant takes models of jobs "
+            "that the tenant joined, and sees what its sites say of them, nothing else");
+    }
+    const char *name = json_string_value(json_object_get(args, "job"));
+    if (!name || kedge_id_from(kedge_view_str(name), &job) != KEDGE_OK) {
+        return kedge_diag_set(d, KEDGE_E_DENIED, "%s", not_joined);
+    }
+    KEDGE_TRY(check_joined(h, key, &job, d));
+    return shows ? answer_show(h, key, &job, o, d) : answer_job(h, &job, o, d);
+}
+
 void kedge_host_tenant_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_id job = {.s = ""};
-    json_t *args = NULL, *o = json_object();
+    json_auto_t *args = NULL;
+    json_t *o = json_object();
     const char *verb = NULL;
     int err = kedge_admin_open(json, &args, &verb, &d);
-    bool shows = !err && strcmp(verb, "job.show") == 0;
-    if (!err && !shows && strcmp(verb, "job.model") != 0) {
-        err =
-            kedge_diag_set(&d, KEDGE_E_DENIED,
-                           "not an operator of this coordinator: the admin of a tenant takes models of jobs "
-                           "that the tenant joined, and sees what its sites say of them, nothing else");
-    }
-    const char *name = err ? NULL : json_string_value(json_object_get(args, "job"));
-    if (!err && (!name || kedge_id_from(kedge_view_str(name), &job) != KEDGE_OK)) {
-        err = kedge_diag_set(&d, KEDGE_E_DENIED, "%s", not_joined);
-    }
-    err = err ? err : check_joined(h, &kedge_net_request_peer(req)->key, &job, &d);
     if (!err) {
-        err = shows ? answer_show(h, &kedge_net_request_peer(req)->key, &job, o, &d)
-                    : answer_job(h, &job, o, &d);
+        err = answer(h, &kedge_net_request_peer(req)->key, verb, args, o, &d);
     }
-    json_decref(args);
-    if (err) {
-        json_decref(o);
-        kedge_admin_error(req, err, &d);
-        return;
-    }
-    kedge_admin_ok(req, o);
+    kedge_admin_answer(req, err, &d, o);
 }
 
 /* ---- pieces ---- */

@@ -85,7 +85,9 @@ static int keep(struct kedge_host *h, uint32_t log, const struct kedgei_proposal
     int err = is_main(log)
                   ? kedge_state_path(path, d, h->state, "main/cosigned.note")
                   : kedge_state_path(path, d, h->state, "tenants/%s/cosigned.note", h->tenants[log].id.s);
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&p->note), 0600, d);
+    if (!err) {
+        err = kedge_file_write(path, kedge_buf_view(&p->note), 0600, d);
+    }
     if (err) {
         kedge_log(KEDGE_LOG_ERROR, "cosigned checkpoint", "%s", d->text);
     }
@@ -222,7 +224,9 @@ static void cosign(struct kedge_host *h, struct kedge_net_request *req, struct k
         kedge_host_fail(h, d.err, "a witness has seen more of a log than there is");
         return;
     }
-    err = err ? err : too_soon(w, is_main(log));
+    if (!err) {
+        err = too_soon(w, is_main(log));
+    }
     if (!err) {
         err = accept(h, w, log, note, &d);
     }
@@ -349,18 +353,16 @@ static int take_outside(struct kedge_host *h, const struct kedge_note *note, str
 int kedge_host_outside_cosign(struct kedge_host *h, struct kedge_view bytes, struct kedge_diag *d)
 {
     struct kedge_checkpoint c;
-    struct kedge_note *note = kedge_mem_new(1, sizeof *note);
+    struct kedge_note *note KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *note);
     int err = note ? kedge_note_parse(bytes, note) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_checkpoint_parse(note->text, &c);
-    if (err) {
-        (void)kedge_diag_set(d, err, "expected a signed checkpoint: %s", kedge_strerror(err));
-    } else if (!kedge_view_eq(c.origin, kedge_view_str(h->main.origin))) {
-        err = kedge_diag_set(d, KEDGE_E_DENIED, "witnesses elsewhere cosign the main chain only");
-    } else if (kedgei_witness_is_ahead(h, KEDGE_COORD_NONE, bytes, d)) {
-        err = d->err;
-    } else {
-        err = take_outside(h, note, d);
+    if (!err) {
+        err = kedge_checkpoint_parse(note->text, &c);
     }
-    kedge_mem_free(note);
-    return err;
+    if (err) {
+        return kedge_diag_set(d, err, "expected a signed checkpoint: %s", kedge_strerror(err));
+    }
+    if (!kedge_view_eq(c.origin, kedge_view_str(h->main.origin))) {
+        return kedge_diag_set(d, KEDGE_E_DENIED, "witnesses elsewhere cosign the main chain only");
+    }
+    return kedgei_witness_is_ahead(h, KEDGE_COORD_NONE, bytes, d) ? d->err : take_outside(h, note, d);
 }

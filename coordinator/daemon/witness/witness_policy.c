@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/witness/witness_impl.h"
 
 /* Only a checkpoint that our own log key signed counts here, so nobody but the holder of that key
@@ -79,17 +80,14 @@ int kedgei_witness_evaluate(const struct kedge_host *h, struct kedge_view note, 
                             struct kedge_diag *d)
 {
     struct kedge_vkey log;
-    struct kedge_witness_evaluation *e = kedge_mem_new(1, sizeof *e);
+    struct kedge_witness_evaluation *e KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *e);
     struct kedge_witness_demand demand = {
         .origin = kedge_view_str(h->main.origin), .logs = &log, .log_count = 1};
-    int err =
-        e ? kedge_vkey_make(demand.origin, KEDGE_KEY_ED25519, &h->main.key.public, &log) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_witness_policy_evaluate(h->witnesses->policy, note, &demand, e, d);
-    if (!err) {
-        *ret_size = e->checkpoint.size;
-    }
-    kedge_mem_free(e);
-    return err;
+    KEDGE_TRY(e ? kedge_vkey_make(demand.origin, KEDGE_KEY_ED25519, &h->main.key.public, &log)
+                : KEDGE_E_NOMEM);
+    KEDGE_TRY(kedge_witness_policy_evaluate(h->witnesses->policy, note, &demand, e, d));
+    *ret_size = e->checkpoint.size;
+    return KEDGE_OK;
 }
 
 /* What was final before the restart is so still; a file that says nothing usable is no reason not to start,
@@ -107,8 +105,7 @@ static int read_final(struct kedge_host *h, struct kedge_diag *d)
     if (!err && kedgei_witness_is_ahead(h, KEDGE_COORD_NONE, kedge_buf_view(&w->final_note), d)) {
         return kedge_diag_wrap(d, d->err, "%s", path);
     }
-    err = err ? err : kedgei_witness_evaluate(h, kedge_buf_view(&w->final_note), &w->final_size, &why);
-    if (err) {
+    if (err || kedgei_witness_evaluate(h, kedge_buf_view(&w->final_note), &w->final_size, &why) != KEDGE_OK) {
         kedge_log(KEDGE_LOG_WARN, "cosigned checkpoint",
                   "%s does not count: %s; witnesses will be asked again", path, why.text);
         kedge_buf_clear(&w->final_note);

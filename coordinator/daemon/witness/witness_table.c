@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "common/base/try.h"
 #include "coordinator/daemon/sites/known.h"
 #include "coordinator/daemon/witness/witness_impl.h"
 
@@ -55,19 +56,16 @@ int kedge_host_witness_add(struct kedge_host *h, uint32_t tenant, const struct k
 {
     struct kedge_witnesses *w = h->witnesses;
     struct kedgei_witness row = {.tenant = tenant, .id = st->witness, .tls_key = st->tls_key, .active = true};
-    int err = kedge_host_witness_check(h, tenant, &st->tls_key);
-    err = err ? err
-              : kedge_vkey_make(kedge_view_str(st->name), KEDGE_KEY_COSIGNATURE, &st->cosign_key, &row.vkey);
-    struct kedgei_witness *place = err ? NULL : free_row(w);
-    if (!err && !place) {
-        err = KEDGE_E_FULL;
+    KEDGE_TRY(kedge_host_witness_check(h, tenant, &st->tls_key));
+    KEDGE_TRY(kedge_vkey_make(kedge_view_str(st->name), KEDGE_KEY_COSIGNATURE, &st->cosign_key, &row.vkey));
+    struct kedgei_witness *place = free_row(w);
+    if (!place) {
+        return KEDGE_E_FULL;
     }
-    if (!err) {
-        row.in_policy = is_in_policy(w->policy, &row.vkey);
-        *place = row;
-        kedge_host_known_refresh(h);
-    }
-    return err;
+    row.in_policy = is_in_policy(w->policy, &row.vkey);
+    *place = row;
+    kedge_host_known_refresh(h);
+    return KEDGE_OK;
 }
 
 void kedge_host_witness_revoke(struct kedge_host *h, uint32_t witness)
