@@ -5,13 +5,14 @@ import pathlib
 
 
 class Hold:
-    """For the federation of poc in `folder`: `trainer` is what its sites call, kedge-train behind a wait."""
+    """For the federation of poc in `folder`: `trainer` is what its sites call, kedge-train behind a wait. `log`: the coordinator's."""
 
-    def __init__(self, bin_dir, folder):
+    def __init__(self, bin_dir, folder, log=None):
+        log = log or folder / "logs" / "coordinator.log"
         self.limit = folder.parent / f"{folder.name}.limit"
         self.trainer = folder.parent / f"{folder.name}.trainer"
         self.trainer.write_text(f"""#!/bin/sh
-closed() {{ sed -n 's/.*"round closed","detail":"job=[^ ]* round=\\([0-9]*\\) .*/\\1/p' '{folder}/logs/coordinator.log' | tail -n 1; }}
+closed() {{ sed -n 's/.*"round closed","detail":"job=[^ ]* round=\\([0-9]*\\) .*/\\1/p' '{log}' | tail -n 1; }}
 held() {{ limit=$(cat '{self.limit}' 2>/dev/null) && closed=$(closed) && [ "${{closed:-0}}" -ge "$limit" ]; }}
 while read -r line; do
     case "$line" in *'"op":"train"'*) while held; do sleep 0.02; done ;; esac
@@ -31,4 +32,7 @@ done | exec '{bin_dir}/kedge-train'
         if killed < kills:
             self.allow(rounds * (killed + 1) // (kills + 1))
         else:
-            self.limit.unlink(missing_ok=True)
+            self.free()
+
+    def free(self):
+        self.limit.unlink(missing_ok=True)
