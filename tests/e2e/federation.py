@@ -74,6 +74,19 @@ def sign_of(count):
     return (signal.SIGKILL, signal.SIGTERM)[count % 2]
 
 
+def end_daemon(process, number, patience):
+    """Ends a daemon by this signal; its exit code. A daemon that has not come so far that it waits for SIGTERM is ended by the system:
+    that is looked for first."""
+    def waits():
+        status = Path("/proc", str(process.pid), "status").read_text()
+        return int(re.search(r"^SigBlk:\s*([0-9a-f]+)", status, re.M)[1], 16) >> (signal.SIGTERM - 1) & 1
+
+    if number == signal.SIGTERM:
+        wait_for(lambda: process.poll() is not None or waits(), patience)
+    process.send_signal(number)
+    return process.wait(patience)
+
+
 def faults(log):
     """How programs of poc ended, as its log tells, where it was neither by these two signals nor well."""
     said = re.findall(r"was killed by signal \d+|ended with code \d+", Path(log).read_text(errors="replace"))
