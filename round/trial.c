@@ -1,6 +1,6 @@
 /* A mean of losses would be the natural measure, but each site states its own: a loss that one site makes up
- * could outweigh all others. So weights have the cap that aggregates have, and differences the bound of what
- * is usual. */
+ * could outweigh all others. So a difference counts for no more than a few times what is usual among them, a
+ * site's samples for no more than a few times what others have, and a tenant for its cap. */
 #include "round/trial.h"
 
 #include <math.h>
@@ -19,17 +19,87 @@ static bool counts(const struct kedge_trial_input *in)
            && in->trial_loss >= 0;
 }
 
-/* Those that count, each with its weight. */
+/* Those that count, each with its weight, and how much more than its own loss the other model's is. */
 struct heard {
-    struct kedge_trial_input *inputs;
     struct kedge_share_input *shares;
+    double *differences;
     size_t count, sides[2], tenants;
 };
 
 static void heard_deinit(struct heard *h)
 {
-    kedge_mem_free(h->inputs);
     kedge_mem_free(h->shares);
+    kedge_mem_free(h->differences);
+}
+
+struct weighed {
+    double value;
+    uint64_t weight;
+};
+
+static int compare_values(const void *pa, const void *pb)
+{
+    const struct weighed *a = pa, *b = pb;
+    return (a->value > b->value) - (a->value < b->value);
+}
+
+/* The least value up to which half of the weight is. Sorts. */
+static double median_of(struct weighed *order, size_t count)
+{
+    uint64_t all = 0, so_far = 0;
+    size_t i = 0;
+    for (size_t k = 0; k < count; k++) {
+        all += order[k].weight;
+    }
+    qsort(order, count, sizeof *order, compare_values);
+    while (i + 1 < count && 2 * (so_far + order[i].weight) < all) {
+        so_far += order[i++].weight;
+    }
+    return order[i].value;
+}
+
+/* Each site has one vote about what is usual: a median by samples would be what the site that states the most
+ * of them likes. */
+static void bound_weights(struct heard *h, struct weighed *order)
+{
+    for (size_t i = 0; i < h->count; i++) {
+        order[i] = (struct weighed){(double)h->shares[i].weight, 1};
+    }
+    const uint64_t most = KEDGE_TRIAL_TIMES * (uint64_t)median_of(order, h->count);
+    for (size_t i = 0; i < h->count; i++) {
+        h->shares[i].weight = h->shares[i].weight < most ? h->shares[i].weight : most;
+    }
+}
+
+/* What is usual is the median of the differences, not of the losses: true differences are a few percent of a
+ * loss, so that a site which may say a whole loss would count for dozens of others. */
+static void bound_differences(struct heard *h, struct weighed *order)
+{
+    for (size_t i = 0; i < h->count; i++) {
+        order[i] = (struct weighed){fabs(h->differences[i]), h->shares[i].weight};
+    }
+    const double bound = KEDGE_TRIAL_TIMES * median_of(order, h->count);
+    for (size_t i = 0; i < h->count; i++) {
+        const double d = h->differences[i];
+        h->differences[i] = d > bound ? bound : d < -bound ? -bound : d;
+    }
+}
+
+static int weigh_heard(const struct kedge_job_spec *spec, struct heard *h)
+{
+    struct weighed *order = kedge_mem_new(h->count + 1, sizeof *order);
+    int err = order ? KEDGE_OK : KEDGE_E_NOMEM;
+    if (!err && h->count > 0) {
+        bound_weights(h, order);
+        err = spec->tenant_share_max < KEDGE_SHARE_ONE
+                  ? kedge_share_cap(h->shares, h->count, spec->tenant_share_max)
+                  : KEDGE_OK;
+    }
+    if (!err && h->count > 0) {
+        bound_differences(h, order);
+    }
+    kedge_mem_free(order);
+    return err;
 }
 
 /* Deinit also after an error. */
@@ -37,9 +107,9 @@ static int hear(const struct kedge_job_spec *spec, const struct kedge_trial_inpu
                 struct heard *h)
 {
     bool has_spoken[KEDGE_SPEC_TENANTS_MAX] = {false};
-    *h = (struct heard){.inputs = kedge_mem_new(count + 1, sizeof *h->inputs),
-                        .shares = kedge_mem_new(count + 1, sizeof *h->shares)};
-    if (!h->inputs || !h->shares) {
+    *h = (struct heard){.shares = kedge_mem_new(count + 1, sizeof *h->shares),
+                        .differences = kedge_mem_new(count + 1, sizeof *h->differences)};
+    if (!h->shares || !h->differences) {
         return KEDGE_E_NOMEM;
     }
     for (size_t i = 0; i < count; i++) {
@@ -53,13 +123,11 @@ static int hear(const struct kedge_job_spec *spec, const struct kedge_trial_inpu
         h->tenants += !has_spoken[in->tenant];
         has_spoken[in->tenant] = true;
         h->sides[in->side]++;
-        h->inputs[h->count] = *in;
+        h->differences[h->count] = in->trial_loss - in->loss;
         h->shares[h->count++] = (struct kedge_share_input){
             in->tenant, in->samples < spec->weight_max ? in->samples : spec->weight_max};
     }
-    return h->count > 0 && spec->tenant_share_max < KEDGE_SHARE_ONE
-               ? kedge_share_cap(h->shares, h->count, spec->tenant_share_max)
-               : KEDGE_OK;
+    return weigh_heard(spec, h);
 }
 
 static bool is_enough(const struct heard *h, const struct kedge_trial_crowd *crowd)
@@ -70,55 +138,14 @@ static bool is_enough(const struct heard *h, const struct kedge_trial_crowd *cro
     return sides && many && (h->tenants >= KEDGE_TRIAL_TENANTS_LEAST || h->tenants >= crowd->tenants);
 }
 
-struct weighed {
-    double loss;
-    uint64_t weight;
-};
-
-static int compare_losses(const void *pa, const void *pb)
-{
-    const struct weighed *a = pa, *b = pb;
-    return (a->loss > b->loss) - (a->loss < b->loss);
-}
-
-/* The least own loss up to which half of the weight is. */
-static int median_loss(const struct heard *h, double *ret)
-{
-    struct weighed *order = kedge_mem_new(h->count, sizeof *order);
-    uint64_t all = 0, so_far = 0;
-    size_t i = 0;
-    if (!order) {
-        return KEDGE_E_NOMEM;
-    }
-    for (size_t k = 0; k < h->count; k++) {
-        order[k] = (struct weighed){h->inputs[k].loss, h->shares[k].weight};
-        all += h->shares[k].weight;
-    }
-    qsort(order, h->count, sizeof *order, compare_losses);
-    while (i + 1 < h->count && 2 * (so_far + order[i].weight) < all) {
-        so_far += order[i++].weight;
-    }
-    *ret = order[i].loss;
-    kedge_mem_free(order);
-    return KEDGE_OK;
-}
-
-/* How much less or more than its own loss the other model's is, within the bound. */
-static double difference_of(const struct kedge_trial_input *in, double bound)
-{
-    const double difference = in->trial_loss - in->loss;
-    return difference > bound ? bound : difference < -bound ? -bound : difference;
-}
-
 int kedge_compute_trial(const struct kedge_job_spec *spec, const struct kedge_trial_input *inputs,
                         size_t count, const struct kedge_trial_crowd *crowd, bool *ret_joins)
 {
     struct heard h;
-    double sum = 0, bound = 0;
+    double sum = 0;
     int err = hear(spec, inputs, count, &h);
-    err = err || h.count == 0 ? err : median_loss(&h, &bound);
     for (size_t i = 0; i < h.count && !err; i++) {
-        sum += (double)h.shares[i].weight * difference_of(&h.inputs[i], bound);
+        sum += (double)h.shares[i].weight * h.differences[i];
     }
     if (!err) {
         *ret_joins = is_enough(&h, crowd) && sum <= 0;
@@ -135,21 +162,21 @@ struct spread {
 
 /* By two passes in the order of the inputs, so that everybody comes to the same bits. False: a cap has left
  * nothing. */
-static bool measure_spread(const struct heard *h, double bound, struct spread *ret)
+static bool measure_spread(const struct heard *h, struct spread *ret)
 {
     double all = 0, squares = 0, sum = 0, spread = 0;
     for (size_t i = 0; i < h->count; i++) {
         const double weight = (double)h->shares[i].weight;
         all += weight;
         squares += weight * weight;
-        sum += weight * difference_of(&h->inputs[i], bound);
+        sum += weight * h->differences[i];
     }
     if (!(all > 0)) {
         return false;
     }
     const double mean = sum / all;
     for (size_t i = 0; i < h->count; i++) {
-        const double off = difference_of(&h->inputs[i], bound) - mean;
+        const double off = h->differences[i] - mean;
         spread += (double)h->shares[i].weight * (off * off);
     }
     *ret = (struct spread){.mean = mean, .square = spread / all, .worth = all * all / squares};
@@ -163,10 +190,10 @@ static bool is_below(const struct spread *s, double errors_squared)
     return s->mean < 0 && s->mean * s->mean * (s->worth - 1) > errors_squared * s->square;
 }
 
-static void decide_personal(const struct heard *h, double bound, bool *io_is_personal)
+static void decide_personal(const struct heard *h, bool *io_is_personal)
 {
     struct spread s;
-    if (!measure_spread(h, bound, &s)) {
+    if (!measure_spread(h, &s)) {
         return;
     }
     if (s.mean > 0) {
@@ -183,11 +210,9 @@ int kedge_compute_cut_stays(const struct kedge_job_spec *spec, const struct kedg
 {
     struct heard h;
     struct spread s;
-    double bound = 0;
     int err = hear(spec, inputs, count, &h);
-    err = err || h.count == 0 ? err : median_loss(&h, &bound);
     if (!err) {
-        *ret_stays = h.count > 0 && is_enough(&h, crowd) && measure_spread(&h, bound, &s) && is_below(&s, 1);
+        *ret_stays = h.count > 0 && is_enough(&h, crowd) && measure_spread(&h, &s) && is_below(&s, 1);
     }
     heard_deinit(&h);
     return err;
@@ -197,13 +222,11 @@ int kedge_compute_personal(const struct kedge_job_spec *spec, const struct kedge
                            size_t count, bool *io_is_personal)
 {
     struct heard h;
-    double bound = 0;
     int err = hear(spec, inputs, count, &h);
-    err = err || h.count == 0 ? err : median_loss(&h, &bound);
     const size_t tenants =
         spec->tenant_count < KEDGE_TRIAL_TENANTS_LEAST ? spec->tenant_count : KEDGE_TRIAL_TENANTS_LEAST;
     if (!err && h.count >= KEDGE_TRIAL_SITES_LEAST && h.tenants >= tenants) {
-        decide_personal(&h, bound, io_is_personal);
+        decide_personal(&h, io_is_personal);
     }
     heard_deinit(&h);
     return err;

@@ -7,7 +7,11 @@
 
 #include "round/compute.h"
 
-enum { KEDGE_TRIAL_SITES_LEAST = 2, KEDGE_TRIAL_TENANTS_LEAST = 2 }; /* where there are so many */
+enum {
+    KEDGE_TRIAL_SITES_LEAST = 2, /* where there are so many */
+    KEDGE_TRIAL_TENANTS_LEAST = 2,
+    KEDGE_TRIAL_TIMES = 3, /* what is usual, a weight or a difference counts at most */
+};
 
 /* What one site of the two groups has found. In the order of (tenant, site). */
 struct kedge_trial_input {
@@ -21,12 +25,13 @@ struct kedge_trial_crowd {
     uint32_t sites[2], tenants;
 };
 
-/* A site's difference, trial less own, counts by its samples (weight_max at most), by the cap on a tenant's
- * share where the job has one, and is itself no further from 0 than the median own loss, so that no single
- * number decides for all. *ret_joins: the mean difference is not above 0, and enough have said so: each side
- * that has sites, and KEDGE_TRIAL_SITES_LEAST sites and KEDGE_TRIAL_TENANTS_LEAST tenants, or all where there
- * are fewer. Losses that are not finite or below 0, and evaluations of no samples, do not count. Groups
- * without sites join. KEDGE_E_ARG, KEDGE_E_NOMEM. */
+/* A site's difference, trial less own, counts by its samples (at most weight_max, and KEDGE_TRIAL_TIMES the
+ * median of what the sites have), by the cap on a tenant's share where the job has one, and is itself no
+ * further from 0 than KEDGE_TRIAL_TIMES the weighted median of how far they all are, so that no few numbers
+ * decide for all. Where that is 0, all count 0. *ret_joins: the mean difference is not above 0, and enough
+ * have said so: each side that has sites, and KEDGE_TRIAL_SITES_LEAST sites and KEDGE_TRIAL_TENANTS_LEAST
+ * tenants, or all where there are fewer. Losses that are not finite or below 0, and evaluations of no
+ * samples, do not count. Groups without sites join. KEDGE_E_ARG, KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_compute_trial(const struct kedge_job_spec *spec,
                                         const struct kedge_trial_input *inputs, size_t count,
                                         const struct kedge_trial_crowd *crowd, bool *ret_joins);

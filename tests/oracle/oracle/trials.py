@@ -21,16 +21,23 @@ def stays(job, heard, sites, tenants):
     return bool(heard) and enough(heard, sites, tenants) and below(*measured(job, heard), 1)
 
 def differences(job, heard):
-    """(weight, difference of the two losses within the bound) of each."""
+    """(weight, difference of the two losses) of each, both within three times what is usual."""
+    if not heard:
+        return []
     made = [min(h[2], int(job.number("weight_max", 10**6))) for h in heard]
-    made = weights.cap([h[0] for h in heard], made, 1, job.share)[0] if heard else []
-    so_far, bound = 0, 0.0
-    for loss, weight in sorted(zip((h[3] for h in heard), made)):
+    most = 3 * middle([(w, 1) for w in made])
+    made = weights.cap([h[0] for h in heard], [min(w, most) for w in made], 1, job.share)[0]
+    found = [h[4] - h[3] for h in heard]
+    bound = 3 * middle(list(zip(map(abs, found), made)))
+    return [(w, max(-bound, min(bound, d))) for w, d in zip(made, found)]
+
+def middle(weighed):
+    """The least of the values up to which half of the weight is, of (value, weight)."""
+    so_far, order = 0, sorted(weighed)
+    for value, weight in order:
         so_far += weight
-        bound = loss
-        if 2 * so_far >= sum(made):
-            break
-    return [(w, max(-bound, min(bound, h[4] - h[3]))) for w, h in zip(made, heard)]
+        if 2 * so_far >= sum(w for _, w in order):
+            return value
 
 def personal(job, heard, was):
     """Whether sites' own models serve them best. heard: as above, with the loss of the own model as the second."""

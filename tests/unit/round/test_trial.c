@@ -22,7 +22,18 @@ static const struct row {
     {"a tie joins", 0, {1, 1}, 2, 2, {{0, 0, 10, 0.5, 0.625}, {1, 1, 10, 0.5, 0.375}}, true},
     {"samples weigh", 0, {1, 1}, 2, 2, {{0, 0, 30, 0.5, 0.625}, {1, 1, 10, 0.5, 0.375}}, false},
     {"… up to weight_max", 0, {1, 1}, 2, 2, {{0, 0, 5000, 0.5, 0.625}, {1, 1, 100, 0.5, 0.25}}, true},
-    {"one number counts no more than the usual loss",
+    {"… up to three times what sites have in the median",
+     0,
+     {3, 2},
+     2,
+     5,
+     {{0, 0, 100, 0.5, 0.625},
+      {0, 0, 10, 0.5, 0.375},
+      {0, 0, 10, 0.5, 0.375},
+      {1, 1, 10, 0.5, 0.375},
+      {1, 1, 10, 0.5, 0.375}},
+     true},
+    {"one number counts three times what is usual at most",
      0,
      {2, 2},
      2,
@@ -31,10 +42,14 @@ static const struct row {
      true},
     {"… in either direction",
      0,
-     {2, 1},
+     {3, 2},
      2,
-     3,
-     {{0, 0, 10, 1e9, 0}, {0, 0, 10, 0.5, 0.75}, {1, 1, 10, 0.25, 1}},
+     5,
+     {{0, 0, 10, 1e9, 0},
+      {0, 0, 10, 0.5, 0.75},
+      {0, 0, 10, 0.5, 0.75},
+      {1, 1, 10, 0.25, 0.5},
+      {1, 1, 10, 0.25, 0.5}},
      false},
     {"a tenant of many sites, without a cap",
      0,
@@ -102,16 +117,22 @@ static const struct own_row {
      {{0, 0, 10, 0.5, 0.25}, {1, 0, 10, 0.5, 0.25}, {0, 0, 10, 0.5, 0.25}, {1, 0, 10, 0.5, 0.5}},
      false,
      true},
-    {"-0.25, 0, -0.25, 0: m = -0.125, v = 0.015625, n = 4: m^2 (n - 1) = 3 v",
+    {"-0.5, -0.25, -0.5, 0.25: m = -0.25, v = 0.09375, n = 4: m^2 (n - 1) = 2 v",
      2,
      4,
-     {{0, 0, 10, 0.5, 0.25}, {1, 0, 10, 0.5, 0.5}, {0, 0, 10, 0.5, 0.25}, {1, 0, 10, 0.5, 0.5}},
+     {{0, 0, 10, 0.5, 0}, {1, 0, 10, 0.5, 0.25}, {0, 0, 10, 0.5, 0}, {1, 0, 10, 0.5, 0.75}},
      false,
      false},
-    {"one number counts no more than the usual loss",
+    {"half of the weight has found no difference: as it was",
      2,
      4,
-     {{0, 0, 10, 1e9, 0}, {1, 0, 10, 0.5, 1}, {0, 0, 10, 0.5, 1}, {1, 0, 10, 0.5, 1}},
+     {{0, 0, 10, 0.5, 0.75}, {1, 0, 10, 0.5, 0.5}, {0, 0, 10, 0.5, 0.75}, {1, 0, 10, 0.5, 0.5}},
+     true,
+     true},
+    {"one number counts three times what is usual at most",
+     2,
+     5,
+     {{0, 0, 10, 1e9, 0}, {1, 0, 10, 0.5, 1}, {0, 0, 10, 0.5, 1}, {1, 0, 10, 0.5, 1}, {1, 0, 10, 0.5, 1}},
      true,
      false},
     {"one site", 1, 1, {{0, 0, 10, 0.5, 0.25}}, false, false},
@@ -137,19 +158,26 @@ static const struct row cut_rows[] = {
      true},
     {"a tie is none", 0, {1, 1}, 2, 2, {{0, 0, 10, 0.5, 0.5}, {1, 1, 10, 0.5, 0.5}}, false},
     {"worse for both", 0, {1, 1}, 2, 2, {{0, 0, 10, 0.5, 0.75}, {1, 1, 10, 0.5, 0.75}}, false},
-    {"-0.25, 0, -0.25, 0: m = -0.125, v = 0.015625, n = 4: m^2 (n - 1) = 3 v",
+    {"-0.375, -0.125, -0.375, 0.125: m = -0.1875, v = 0.04296875, n = 4: 11 m^2 (n - 1) = 27 v",
+     0,
+     {2, 2},
+     2,
+     4,
+     {{0, 0, 10, 0.5, 0.125}, {0, 0, 10, 0.5, 0.375}, {1, 1, 10, 0.5, 0.125}, {1, 1, 10, 0.5, 0.625}},
+     true},
+    {"-0.375, 0.125, -0.125, 0.125: m = -0.0625, v = 0.04296875, n = 4: 11 m^2 (n - 1) = 3 v",
+     0,
+     {2, 2},
+     2,
+     4,
+     {{0, 0, 10, 0.5, 0.125}, {0, 0, 10, 0.5, 0.625}, {1, 1, 10, 0.5, 0.375}, {1, 1, 10, 0.5, 0.625}},
+     false},
+    {"half of the weight has found no difference",
      0,
      {2, 2},
      2,
      4,
      {{0, 0, 10, 0.5, 0.25}, {0, 0, 10, 0.5, 0.5}, {1, 1, 10, 0.5, 0.25}, {1, 1, 10, 0.5, 0.5}},
-     true},
-    {"-0.375, 0.125, 0, 0: m = -0.0625, v = 0.03515625, n = 4: m^2 (n - 1) = v / 3",
-     0,
-     {2, 2},
-     2,
-     4,
-     {{0, 0, 10, 0.5, 0.125}, {0, 0, 10, 0.5, 0.625}, {1, 1, 10, 0.5, 0.5}, {1, 1, 10, 0.5, 0.5}},
      false},
     {"-0.25, -0.25, 0.25, -0.25: m = -0.125, v = 0.046875, n = 4: m^2 (n - 1) = v, not above it",
      0,
@@ -158,7 +186,7 @@ static const struct row cut_rows[] = {
      4,
      {{0, 0, 10, 0.5, 0.25}, {0, 0, 10, 0.5, 0.25}, {1, 1, 10, 0.5, 0.75}, {1, 1, 10, 0.5, 0.25}},
      false},
-    {"one number counts no more than the usual loss",
+    {"one number counts three times what is usual at most",
      0,
      {2, 2},
      2,
@@ -216,6 +244,46 @@ START_TEST(test_decides)
 }
 END_TEST
 
+/* Of 40 sites, so many that say `lie` in the place of what they have found turn the verdict about a cut. */
+static uint32_t count_liars(double mean, double lie, uint64_t samples)
+{
+    static const double off[] = {-0.07, 0.05, -0.03, 0.01, -0.01, 0.03, -0.05, 0.07};
+    const struct kedge_trial_crowd crowd = {.sites = {20, 20}, .tenants = 2};
+    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
+    struct kedge_trial_input inputs[40];
+    bool stays = mean < 0;
+    uint32_t liars = 0;
+    ck_assert_ptr_nonnull(spec);
+    spec->weight_max = 1000000;
+    spec->tenant_share_max = 1000000;
+    while (stays == (mean < 0)) {
+        for (uint32_t i = 0; i < 40; i++) {
+            const bool lies = i < liars;
+            inputs[i] = (struct kedge_trial_input){.tenant = i % 2,
+                                                   .side = i / 20,
+                                                   .samples = lies ? samples : 50,
+                                                   .loss = 1,
+                                                   .trial_loss = 1 + (lies ? lie : mean + off[i % 8])};
+        }
+        ck_assert_uint_le(liars, 40);
+        ck_assert_int_eq(kedge_compute_cut_stays(spec, inputs, 40, &crowd, &stays), KEDGE_OK);
+        liars++;
+    }
+    kedge_mem_free(spec);
+    return liars - 1;
+}
+
+/* True differences are of a few percent, and liars say a whole loss. Where a difference was bounded by the
+ * usual loss, and samples by weight_max alone, it took 3 to have a cut stay that helps nobody, 1 to take back
+ * one that helps all, and 1 of many samples. */
+START_TEST(test_counts_liars)
+{
+    ck_assert_uint_eq(count_liars(0.02, -1, 50), 8);
+    ck_assert_uint_eq(count_liars(-0.05, 1, 50), 7);
+    ck_assert_uint_eq(count_liars(0.02, -1, 1000000), 4);
+}
+END_TEST
+
 START_TEST(test_out_of_range)
 {
     const struct kedge_trial_crowd crowd = {.sites = {1, 1}, .tenants = 1};
@@ -237,6 +305,7 @@ int main(void)
     tcase_add_loop_test(tc, test_decides, 0, (int)(sizeof rows / sizeof rows[0]));
     tcase_add_loop_test(tc, test_decides_cut, 0, (int)(sizeof cut_rows / sizeof cut_rows[0]));
     tcase_add_loop_test(tc, test_decides_own, 0, (int)(sizeof own_rows / sizeof own_rows[0]));
+    tcase_add_test(tc, test_counts_liars);
     tcase_add_test(tc, test_out_of_range);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
