@@ -55,6 +55,12 @@ void kedge_cli_show_troubles(const struct kedge_cli *c, const json_t *job)
         put_names(job, names, sizeof names);
         kedge_cli_say(c, "waits    for %s, since %lld s\n", names, since(job, "round_open_since_ms"));
     }
+    if (json_object_get(job, "others_turn_ms")) {
+        kedge_cli_say(c,
+                      "waits    for its turn: other jobs have had these sites for a shorter time, at most "
+                      "%.1f s more\n",
+                      (double)kedge_cli_int(job, "others_turn_ms") / 1000);
+    }
     json_array_foreach(troubles, i, row)
     {
         say_trouble(c, "trouble  ", row);

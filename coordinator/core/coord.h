@@ -390,6 +390,8 @@ struct kedge_coord_job_view {
         *models; /* per group, after the last closed round; those it began with before */
     uint32_t joined_count, online_count, accepted_count, selected_count, refused_count;
     uint64_t open_ns; /* since when the open round collects, as events' now_ns */
+    uint64_t turn_ns; /* other jobs have their turn on the same sites: until then at most the next round does
+                         not open; UINT64_MAX: it does not wait for them */
 };
 /* False when the slot is free. */
 bool kedge_coord_job(const struct kedge_coord *c, uint32_t job, struct kedge_coord_job_view *ret);

@@ -126,6 +126,8 @@ struct site {
     uint32_t next_job;        /* where the search for its next task starts */
     enum kedge_charge charge; /* as it said last */
     uint32_t position;        /* in the site order, where a job's set of eligible sites is not stale */
+    uint64_t given;           /* jobs of which it has a task, as far as is known: a bit each */
+    bool takes_several;       /* it asks for tasks while it has some in hand */
 };
 
 struct tenant {
@@ -167,6 +169,7 @@ struct row {
     bool in_flight;    /* busy, or an evaluation is */
     uint32_t failures; /* tasks in a row that ended its part in a round */
     bool touched;      /* in the job's list of those that the open round has to do with */
+    uint64_t given_ns; /* where the site's `given` says so: since when it has the task */
 };
 
 enum stage {
@@ -224,9 +227,15 @@ struct job {
     uint64_t deadline_ns;    /* of the open round or of the last evaluations, UINT64_MAX: none … */
     bool late;               /* … or passed */
     uint64_t retry_ns;       /* when failed items are asked for again, UINT64_MAX: none */
-    uint32_t sweep, offer;   /* positions in the site order, KEDGE_COORD_NONE: idle */
-    bool offer_touched;  /* offer is a position in the list of touched rows: nobody else can have a task */
-    bool eligible_stale; /* sites or tenants came: the sets are to be made anew */
+    /* among jobs that share sites, see turns.c */
+    uint64_t served_ns;    /* of each of its rounds the longest task, before the last one that opened … */
+    uint64_t round_ns;     /* … of the round before that … */
+    uint64_t longest_ns;   /* … and since */
+    uint64_t turn_ns;      /* it could open its next round and leaves that to others until then at most,
+                                UINT64_MAX: it does not wait for them */
+    uint32_t sweep, offer; /* positions in the site order, KEDGE_COORD_NONE: idle */
+    bool offer_touched;    /* offer is a position in the list of touched rows: nobody else can have a task */
+    bool eligible_stale;   /* sites or tenants came: the sets are to be made anew */
     uint32_t eligible_count, touched_count;
     uint32_t *eligible_counts; /* by block */
     uint64_t *eligible;        /* a bit per place in the site order: online, of a tenant that joined … */
@@ -388,6 +397,16 @@ const struct kedge_digest *kedgei_train_base(const struct job *j, const struct r
 bool kedgei_stays_at_work(const struct kedge_coord *c, const struct job *j, uint32_t site);
 /* Who is at work as a round opens: counts them as selected, marks who is away; returns places held. */
 uint32_t kedgei_places(struct kedge_coord *c, struct job *j);
+
+/* turns.c: whose round opens, where jobs share sites */
+void kedgei_turn_begins(struct kedge_coord *c, uint32_t job, uint32_t site); /* it gets a task */
+void kedgei_turn_ends(struct kedge_coord *c, uint32_t job, uint32_t site);   /* it has none of this job … */
+/* … or none of any but these, a bit per job */
+void kedgei_turns_end(struct kedge_coord *c, uint32_t site, uint64_t but);
+/* The job could open a round since ready_since_ns: does it leave that to others? Sets turn_ns. */
+bool kedgei_turn_waits(struct kedge_coord *c, uint32_t job);
+void kedgei_turn_taken(struct kedge_coord *c, uint32_t job); /* its round opens: selected_count are asked */
+void kedgei_turns_pass(struct kedge_coord *c, uint32_t job); /* others that wait for this one look again */
 
 /* round.c */
 void kedgei_advance(struct kedge_coord *c, uint32_t job); /* everything that follows from the tables */

@@ -179,7 +179,7 @@ void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_co
     j->kind = kedge_coord_round_kind(&j->params, j->round, KEDGE_TASK_NONE, false);
     j->closed_round = j->prior_round = j->unstored_site = KEDGE_COORD_NONE;
     kedgei_base_keep(j);
-    j->ready_since_ns = j->deadline_ns = j->retry_ns = j->able_ns = UINT64_MAX;
+    j->ready_since_ns = j->deadline_ns = j->retry_ns = j->able_ns = j->turn_ns = UINT64_MAX;
     uint64_t within = j->params.enrol_within_ns;
     j->enrol_ns = within == 0 ? UINT64_MAX
                               : kedgei_after(c, within - (ev->waited_ns < within ? ev->waited_ns : within));
@@ -232,6 +232,7 @@ void kedgei_job_operate(struct kedge_coord *c, const struct kedge_coord_event *e
     }
     if (ev->type == KEDGE_EV_JOB_HALT) {
         j->halted_by_operator = true;
+        kedgei_turns_pass(c, ev->job);
     } else if (ev->type == KEDGE_EV_JOB_RESUME) {
         j->halted_by_operator = false;
         j->retry_ns = j->failed_count > 0 ? c->now_ns : j->retry_ns; /* what failed is tried at once … */

@@ -80,6 +80,7 @@ static void set_presence(struct kedge_coord *c, uint32_t site, bool active, enum
     s->until_ns = until_ns;
     list_append(c, site);
     count_presence(c, site, 1);
+    s->given = presence == PRESENCE_GONE ? 0 : s->given; /* nobody knows how long it was at its task */
     for (uint32_t i = 0; changed && i < c->limits.jobs_max; i++) {
         if (c->jobs[i].used && c->jobs[i].members[s->tenant] != MEMBER_NO) {
             if (presence != PRESENCE_ONLINE) {

@@ -112,6 +112,7 @@ static void emit_task(struct kedge_coord *c, uint32_t site, uint32_t request, co
     fx->evaluate_round = task->evaluate_round;
     fx->remaining_ns = task->remaining_ns;
     c->sites[site].next_job = (task->job + 1) % c->limits.jobs_max;
+    kedgei_turn_begins(c, task->job, site);
 }
 
 static void emit_wait(struct kedge_coord *c, uint32_t site, uint32_t request)
@@ -190,7 +191,9 @@ void kedgei_poll(struct kedge_coord *c, const struct kedge_coord_event *ev)
         emit_wait(c, ev->site, older);
     }
     uint64_t wait = ev->wait_ns < c->times.poll_max ? ev->wait_ns : c->times.poll_max;
-    c->sites[ev->site].at_work = ev->at_work;
+    s->at_work = ev->at_work;
+    s->takes_several = s->takes_several || ev->at_work != 0;
+    kedgei_turns_end(c, ev->site, ev->at_work);
     if (!serve(c, ev->site, ev->request)) {
         wait = KEDGE_RARE(c, POLL_DROPPED) ? 0 : wait;
         kedgei_park(c, ev->site, ev->request,

@@ -40,6 +40,17 @@ static bool is_enrolling(const struct job *j)
            && j->ready_since_ns == UINT64_MAX;
 }
 
+/* When a job that could open its next round looks again: when the others have had their turn, or the sites
+ * time to settle. */
+static uint64_t wish_deadline(const struct kedge_coord *c, const struct job *j)
+{
+    if (j->turn_ns != UINT64_MAX) {
+        return j->turn_ns;
+    }
+    return j->ready_since_ns < UINT64_MAX - c->times.settle ? j->ready_since_ns + c->times.settle
+                                                            : UINT64_MAX;
+}
+
 /* The earliest of all that can happen to the job by the passing of time alone. A halted job has no
  * settle time: it would wake the host for nothing. */
 uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j)
@@ -48,10 +59,8 @@ uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j)
     bool waits = j->stage == STAGE_WAITING_TO_OPEN && j->ready_since_ns != UINT64_MAX
                  && !j->halted_by_operator && j->failed_count == 0;
     if (waits && !j->cancelling) {
-        uint64_t settled = j->ready_since_ns < UINT64_MAX - c->times.settle
-                               ? j->ready_since_ns + c->times.settle
-                               : UINT64_MAX;
-        at = settled < at ? settled : at;
+        uint64_t look = wish_deadline(c, j);
+        at = look < at ? look : at;
     }
     bool may_expire = is_enrolling(j) && !j->halted_by_operator && j->failed_count == 0 && !j->cancelling;
     at = may_expire && j->enrol_ns < at ? j->enrol_ns : at;
@@ -79,6 +88,7 @@ static void open_round(struct kedge_coord *c, uint32_t job)
     KEDGE_ASSERT(j->busy_count == 0 || MUTANT(MUTANT_MOVES_NOT_AWAITED));
     kedgei_select(c, j);
     KEDGE_ASSERT(j->selected_count >= 1);
+    kedgei_turn_taken(c, job);
     j->quorum = kedgei_quorum(j);
     j->stage = STAGE_ROUND_OPENING;
     j->base = j->round == 0 ? KEDGE_JOB_GROUPING : KEDGE_JOB_TRAINING;
@@ -157,7 +167,7 @@ static bool lacks_able_sites(struct kedge_coord *c, uint32_t job)
 
 /* The job wants to open a round. It opens when all tenants have joined and enough sites are online
  * and able, after a short wait (settle) for others that are expected: otherwise each round would
- * open with the first to come alone. */
+ * open with the first to come alone. Then it may be the turn of other jobs on the same sites. */
 static bool advance_wish(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -165,6 +175,7 @@ static bool advance_wish(struct kedge_coord *c, uint32_t job)
     bool enough = j->joined_count == j->params.tenant_count && crowd.online >= j->params.sites_min
                   && kedgei_root_is_there(c, j);
     j->short_of_sites = enough && lacks_able_sites(c, job);
+    j->turn_ns = UINT64_MAX;
     if (!enough || j->short_of_sites) {
         j->ready_since_ns = UINT64_MAX;
         if (is_enrolling(j) && j->enrol_ns <= c->now_ns) {
@@ -177,7 +188,7 @@ static bool advance_wish(struct kedge_coord *c, uint32_t job)
     /* The first round waits for sites that were never heard of; later ones not for those long gone. */
     uint32_t expected = j->closed_round == KEDGE_COORD_NONE ? crowd.active : crowd.active - crowd.gone;
     bool unsettled = crowd.online < expected && c->now_ns - j->ready_since_ns < c->times.settle;
-    if (unsettled && !KEDGE_RARE(c, UNSETTLED)) {
+    if ((unsettled && !KEDGE_RARE(c, UNSETTLED)) || kedgei_turn_waits(c, job)) {
         return false;
     }
     open_round(c, job);
@@ -230,6 +241,7 @@ static bool advance_collect(struct kedge_coord *c, uint32_t job)
     if (j->busy_count > 0 || (!keeps && !kedgei_is_due(c, j))) {
         return false;
     }
+    kedgei_turns_pass(c, job);
     j->keeps = keeps;
     j->halted_by_quorum = false;
     j->unstored_site = KEDGE_COORD_NONE; /* the round did without it */
@@ -252,6 +264,7 @@ static bool end_job(struct kedge_coord *c, uint32_t job)
         j->failed_count--;
     }
     j->stage = STAGE_JOB_CLOSING;
+    kedgei_turns_pass(c, job);
     j->halted_by_operator = j->halted_by_quorum = false; /* nothing is left to halt */
     j->unstored_site = KEDGE_COORD_NONE;
     j->deadline_ns = UINT64_MAX;

@@ -281,6 +281,9 @@ void kedgei_submit(struct kedge_coord *c, const struct kedge_coord_event *ev)
         turn_away(c, ev, ev->request, err);
         return;
     }
+    if (ev->job < c->limits.jobs_max) {
+        kedgei_turn_ends(c, ev->job, ev->site);
+    }
     if (ev->kind == KEDGE_TASK_EVALUATE) {
         submit_evaluation(c, ev);
     } else if (ev->kind == KEDGE_TASK_TRAIN || ev->kind == KEDGE_TASK_PRETRAIN) {

@@ -24,6 +24,7 @@ bool kedge_coord_job(const struct kedge_coord *c, uint32_t job, struct kedge_coo
         j->stage == STAGE_COLLECT || j->stage == STAGE_COMPUTE || j->stage == STAGE_ROUND_CLOSING;
     ret->round_kind = j->kind;
     ret->open_ns = j->open_ns;
+    ret->turn_ns = j->stage == STAGE_WAITING_TO_OPEN ? j->turn_ns : UINT64_MAX;
     ret->model_count = j->model_count;
     ret->models = j->models;
     ret->joined_count = j->joined_count;
@@ -211,7 +212,8 @@ static bool job_is_valid(const struct kedge_coord *c, const struct job *j)
            && n.failed + j->main.failed == j->failed_count && order
            && (!closing || (j->busy_count == 0 && enough)) && eligible
            && (j->stage != STAGE_ENDED || j->in_flight_count == 0) && j->model_count <= j->params.groups
-           && (j->kind == KEDGE_TASK_TRAIN || j->params.groups > 1);
+           && (j->kind == KEDGE_TASK_TRAIN || j->params.groups > 1)
+           && (j->turn_ns == UINT64_MAX || j->stage == STAGE_WAITING_TO_OPEN);
 }
 
 static bool list_is_valid(const struct kedge_coord *c, const struct site_list *list, enum presence presence,

@@ -216,13 +216,26 @@ static void put_waits(const struct kedge_host *h, const struct kedge_job *job,
     json_object_set_new(o, "round_open_since_ms", json_integer((json_int_t)(kedge_os_unix_ms() - open_ms)));
 }
 
+/* Where the next round leaves the sites to other jobs: for how long at most. */
+static void put_turn(const struct kedge_coord_job_view *view, json_t *o)
+{
+    uint64_t now = kedge_os_now_ns();
+    if (view->turn_ns != UINT64_MAX && view->turn_ns > now) {
+        json_object_set_new(o, "others_turn_ms",
+                            json_integer((json_int_t)((view->turn_ns - now) / 1000000u)));
+    }
+}
+
 void kedge_host_troubles_put(const struct kedge_host *h, const struct kedge_job *job, bool with_text,
                              json_t *o)
 {
     struct kedge_coord_job_view view;
     json_t *list = json_array();
-    if (kedge_host_job_view(h, job, &view) && view.round_open) {
+    bool known = kedge_host_job_view(h, job, &view);
+    if (known && view.round_open) {
         put_waits(h, job, &view, o);
+    } else if (known) {
+        put_turn(&view, o);
     }
     for (uint32_t i = 0; i < job->troubles.count && i < SHOWN_MAX; i++) {
         json_array_append_new(list, trouble_json(h, job, &job->troubles.rows[i], with_text));

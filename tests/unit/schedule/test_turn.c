@@ -1,0 +1,63 @@
+/* Whose round opens: who is behind, by how much, and what that costs those who are ahead. */
+#include <check.h>
+
+#include "coordinator/schedule/turn.h"
+#include "tests/fixtures/run.h"
+
+typedef struct kedge_schedule_job share;
+
+START_TEST(test_waits_for_who_is_behind)
+{
+    share mine = {.served_ns = 100, .round_ns = 10};
+    share ahead = {200, 1}, level = {80, 10}, behind = {79, 10};
+    ck_assert_uint_eq(kedge_schedule_wait(&mine, NULL, 0), 0);
+    ck_assert_uint_eq(kedge_schedule_wait(&mine, &ahead, 1), 0);
+    ck_assert_uint_eq(kedge_schedule_wait(&mine, &level, 1), 0); /* two rounds behind is level … */
+    ck_assert_uint_eq(kedge_schedule_wait(&mine, &behind, 1), 12);
+    share shorter = {95, 5}, shorter_behind = {94, 5};
+    ck_assert_uint_eq(kedge_schedule_wait(&mine, &shorter, 1), 0); /* … and one of half the length */
+    ck_assert_uint_eq(kedge_schedule_wait(&mine, &shorter_behind, 1), 12);
+    share all[] = {behind, ahead, behind, level};
+    ck_assert_uint_eq(kedge_schedule_wait(&mine, all, 4), 24); /* a turn for each of them */
+}
+END_TEST
+
+START_TEST(test_first_rounds_wait_for_nobody)
+{
+    share mine = {0, 0}, other = {0, 0};
+    ck_assert_uint_eq(kedge_schedule_wait(&mine, &other, 1), 0);
+}
+END_TEST
+
+START_TEST(test_numbers_do_not_wrap)
+{
+    share mine = {UINT64_MAX, UINT64_MAX - 1}, far[] = {{0, 1}, {0, 2}};
+    ck_assert_uint_eq(kedge_schedule_wait(&mine, far, 2), UINT64_MAX);
+    share late = {UINT64_MAX - 1, UINT64_MAX};
+    ck_assert_uint_eq(kedge_schedule_wait(&mine, &late, 1), 0);
+    ck_assert_uint_eq(kedge_schedule_served(&far[0], &mine), 0);
+}
+END_TEST
+
+START_TEST(test_nobody_saves_up)
+{
+    share ahead = {1000, 10}, idle = {0, 3}, close = {990, 3}, beyond = {2000, 3};
+    ck_assert_uint_eq(kedge_schedule_served(&idle, &ahead), 980);
+    ck_assert_uint_eq(kedge_schedule_served(&close, &ahead), 990);
+    ck_assert_uint_eq(kedge_schedule_served(&beyond, &ahead), 2000);
+    share longer = {0, 50};
+    ck_assert_uint_eq(kedge_schedule_served(&longer, &ahead), 900);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *c = tcase_create("turn");
+    tcase_add_test(c, test_waits_for_who_is_behind);
+    tcase_add_test(c, test_first_rounds_wait_for_nobody);
+    tcase_add_test(c, test_numbers_do_not_wrap);
+    tcase_add_test(c, test_nobody_saves_up);
+    Suite *s = suite_create("schedule/turn");
+    suite_add_tcase(s, c);
+    return run_suite(s);
+}
