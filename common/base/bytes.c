@@ -109,19 +109,23 @@ void kedge_buf_put_u64(struct kedge_buf *b, uint64_t v)
     put_be(b, v, 8);
 }
 
-/* Twice: to learn the length, and into the room for it. */
+/* Into the room that there is, which most often does; else once more, with as much as the first attempt
+ * needed. */
 void kedge_buf_printf(struct kedge_buf *b, const char *format, ...)
 {
     va_list ap;
+    const size_t room = b->ptr ? b->cap - b->len + 1 : 0; /* with the byte for NUL */
     va_start(ap, format);
-    int n = vsnprintf(NULL, 0, format, ap);
+    const int n = vsnprintf(room ? (char *)b->ptr + b->len : NULL, room, format, ap);
     va_end(ap);
     if (n <= 0 || kedge_buf_reserve(b, (size_t)n) != KEDGE_OK) {
         return;
     }
-    va_start(ap, format);
-    vsnprintf((char *)b->ptr + b->len, (size_t)n + 1, format, ap);
-    va_end(ap);
+    if ((size_t)n >= room) {
+        va_start(ap, format);
+        vsnprintf((char *)b->ptr + b->len, (size_t)n + 1, format, ap);
+        va_end(ap);
+    }
     b->len += (size_t)n;
 }
 

@@ -1,5 +1,6 @@
 #include "common/base/text.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,14 +205,20 @@ int kedge_decimal_decode(struct kedge_view text, uint64_t max, uint64_t *ret_v)
     return KEDGE_OK;
 }
 
-/* The fewest digits that read back as the same number, at most 17 (enough for every double). */
+static bool reads_back(double v, int precision, char out[KEDGE_REAL_MAX])
+{
+    snprintf(out, KEDGE_REAL_MAX, "%.*g", precision, v);
+    return strtod(out, NULL) == v;
+}
+
+/* The fewest digits that read back as the same number, at most 17 (enough for every double). Most numbers
+ * that were computed need 16 or 17, so these come first: a text of up to DBL_DIG digits is what its number
+ * gives back with DBL_DIG of them, so where these do not read back, no fewer do. */
 void kedge_real_encode(double v, char out[KEDGE_REAL_MAX])
 {
-    for (int precision = 1; precision <= 17; precision++) {
-        snprintf(out, KEDGE_REAL_MAX, "%.*g", precision, v);
-        if (strtod(out, NULL) == v) {
-            break;
-        }
+    int precision = reads_back(v, DBL_DIG, out) ? 1 : DBL_DIG + 1;
+    while (!reads_back(v, precision, out) && precision < 17) {
+        precision++;
     }
 }
 

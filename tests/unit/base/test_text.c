@@ -5,6 +5,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/mem.h"
@@ -270,6 +271,45 @@ START_TEST(real_round_trips_any_bits)
 }
 END_TEST
 
+/* What kedge_real_encode promises, tried digit by digit. */
+static void check_fewest(double v)
+{
+    char text[KEDGE_REAL_MAX], fewest[KEDGE_REAL_MAX];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(fewest, sizeof fewest, "%.*g", digits, v);
+        if (strtod(fewest, NULL) == v) {
+            break;
+        }
+    }
+    kedge_real_encode(v, text);
+    ck_assert_str_eq(text, fewest);
+}
+
+START_TEST(real_has_fewest_digits)
+{
+    struct kedge_rng rng;
+    kedge_rng_init(&rng, 6, KEDGE_RNG_TEST, 0, 0);
+    for (int n = 1; n <= 60; n++) { /* shares */
+        for (int k = 0; k <= n; k++) {
+            check_fewest((double)k / n);
+        }
+    }
+    for (int e = -1074; e < 1024; e++) { /* where a number's lower neighbour is nearer than its upper one */
+        const double v = ldexp(1, e);
+        check_fewest(v);
+        check_fewest(nextafter(v, 0));
+        check_fewest(-nextafter(v, DBL_MAX));
+    }
+    for (int e = -323; e <= 308; e++) {
+        const double v = pow(10, e);
+        check_fewest(v);
+        check_fewest(nextafter(v, 0));
+        check_fewest(v * 0.999999999999999);
+        check_fewest(v * (double)(kedge_rng_u64(&rng) % 1000000));
+    }
+}
+END_TEST
+
 START_TEST(real_refuses)
 {
     static const char *const bad[] = {"",
@@ -360,16 +400,9 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {one_byte_mutations,
-                                  hex_lengths,
-                                  base64_of_rfc4648,
-                                  base64_refuses,
-                                  decimal_limits,
-                                  ids,
-                                  real_is_shortest,
-                                  real_round_trips_any_bits,
-                                  real_refuses,
-                                  real_mutations,
-                                  utf8};
+    const TTest *const tests[] = {
+        one_byte_mutations,     hex_lengths,  base64_of_rfc4648, base64_refuses,
+        decimal_limits,         ids,          real_is_shortest,  real_round_trips_any_bits,
+        real_has_fewest_digits, real_refuses, real_mutations,    utf8};
     return run_suite("base/text", tests, sizeof tests / sizeof tests[0]);
 }
