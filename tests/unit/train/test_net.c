@@ -454,6 +454,35 @@ START_TEST(what_does_not_fit_is_refused_by_name)
 }
 END_TEST
 
+/* One weight overflows in the last step, whose loss was 1; wherever it stands, it is seen. */
+START_TEST(a_weight_that_is_not_finite_is_an_error)
+{
+    enum { FEATURES = 40 };
+    const struct kedge_train_params params = {.steps = 1, .batch = 1, .lr = 10};
+    const struct kedge_model_spec spec = {.count = 1,
+                                          .loss = KEDGE_LOSS_SQUARE_ERROR,
+                                          .layers = {{.type = KEDGE_LAYER_DENSE, .in = FEATURES, .out = 1}}};
+    int32_t label = 1;
+    struct kedge_train_result r;
+    struct kedge_net *net;
+    ck_assert_int_eq(kedge_net_new(&spec, 1, &net, NULL), KEDGE_OK);
+    float x[FEATURES] = {0};
+    const struct kedge_dataset row = {
+        .n = 1, .features = FEATURES, .classes = 2, .labels = &label, .reals = x};
+    memset(kedge_net_weights(net), 0, (FEATURES + 1) * sizeof(float));
+    ck_assert_int_eq(kedge_net_train(net, &row, &params, &r, NULL), KEDGE_OK);
+    for (uint32_t i = 0; i < FEATURES; i++) {
+        struct kedge_diag diag = {0};
+        memset(kedge_net_weights(net), 0, (FEATURES + 1) * sizeof(float));
+        x[i] = 3e38f;
+        ck_assert_int_eq(kedge_net_train(net, &row, &params, &r, &diag), KEDGE_E_NOT_FINITE);
+        ck_assert_ptr_nonnull(strstr(diag.text, "weights are not finite"));
+        x[i] = 0;
+    }
+    kedge_net_free(net);
+}
+END_TEST
+
 START_TEST(divergence_is_an_error)
 {
     struct kedge_dataset train, test;
@@ -485,6 +514,7 @@ int main(void)
     tcase_add_test(tc, rows_that_are_made_train_and_test_like_stored_ones);
     tcase_add_test(tc, made_token_numbers_are_checked);
     tcase_add_test(tc, what_does_not_fit_is_refused_by_name);
+    tcase_add_test(tc, a_weight_that_is_not_finite_is_an_error);
     tcase_add_test(tc, divergence_is_an_error);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
