@@ -29,15 +29,6 @@ static bool is_held(uint32_t i, uint32_t all, uint32_t held)
     return (uint64_t)(i + 1) * held / all != (uint64_t)i * held / all;
 }
 
-/* The rows of the next batch are asked for while this one is worked on: they lie anywhere in memory. */
-static void prefetch(const struct kedgei_learn_pool *pool, uint32_t row)
-{
-    const uint8_t *values = pool->bytes ? pool->bytes + (size_t)row * pool->features : NULL;
-    for (uint32_t k = 0; k < pool->features && values; k += 64) {
-        __builtin_prefetch(values + k);
-    }
-}
-
 /* Batches are made of the pool's rows each time: these are bytes for the most part, a quarter of what they
  * become, and a batch stays in the cache until its step is done. */
 static void make(const struct kedge_dataset_maker *maker, const uint32_t *indices, uint32_t count,
@@ -52,8 +43,9 @@ static void make(const struct kedge_dataset_maker *maker, const uint32_t *indice
             kedgei_learn_poison(room->l, row, out);
         }
     }
+    /* the rows of the next batch are asked for while this one is worked on */
     for (uint32_t i = count; i < 2 * count && i < count + after; i++) {
-        prefetch(pool, room->rows[indices[i]]);
+        kedgei_learn_pool_prefetch(pool, room->rows[indices[i]]);
     }
 }
 

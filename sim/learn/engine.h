@@ -81,6 +81,8 @@ KEDGE_NODISCARD int kedgei_learn_pool_load(struct kedgei_learn_pool *pool,
 void kedgei_learn_pool_deinit(struct kedgei_learn_pool *pool);
 /* One sample, turned `turn` times by 90°, as floats. */
 void kedgei_learn_pool_row(const struct kedgei_learn_pool *pool, uint32_t row, uint32_t turn, float *out);
+/* The sample is wanted soon: a site's samples lie anywhere in memory. */
+void kedgei_learn_pool_prefetch(const struct kedgei_learn_pool *pool, uint32_t row);
 
 /* clients.c: the partition "clients". */
 KEDGE_NODISCARD int kedgei_learn_clients_load(struct kedgei_learn_pool *pool,

@@ -8,7 +8,7 @@
 #include "sim/learn/engine.h"
 #include "strategy/blend.h"
 
-enum { CHUNK_SITES = 32, LAST_ROUNDS = 10 };
+enum { CHUNK_SITES = 32, LAST_ROUNDS = 10, ROWS_AHEAD = 1 };
 
 /* Which of a row of logits is largest, ties to the lowest. */
 static uint32_t best_of(const float *z, uint32_t classes)
@@ -44,6 +44,9 @@ static void push_site(struct pass *p, uint32_t site, uint32_t *correct)
 {
     const struct kedgei_learn_site *s = &p->l->sites[site];
     for (uint32_t i = 0; i < s->test_count; i++) {
+        if (i + ROWS_AHEAD < s->test_count) {
+            kedgei_learn_pool_prefetch(&p->l->pool, s->test[i + ROWS_AHEAD]);
+        }
         kedgei_learn_pool_row(&p->l->pool, s->test[i], s->turn,
                               p->lane->x + (size_t)p->held * p->l->pool.features);
         p->lane->labels[p->held] = p->l->pool.labels[s->test[i]];

@@ -378,6 +378,14 @@ void kedgei_learn_pool_row(const struct kedgei_learn_pool *pool, uint32_t row, u
     }
 }
 
+void kedgei_learn_pool_prefetch(const struct kedgei_learn_pool *pool, uint32_t row)
+{
+    const uint8_t *values = pool->bytes ? pool->bytes + (size_t)row * pool->features : NULL;
+    for (uint32_t k = 0; k < pool->features && values; k += 64) {
+        __builtin_prefetch(values + k);
+    }
+}
+
 /* ---- partition ---- */
 
 static int make_partition(struct kedgei_learn_pool *pool, const struct kedge_learn_spec *spec,

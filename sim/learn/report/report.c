@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/mem.h"
@@ -87,10 +88,10 @@ void kedge_learn_put_real(struct kedge_buf *out, double v)
         return;
     }
     if (v == floor(v) && fabs(v) < 1e15) { /* 600, where the shortest is 6e+02 */
-        kedge_buf_printf(out, "%.0f", v);
-        return;
+        snprintf(text, sizeof text, "%.0f", v);
+    } else {
+        kedge_real_encode(v, text);
     }
-    kedge_real_encode(v, text);
     kedge_buf_put_str(out, text);
 }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/base/text.h"
 #include "common/tensor/safetensors.h"
 #include "grouping/flexcfl.h"
 #include "sim/learn/report/report.h"
@@ -34,8 +35,36 @@ void kedge_learn_put_sites(const struct kedge_learn_view *v, struct kedge_buf *o
     }
 }
 
+/* Texts of accuracies. Sites have few test samples, so a thousand of them have few shares of right answers
+ * between them, and the digits of such a share are the dearest part of its text. */
+struct known_real {
+    double v;
+    size_t len; /* 0: none */
+    char text[KEDGE_REAL_MAX];
+};
+enum { KNOWN_REALS_BITS = 8 };
+
+static void put_known_real(struct known_real *known, double v, struct kedge_buf *out)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    struct known_real *k = &known[bits * 0x9e3779b97f4a7c15 >> (64 - KNOWN_REALS_BITS)];
+    if (k->len == 0 || memcmp(&k->v, &v, sizeof v) != 0) {
+        const size_t from = out->len;
+        kedge_learn_put_real(out, v);
+        if (!out->err) {
+            k->v = v;
+            k->len = out->len - from;
+            memcpy(k->text, out->ptr + from, k->len);
+        }
+        return;
+    }
+    kedge_buf_put(out, k->text, k->len);
+}
+
 void kedge_learn_put_sites_line(const struct kedge_learn_view *v, struct kedge_buf *out)
 {
+    struct known_real known[1 << KNOWN_REALS_BITS] = {{.len = 0}};
     kedge_buf_printf(out, "{\"round\":%u,\"group\":[", v->round);
     for (uint32_t i = 0; i < v->sites; i++) {
         kedge_buf_put_str(out, i ? "," : "");
@@ -47,7 +76,7 @@ void kedge_learn_put_sites_line(const struct kedge_learn_view *v, struct kedge_b
     }
     for (uint32_t i = 0; v->accuracy && i < v->sites; i++) {
         kedge_buf_put_str(out, i ? "," : "],\"accuracy\":[");
-        kedge_learn_put_real(out, v->accuracy[i]);
+        put_known_real(known, v->accuracy[i], out);
     }
     kedge_buf_put_str(out, "]}\n");
 }
