@@ -114,7 +114,9 @@ int kedge_cli_call(struct kedge_net_client *client, struct kedge_view frame, str
         kedge_net_reply_release(reply);
         *reply = (struct kedge_net_reply){.impl = NULL};
         err = kedge_net_call(client, frame, ADMIN_TIMEOUT_MS, reply);
-        err = err ? err : kedge_msg_decode(reply->view, ret);
+        if (!err) {
+            err = kedge_msg_decode(reply->view, ret);
+        }
         bool busy = !err && ret->type == KEDGE_MSG_ERROR && kedge_msg_error_code(ret) == KEDGE_E_BUSY;
         uint32_t told = busy ? ret->u.error.retry_ms : 0;
         uint32_t nap = told < BUSY_NAP_MS ? BUSY_NAP_MS : told < BUSY_TOLD_MS ? told : BUSY_TOLD_MS;
@@ -152,17 +154,18 @@ int kedge_cli_ask(struct kedge_cli *c, json_t *request, json_t **ret_answer, str
     int err = kedge_cli_dump(request, JSON_COMPACT, &text);
     json_decref(request);
     c->told = false;
-    err = err ? err : kedge_cli_dial(c, &key, &server, &client, d);
+    if (!err) {
+        err = kedge_cli_dial(c, &key, &server, &client, d);
+    }
     if (!err) {
         msg.u.admin.json = kedge_buf_view(&text);
         err = kedge_msg_encode(&msg, &frame);
-        err = err ? err : call_at_start(c, client, kedge_buf_view(&frame), &reply, &msg);
-        if (err) {
-            (void)kedge_diag_set(d, err, "coordinator at %s: %s", c->connect ? c->connect : c->state,
-                                 kedge_strerror(err));
-        } else {
-            err = take_answer(c, &msg, ret_answer, d);
+        if (!err) {
+            err = call_at_start(c, client, kedge_buf_view(&frame), &reply, &msg);
         }
+        err = err ? kedge_diag_set(d, err, "coordinator at %s: %s", c->connect ? c->connect : c->state,
+                                   kedge_strerror(err))
+                  : take_answer(c, &msg, ret_answer, d);
     }
     kedge_net_reply_release(&reply);
     kedge_net_client_close(client);

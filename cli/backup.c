@@ -77,11 +77,12 @@ static bool is_within(const char *path, const char *dir)
     return strncmp(real_path, real_dir, len) == 0 && (real_path[len] == '/' || real_path[len] == '\0');
 }
 
+/* Made under another name, and named OUT when the copy verifies. */
 int kedge_cmd_backup(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
     struct kedge_backup b;
-    struct kedge_cli_making m = {.lock = -1};
+    struct kedge_cli_making m KEDGE_CLEANUP(kedge_cli_making_end) = {.lock = -1};
     char state[KEDGE_PATH_MAX], made[32];
     const char *given = kedge_cli_argument(c, 0), *out = kedge_cli_argument(c, 1);
     if (!given || !out) {
@@ -92,17 +93,13 @@ int kedge_cmd_backup(struct kedge_cli *c)
     }
     umask(077);
     (void)setpriority(PRIO_PROCESS, 0, NICE); /* rounds go first */
-    int err = kedge_cli_making_find(given, state, &d);
-    if (!err && is_within(out, state)) {
+    KEDGE_CLI_TRY(c, kedge_cli_making_find(given, state, &d), &d);
+    if (is_within(out, state)) {
         return kedge_cli_usage(c, "%s is within the state folder: a backup belongs elsewhere",
                                kedge_cli_word(out).s);
     }
-    err = err ? err : kedge_cli_making_begin(&m, out, &d);
-    err = err ? err : back_up(c, state, &m, &b, &d);
-    kedge_cli_making_end(&m);
-    if (err) {
-        return kedge_cli_fail(c, err, &d);
-    }
+    KEDGE_CLI_TRY(c, kedge_cli_making_begin(&m, out, &d), &d);
+    KEDGE_CLI_TRY(c, back_up(c, state, &m, &b, &d), &d);
     kedge_cli_say(
         c,
         "Backed up %s as of %s: %llu entries of %llu logs, %llu files, %.1f MB; the copy verifies.\n"
@@ -142,7 +139,7 @@ int kedge_cmd_restore(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
     struct kedge_backup b;
-    struct kedge_cli_making m = {.lock = -1};
+    struct kedge_cli_making m KEDGE_CLEANUP(kedge_cli_making_end) = {.lock = -1};
     char made[32];
     const char *former = kedge_cli_option(c, "former", NULL);
     bool word = kedge_cli_flag(c, "newest");
@@ -155,20 +152,15 @@ int kedge_cmd_restore(struct kedge_cli *c)
         return 2;
     }
     umask(077);
-    int err = kedge_cli_may_look(dir, &d);
-    err = err ? err : kedge_backup_read(dir, &b, &d);
-    err = err ? err : check_newest(dir, former, word, &d);
-    err = err ? err : kedge_cli_making_begin(&m, state, &d);
-    if (!err) {
-        kedge_cli_progress(c, "restoring", 0, 0, dir);
-        err = kedge_backup_restore(dir, m.unfinished, &d);
-        kedge_cli_progress_end(c);
-    }
-    err = err ? err : kedge_cli_making_name(m.unfinished, m.whole, &d);
-    kedge_cli_making_end(&m);
-    if (err) {
-        return kedge_cli_fail(c, err, &d);
-    }
+    KEDGE_CLI_TRY(c, kedge_cli_may_look(dir, &d), &d);
+    KEDGE_CLI_TRY(c, kedge_backup_read(dir, &b, &d), &d);
+    KEDGE_CLI_TRY(c, check_newest(dir, former, word, &d), &d);
+    KEDGE_CLI_TRY(c, kedge_cli_making_begin(&m, state, &d), &d);
+    kedge_cli_progress(c, "restoring", 0, 0, dir);
+    int err = kedge_backup_restore(dir, m.unfinished, &d);
+    kedge_cli_progress_end(c);
+    KEDGE_CLI_TRY(c, err, &d);
+    KEDGE_CLI_TRY(c, kedge_cli_making_name(m.unfinished, m.whole, &d), &d);
     kedge_cli_say(c,
                   "Restored %s into %s as of %s: %llu entries of %llu logs.\n"
                   "Start it with: kedge-coordinator --state %s\n"

@@ -88,6 +88,14 @@ int kedge_cli_answer(struct kedge_cli *c, json_t *data, int code);
  * but what the coordinator does not know is an answer, "no" (1), and what this machine keeps from us or is
  * not what it should be cannot be read (3). */
 int kedge_cli_fail(struct kedge_cli *c, int err, const struct kedge_diag *d);
+/* KEDGE_TRY of a command: tells what failed and leaves the command with its exit code. */
+#define KEDGE_CLI_TRY(c, call, d)                     \
+    do {                                              \
+        int try_err = (call);                         \
+        if (try_err) {                                \
+            return kedge_cli_fail((c), try_err, (d)); \
+        }                                             \
+    } while (0)
 /* The same with an exit code of one's own. */
 int kedge_cli_fail_as(struct kedge_cli *c, int err, const struct kedge_diag *d, int code);
 /* Text for people: to stdout, or to stderr when stdout belongs to JSON. What others wrote is in it: what

@@ -9,6 +9,7 @@
 #include "chain/statement/statement.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 enum { WHO_LEN = KEDGE_ST_NAME_MAX + KEDGE_ID_MAX + 2, WHAT_LEN = KEDGE_ST_REASON_MAX + 100, SHORT_HEX = 12 };
@@ -39,6 +40,8 @@ static const char *train_kind(enum kedge_train_kind kind)
     return kind == KEDGE_TRAIN_PRETRAIN ? "pretrain" : "train";
 }
 
+/* Who the key belongs to, and what happened to it. The default is the recovery: describe_statement sends no
+ * other kind here. */
 static void describe_key(const struct kedge_statement *st, struct line *l)
 {
     static const char *const scopes[] = {"admin", "coordinator", "log"};
@@ -73,6 +76,7 @@ static void describe_key(const struct kedge_statement *st, struct line *l)
     }
 }
 
+/* Sites, witnesses and joins: a tenant's member, and its key or the reason why it went. */
 static void describe_member(const struct kedge_statement *st, struct line *l)
 {
     switch ((int)st->kind) { /* the others are not of this family */
@@ -100,6 +104,8 @@ static void describe_member(const struct kedge_statement *st, struct line *l)
     }
 }
 
+/* What sites did and what was ordered about it. Numbers are as they were signed; whether they hold is the
+ * audit's question. */
 static void describe_work(const struct kedge_statement *st, struct line *l)
 {
     const struct kedge_st_update *u = &st->u.update;
@@ -139,6 +145,7 @@ static void describe_work(const struct kedge_statement *st, struct line *l)
     }
 }
 
+/* Counts of all tenants together: the lists themselves are blobs, and one line has no room for them. */
 static void describe_round(const struct kedge_statement *st, struct line *l)
 {
     const struct kedge_st_round_opened *r = &st->u.round_opened;
@@ -172,6 +179,7 @@ static void describe_round(const struct kedge_statement *st, struct line *l)
     }
 }
 
+/* Statements of the main chain that are about a job or about who may change what. */
 static void describe_job(const struct kedge_statement *st, struct line *l)
 {
     static const char *const chain_roles[] = {"operator", "auditor"};
@@ -226,6 +234,8 @@ static void describe_job(const struct kedge_statement *st, struct line *l)
     }
 }
 
+/* The switch names every kind and has no default, so that the compiler asks for a line when a kind is added.
+ */
 static void describe_statement(const struct kedge_statement *st, struct line *l)
 {
     switch (st->kind) {
@@ -286,30 +296,26 @@ static int put_unreadable(json_t *row, const char *why)
     return put_line(row, "unreadable", &l);
 }
 
+/* An entry that is no statement is a checkpoint of a tenant's log in the main chain, or nothing that this
+ * program knows; the second is said in the row and is no error, for the other entries are still readable. */
 static int put_checkpoint(struct kedge_view body, bool whole, json_t *row)
 {
     struct line l = {.who = ""};
     struct kedge_checkpoint cp;
-    struct kedge_note *note = kedge_mem_new(1, sizeof *note);
+    struct kedge_note *note KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *note);
     if (!note) {
         return KEDGE_E_NOMEM;
     }
-    int err = kedge_note_parse(body, note);
-    err = err ? err : kedge_checkpoint_parse(note->text, &cp);
-    if (err) {
-        kedge_mem_free(note);
+    if (kedge_note_parse(body, note) != KEDGE_OK || kedge_checkpoint_parse(note->text, &cp) != KEDGE_OK) {
         return put_unreadable(row, "neither a statement nor a checkpoint");
     }
     snprintf(l.who, sizeof l.who, "%.*s", (int)(cp.origin.len < WHO_LEN ? cp.origin.len : WHO_LEN - 1),
              (const char *)cp.origin.ptr);
     snprintf(l.what, sizeof l.what, "size %llu, root %s", (unsigned long long)cp.size, brief(cp.root.b).s);
-    err = put_line(row, "checkpoint", &l);
-    if (!err && whole) {
-        err = json_object_set_new(row, "note", json_stringn((const char *)body.ptr, body.len)) ? KEDGE_E_NOMEM
-                                                                                               : KEDGE_OK;
-    }
-    kedge_mem_free(note);
-    return err;
+    KEDGE_TRY(put_line(row, "checkpoint", &l));
+    return whole && json_object_set_new(row, "note", json_stringn((const char *)body.ptr, body.len))
+               ? KEDGE_E_NOMEM
+               : KEDGE_OK;
 }
 
 static int put_payload(struct kedge_view payload, json_t *row)
@@ -336,30 +342,31 @@ static int put_signers(const struct kedge_signed_statement *entry, json_t *row)
     return fine ? KEDGE_OK : KEDGE_E_NOMEM;
 }
 
-static int put_statement(struct kedge_view envelope, bool whole, json_t *row)
+static int put_decoded(const struct kedge_statement *st, const struct kedge_signed_statement *entry,
+                       bool whole, json_t *row)
 {
     struct line l = {.who = ""};
+    describe_statement(st, &l);
+    KEDGE_TRY(put_line(row, kedge_statement_kind_name(st->kind), &l));
+    KEDGE_TRY(put_signers(entry, row));
+    return whole ? put_payload(kedge_buf_view(&entry->payload), row) : KEDGE_OK;
+}
+
+/* Only memory ends the listing. An envelope that cannot be read is said in its row, with the reason. */
+static int put_statement(struct kedge_view envelope, bool whole, json_t *row)
+{
     struct kedge_signed_statement entry;
     struct kedge_diag d = {.text = ""};
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
     if (!st) {
         return KEDGE_E_NOMEM;
     }
     int err = kedge_statement_read(envelope, st, &entry, &d);
-    if (err == KEDGE_E_NOMEM) {
-        kedge_mem_free(st);
-        kedge_buf_deinit(&entry.payload);
-        return err;
-    }
-    if (err) {
+    if (!err) {
+        err = put_decoded(st, &entry, whole, row);
+    } else if (err != KEDGE_E_NOMEM) {
         err = put_unreadable(row, d.text);
-    } else {
-        describe_statement(st, &l);
-        err = put_line(row, kedge_statement_kind_name(st->kind), &l);
-        err = err ? err : put_signers(&entry, row);
-        err = !err && whole ? put_payload(kedge_buf_view(&entry.payload), row) : err;
     }
-    kedge_mem_free(st);
     kedge_buf_deinit(&entry.payload);
     return err;
 }

@@ -59,7 +59,9 @@ static int fetch_all(struct fetch *f, struct kedge_diag *d)
         msg.u.blob_get = f->get;
         kedge_buf_clear(&frame);
         err = kedge_msg_encode(&msg, &frame);
-        err = err ? err : kedge_cli_call(f->client, kedge_buf_view(&frame), &reply, &answer);
+        if (!err) {
+            err = kedge_cli_call(f->client, kedge_buf_view(&frame), &reply, &answer);
+        }
         err = err ? kedge_diag_set(d, err, "coordinator at %s: %s",
                                    f->c->connect ? f->c->connect : f->c->state, kedge_strerror(err))
                   : take_piece(f, &answer, d);
@@ -83,7 +85,9 @@ static int fetch_blob(struct fetch *f, struct kedge_diag *d)
     memcpy(expected.b, f->get.digest, sizeof expected.b);
     f->c->told = false;
     err = kedge_cli_dial(f->c, &key, &server, &f->client, d);
-    err = err ? err : fetch_all(f, d);
+    if (!err) {
+        err = fetch_all(f, d);
+    }
     kedge_net_client_close(f->client);
     kedge_key_wipe(&key);
     kedge_hasher_final(f->hasher, &got);

@@ -5,6 +5,7 @@
 #include "chain/state/state.h"
 #include "cli/cli.h"
 #include "cli/local.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "common/net/client.h"
 
@@ -13,24 +14,21 @@ enum { CONFIG_MAX = 65536 };
 /* Sets "listen" in config.json to this one address; everything else in it stays. */
 static int set_listen(const char *state, const char *listen, struct kedge_diag *d)
 {
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     char path[KEDGE_PATH_MAX];
-    json_t *config = NULL;
+    json_auto_t *config = NULL;
     kedge_buf_init(&text, CONFIG_MAX);
-    int err = kedge_state_path(path, d, state, "config.json");
-    err = err ? err : kedge_state_config(state, &text, d);
-    if (!err) {
-        err = kedgei_json_load(kedge_buf_view(&text), CONFIG_MAX, path, &config, d);
+    KEDGE_TRY(kedge_state_path(path, d, state, "config.json"));
+    KEDGE_TRY(kedge_state_config(state, &text, d));
+    KEDGE_TRY(kedgei_json_load(kedge_buf_view(&text), CONFIG_MAX, path, &config, d));
+    if (json_object_set_new(config, "listen", json_pack("[s]", listen)) != 0) {
+        return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
     }
-    if (!err && json_object_set_new(config, "listen", json_pack("[s]", listen)) != 0) {
-        err = kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
-    }
-    err = err ? err : kedge_cli_put_json(config, path, d);
-    json_decref(config);
-    kedge_buf_deinit(&text);
-    return err;
+    return kedge_cli_put_json(config, path, d);
 }
 
+/* The folder is made whole first and its address set afterwards: if the second step fails, there is a valid
+ * folder with the usual address. */
 int kedge_cmd_init(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -78,6 +76,8 @@ static const char *span(int64_t s, char out[40])
     return out;
 }
 
+/* What the coordinator warns of comes as words and is shown as it is: kinds of warnings can be added without
+ * a new kedge. */
 static void say_health(const struct kedge_cli *c, const json_t *o)
 {
     const json_t *disk = json_object_get(o, "disk"), *warning;
@@ -99,6 +99,8 @@ static void say_health(const struct kedge_cli *c, const json_t *o)
     }
 }
 
+/* One answer of the coordinator, member by member. Members that an older coordinator does not send are left
+ * out or shown as 0, never an error: status is what people ask first when something is wrong. */
 int kedge_cmd_status(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

@@ -287,25 +287,32 @@ static int find_folder(const struct kedge_cli *c, char out[KEDGE_PATH_MAX])
 }
 
 /* The name has the leaf's hash: what was kept before is of the same entry, and stays. */
+static int write_files(struct kedge_cli *c, const struct kedge_cli_append *a, const struct receipt *r,
+                       char ret_receipt[KEDGE_PATH_MAX], struct kedge_diag *d)
+{
+    char folder[KEDGE_PATH_MAX], name[KEDGE_ID_MAX + KEDGE_HASH_HEX_LEN + 64], hex[KEDGE_HASH_HEX_LEN + 1];
+    char entry[KEDGE_PATH_MAX];
+    const char *log = a->is_main ? "main" : a->tenant.s;
+    kedge_hash_hex(&r->leaf, hex);
+    KEDGE_TRY(find_folder(c, folder));
+    KEDGE_TRY(kedge_dir_make(folder, 0700, d));
+    snprintf(name, sizeof name, "%s-%" PRIu64 "-%.16s.json", log, r->proof.index, hex);
+    KEDGE_TRY(kedge_path_join(entry, folder, name));
+    snprintf(name, sizeof name, "%s-%" PRIu64 "-%.16s.tlog-proof", log, r->proof.index, hex);
+    KEDGE_TRY(kedge_path_join(ret_receipt, folder, name));
+    if (!kedge_file_exists(entry)) {
+        KEDGE_TRY(kedge_file_write(entry, kedge_view_str(r->entry), 0600, d));
+    }
+    return kedge_file_exists(ret_receipt) ? KEDGE_OK
+                                          : kedge_file_write(ret_receipt, kedge_view_str(r->text), 0600, d);
+}
+
+/* The name has the leaf's hash: what was kept before is of the same entry, and stays. */
 static int keep(struct kedge_cli *c, const struct kedge_cli_append *a, const struct receipt *r,
                 json_t *answer, struct kedge_diag *d)
 {
-    char folder[KEDGE_PATH_MAX], name[KEDGE_ID_MAX + KEDGE_HASH_HEX_LEN + 64], hex[KEDGE_HASH_HEX_LEN + 1];
-    char entry[KEDGE_PATH_MAX], receipt[KEDGE_PATH_MAX];
-    const char *log = a->is_main ? "main" : a->tenant.s;
-    kedge_hash_hex(&r->leaf, hex);
-    int err = find_folder(c, folder);
-    err = err ? err : kedge_dir_make(folder, 0700, d);
-    snprintf(name, sizeof name, "%s-%" PRIu64 "-%.16s.json", log, r->proof.index, hex);
-    err = err ? err : kedge_path_join(entry, folder, name);
-    snprintf(name, sizeof name, "%s-%" PRIu64 "-%.16s.tlog-proof", log, r->proof.index, hex);
-    err = err ? err : kedge_path_join(receipt, folder, name);
-    if (!err && !kedge_file_exists(entry)) {
-        err = kedge_file_write(entry, kedge_view_str(r->entry), 0600, d);
-    }
-    if (!err && !kedge_file_exists(receipt)) {
-        err = kedge_file_write(receipt, kedge_view_str(r->text), 0600, d);
-    }
+    char receipt[KEDGE_PATH_MAX];
+    int err = write_files(c, a, r, receipt, d);
     if (err) {
         (void)kedge_diag_wrap(d, err, "it is appended and proven, but the receipt is not kept");
         return kedge_diag_hint(d, "--receipts DIR names another folder; say the same again");

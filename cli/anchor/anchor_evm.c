@@ -41,6 +41,8 @@ static json_t *point_json(const struct kedge_evm_point *p)
                      hash_json(&p->root));
 }
 
+/* Where the contract and this machine's state disagree, the error is of class corrupt and the operator
+ * decides (--adopt): going on by itself could anchor a fork. */
 static int run(struct kedge_cli_anchor_run *asked)
 {
     struct kedge_cli *c = asked->c;
@@ -83,6 +85,8 @@ static int run(struct kedge_cli_anchor_run *asked)
     return kedge_cli_ok(c, json_pack("{s:o}", "last", point_json(&s.last)));
 }
 
+/* Refuses while anchor.json names a contract: anchors count from 1 in each contract, and two that look alike
+ * would make an auditor ask which of them counts. */
 int kedge_cmd_anchor_deploy(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -93,19 +97,18 @@ int kedge_cmd_anchor_deploy(struct kedge_cli *c)
     if (!kedge_cli_no_more(c, 0)) {
         return 2;
     }
-    int err = kedge_anchor_settings_read(c->state, &settings, &d);
-    if (!err && settings.has_contract) {
+    KEDGE_CLI_TRY(c, kedge_anchor_settings_read(c->state, &settings, &d), &d);
+    if (settings.has_contract) {
         kedge_evm_address_text(&settings.config.contract, text);
-        err =
-            kedge_diag_set(&d, KEDGE_E_EXISTS, "%s/anchor.json names a contract already: %s", c->state, text);
-        (void)kedge_diag_hint(&d,
-                              "take \"contract\" out of it to make another; anchors then begin at 1 again");
+        (void)kedge_diag_set(&d, KEDGE_E_EXISTS, "%s/anchor.json names a contract already: %s", c->state,
+                             text);
+        return kedge_cli_fail(
+            c,
+            kedge_diag_hint(&d, "take \"contract\" out of it to make another; anchors then begin at 1 again"),
+            &d);
     }
     struct kedge_anchor_hooks hooks = {kedge_cli_now_ms, kedge_cli_wait_until, go_on, say, &s};
-    err = err ? err : kedge_anchor_deploy(c->state, &settings, &hooks, &contract, &d);
-    if (err) {
-        return kedge_cli_fail(c, err, &d);
-    }
+    KEDGE_CLI_TRY(c, kedge_anchor_deploy(c->state, &settings, &hooks, &contract, &d), &d);
     kedge_evm_address_text(&contract, text);
     kedge_cli_say(c, "contract %s on chain %llu, now in %s/anchor.json\n", text,
                   (unsigned long long)settings.config.chain_id, c->state);

@@ -8,30 +8,35 @@
 #include "cli/anchor/anchor.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 /* The checkpoint that the anchor should be about; its signature, too, when a key is named. */
 static int check_note(struct kedge_view bytes, const char *vkey_text, const struct kedge_evm_evidence *e,
                       struct kedge_diag *d)
 {
-    struct kedge_note *note = kedge_mem_new(1, sizeof *note);
+    struct kedge_note *note KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *note);
     struct kedge_checkpoint cp;
     struct kedge_vkey vkey;
     int err = note ? kedge_note_parse(bytes, note) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_checkpoint_parse(note->text, &cp);
-    if (err == KEDGE_E_FORMAT || err == KEDGE_E_TOO_LONG) {
-        err = kedge_diag_set(d, KEDGE_E_FORMAT, "the checkpoint is no signed checkpoint");
+    if (!err) {
+        err = kedge_checkpoint_parse(note->text, &cp);
     }
-    if (!err && vkey_text) {
-        err = kedge_vkey_decode(kedge_view_str(vkey_text), &vkey);
-        err = err ? kedge_diag_set(d, KEDGE_E_USAGE, "--log: no verifier key")
-                  : kedge_checkpoint_open(bytes, kedge_view_str(vkey.name), &vkey, 1, &cp, NULL);
+    if (err) {
+        return err == KEDGE_E_FORMAT || err == KEDGE_E_TOO_LONG
+                   ? kedge_diag_set(d, KEDGE_E_FORMAT, "the checkpoint is no signed checkpoint")
+                   : err;
+    }
+    if (vkey_text) {
+        if (kedge_vkey_decode(kedge_view_str(vkey_text), &vkey) != KEDGE_OK) {
+            return kedge_diag_set(d, KEDGE_E_USAGE, "--log: no verifier key");
+        }
+        err = kedge_checkpoint_open(bytes, kedge_view_str(vkey.name), &vkey, 1, &cp, NULL);
         if (err == KEDGE_E_VERIFY) {
             (void)kedge_diag_set(d, err, "the checkpoint is not signed by the key of --log");
         }
+        KEDGE_TRY(err);
     }
-    err = err ? err : kedge_evm_evidence_is_about(e, cp.origin, cp.size, &cp.root, d);
-    kedge_mem_free(note);
-    return err;
+    return kedge_evm_evidence_is_about(e, cp.origin, cp.size, &cp.root, d);
 }
 
 static int say_no(struct kedge_cli *c, const char *why)

@@ -84,7 +84,7 @@ static int run(struct kedge_cli_anchor_run *asked)
         return kedge_cli_usage(c, "--tsa needs --tsa-ca FILE: the certificates under which its tokens must "
                                   "verify");
     }
-    int err = kedge_file_read(ca, &pem, &d);
+    KEDGE_CLI_TRY(c, kedge_file_read(ca, &pem, &d), &d);
     struct kedge_tsa_settings settings = {.url = asked->value,
                                           .ca_pem = kedge_buf_view(&pem),
                                           .interval_ms = asked->once ? 0 : interval * 1000};
@@ -94,8 +94,8 @@ static int run(struct kedge_cli_anchor_run *asked)
                                     .say = say,
                                     .arg = &s};
     kedge_cli_catch_interrupt();
-    err = err ? err : kedge_tsa_run(c->state, &settings, &hooks, &d);
-    return err ? kedge_cli_fail(c, err, &d) : end(c, &s);
+    KEDGE_CLI_TRY(c, kedge_tsa_run(c->state, &settings, &hooks, &d), &d);
+    return end(c, &s);
 }
 
 /* ---- status ---- */
@@ -188,16 +188,14 @@ static int verify(struct kedge_cli *c, const struct kedge_cli_anchor_file *file)
     if (file->log && kedge_vkey_decode(kedge_view_str(file->log), &log) != KEDGE_OK) {
         return kedge_cli_usage(c, "--log: no verifier key");
     }
-    int err = kedge_file_read(file->checkpoint ? file->checkpoint : own, &note, &d);
-    err = err ? err : kedge_file_read(file->trusted, &ca, &d);
-    if (!err && ca.len == 0) {
-        err = kedge_diag_set(&d, KEDGE_E_KEY, "%s: no certificate in it", file->trusted);
+    KEDGE_CLI_TRY(c, kedge_file_read(file->checkpoint ? file->checkpoint : own, &note, &d), &d);
+    KEDGE_CLI_TRY(c, kedge_file_read(file->trusted, &ca, &d), &d);
+    if (ca.len == 0) {
+        return kedge_cli_fail(c, kedge_diag_set(&d, KEDGE_E_KEY, "%s: no certificate in it", file->trusted),
+                              &d);
     }
-    if (err) {
-        return kedge_cli_fail(c, err, &d);
-    }
-    err = kedge_stamp_check(kedge_buf_view(&note), file->bytes, kedge_view_of(NULL, 0),
-                            file->log ? &log : NULL, kedge_buf_view(&ca), &s, &d);
+    int err = kedge_stamp_check(kedge_buf_view(&note), file->bytes, kedge_view_of(NULL, 0),
+                                file->log ? &log : NULL, kedge_buf_view(&ca), &s, &d);
     if (err == KEDGE_E_VERIFY) {
         kedge_cli_say(c, "NOT verified: %s.\n", d.text);
         return kedge_cli_answer(c, json_pack("{s:b,s:s}", "verified", 0, "reason", d.text), 1);

@@ -19,6 +19,7 @@
 #include "cli/sites/contact.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 
 enum { THREADS_MAX = 64, TENANTS_MAX = 64 };
 
@@ -347,26 +348,23 @@ static int judge(struct kedge_cli *c, const struct question *q, const struct ked
                                       .anchors = &q->anchors.trust,
                                       .trust = trust,
                                       .report = report};
-    int err = KEDGE_OK;
     if (q->statements_path) {
-        err = kedge_cli_statements_open(&lines, q->statements_path, trust != NULL, d);
+        KEDGE_TRY(kedge_cli_statements_open(&lines, q->statements_path, trust != NULL, d));
         options.each = kedge_cli_statements_put;
         options.each_arg = &lines;
     }
-    if (err) {
-        return err;
-    }
-    err = (q->replay ? kedge_audit_replay : kedge_audit_verify)(q->dir, trust, q->seen, q->seen_count,
-                                                                &options, report, d);
+    int err = (q->replay ? kedge_audit_replay : kedge_audit_verify)(q->dir, trust, q->seen, q->seen_count,
+                                                                    &options, report, d);
     kedge_cli_progress_end(c);
-    bool judged = !err;
-    int written = kedge_cli_statements_close(&lines, judged, d);
-    err = err ? err : written;
-    err = err || !q->report_path ? err : kedge_cli_file_report(&filing, q->report_path, d);
-    if (err && judged) {
+    int written = kedge_cli_statements_close(&lines, !err, d);
+    KEDGE_TRY(err);
+    if (!written && q->report_path) {
+        written = kedge_cli_file_report(&filing, q->report_path, d);
+    }
+    if (written) {
         kedge_audit_report_deinit(report);
     }
-    return err;
+    return written;
 }
 
 /* What is wrong with a plain copy of a coordinator at work reads like what is wrong with a forged record. */
@@ -443,6 +441,7 @@ static int tell(struct kedge_cli *c, const struct question *q, struct kedge_audi
     return kedge_cli_answer(c, data, code);
 }
 
+/* The trust file is read before the record: what costs a second fails before what costs an hour. */
 static int audit(struct kedge_cli *c, bool replay)
 {
     struct kedge_diag d = {.text = ""};
@@ -458,7 +457,9 @@ static int audit(struct kedge_cli *c, bool replay)
         return fail(c, err, &d);
     }
     err = kedge_cli_anchors_merge(&q.anchors, q.trust_path ? &trust : NULL, &d);
-    err = err ? err : judge_record(c, &q, q.trust_path ? &trust : NULL, &report, &torn_copy, &d);
+    if (!err) {
+        err = judge_record(c, &q, q.trust_path ? &trust : NULL, &report, &torn_copy, &d);
+    }
     kedge_cli_anchors_deinit(&q.anchors);
     if (q.trust_path) {
         kedge_trust_deinit(&trust);

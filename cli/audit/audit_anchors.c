@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/base/mem.h"
-
+/* Options that are words are tried at once into a copy that is thrown away, so that a wrong one is a usage
+ * error before anything is read. Files are read later, by kedge_cli_anchors_merge. */
 bool kedge_cli_anchors_take(struct kedge_cli *c, struct kedge_cli_anchors *ret)
 {
     const struct kedge_anchor_kind *kind;
@@ -44,6 +44,8 @@ static int read_text(const struct kedge_anchor_kind *kind, const char *path, str
     return err ? err : out->err;
 }
 
+/* What the trust file says comes first, the command line's options after it: an auditor can try another key
+ * without changing a file that others use. */
 int kedge_cli_anchors_merge(struct kedge_cli_anchors *anchors, const struct kedge_trust *trust,
                             struct kedge_diag *d)
 {
@@ -127,6 +129,7 @@ static json_t *newest_json(const struct kedge_audit_anchor *a)
     return o;
 }
 
+/* Every kind has a row, also with count 0: a script need not know whether a kind was looked for. */
 json_t *kedge_cli_anchors_json(const struct kedge_audit_report *r)
 {
     const struct kedge_anchor_kind *kind;
@@ -143,6 +146,8 @@ json_t *kedge_cli_anchors_json(const struct kedge_audit_report *r)
     return o;
 }
 
+/* An anchor that is under no trust anchor is counted and its word given as such: it shows a time only to who
+ * trusts that authority. */
 void kedge_cli_anchors_file(const struct kedge_audit_report *r,
                             void (*put_words)(struct kedge_buf *out, const char *text), struct kedge_buf *out)
 {

@@ -6,27 +6,25 @@
 #include "cli/cli.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
+/* The signatures count by the key that the caller names, never by one in the file: whoever makes a file can
+ * sign it with a key of his own. */
 static int judge(const char *path, const struct kedge_vkey *vkey, struct kedge_buf *words,
                  struct kedge_diag *d)
 {
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_hash actual;
-    struct kedge_fork_evidence *e = kedge_mem_new(1, sizeof *e);
+    struct kedge_fork_evidence *e KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *e);
     kedge_buf_init(&text, KEDGE_FORK_EVIDENCE_MAX);
-    int err = e ? kedge_file_read(path, &text, d) : KEDGE_E_NOMEM;
-    if (!err && kedge_fork_evidence_decode(kedge_buf_view(&text), e) != KEDGE_OK) {
-        err = kedge_diag_set(d, KEDGE_E_USAGE,
-                             "%s is no fork evidence (its first line is kedge.dev/fork-evidence@v1)", path);
+    KEDGE_TRY(e ? kedge_file_read(path, &text, d) : KEDGE_E_NOMEM);
+    if (kedge_fork_evidence_decode(kedge_buf_view(&text), e) != KEDGE_OK) {
+        return kedge_diag_set(d, KEDGE_E_USAGE,
+                              "%s is no fork evidence (its first line is kedge.dev/fork-evidence@v1)", path);
     }
-    err = err ? err : kedge_fork_evidence_verify(e, vkey, 1, &actual, d);
-    if (!err) {
-        kedge_fork_evidence_describe(e, &actual, words);
-        err = words->err;
-    }
-    kedge_buf_deinit(&text);
-    kedge_mem_free(e);
-    return err;
+    KEDGE_TRY(kedge_fork_evidence_verify(e, vkey, 1, &actual, d));
+    kedge_fork_evidence_describe(e, &actual, words);
+    return words->err;
 }
 
 int kedge_cmd_audit_evidence(struct kedge_cli *c)

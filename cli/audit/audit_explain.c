@@ -11,6 +11,7 @@
 #include "cli/audit/audit_anchors.h"
 #include "cli/audit/audit_copy.h"
 #include "cli/local.h"
+#include "common/base/try.h"
 
 enum { COLUMNS = 100, DEPTH = 8, ROUNDS_SHOWN = 10, THREADS_MAX = 64, TENANTS_MAX = 64, BLOCK = 1 << 16 };
 
@@ -432,6 +433,8 @@ static void look_at_folder(struct kedge_cli *c, struct asked *q, const char *dir
     }
 }
 
+/* An archive is unpacked into a folder of its own, which goes again whatever happens; that it cannot be
+ * removed is an error too, for it may hold what the archive's owner deems secret. */
 static int explain(struct kedge_cli *c, struct asked *q, struct kedge_audit_report *report, json_t **tree,
                    struct kedge_diag *d)
 {
@@ -439,9 +442,9 @@ static int explain(struct kedge_cli *c, struct asked *q, struct kedge_audit_repo
     struct kedge_trust trust = {.tenant_count = 0};
     struct kedge_hash model;
     const char *dir = q->dir;
-    int err = digest_of(q->model, &model, d);
-    err = err || !q->trust_path ? err : kedge_trust_read(q->trust_path, &trust, d);
-    err = err ? err : kedge_cli_anchors_merge(&q->anchors, q->trust_path ? &trust : NULL, d);
+    KEDGE_TRY(digest_of(q->model, &model, d));
+    KEDGE_TRY(q->trust_path ? kedge_trust_read(q->trust_path, &trust, d) : KEDGE_OK);
+    int err = kedge_cli_anchors_merge(&q->anchors, q->trust_path ? &trust : NULL, d);
     bool is_archive = !err && kedge_archive_is(dir);
     if (is_archive) {
         err = kedge_archive_unpack(dir, NULL, &unpacked, d);

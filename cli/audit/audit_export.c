@@ -272,6 +272,7 @@ static int export_record(struct kedge_cli *c, struct question *q, struct kedge_e
     return err ? err : removed;
 }
 
+/* Keys are wiped before anything is told, whatever came of it. */
 int kedge_cmd_audit_export(struct kedge_cli *c)
 {
     static struct question q; /* long lists; a command runs once */
@@ -291,7 +292,9 @@ int kedge_cmd_audit_export(struct kedge_cli *c)
     q.o.trust = &trust;
     choose_time(&q);
     err = read_keys(&q, &d);
-    err = err ? err : export_record(c, &q, &summary, &d);
+    if (!err) {
+        err = export_record(c, &q, &summary, &d);
+    }
     kedge_cli_progress_end(c);
     kedge_key_wipe(&q.o.key);
     kedge_wipe(&q.o.model_key, sizeof q.o.model_key);
@@ -377,10 +380,25 @@ int kedge_cmd_audit_verify_export(struct kedge_cli *c)
 
 /* ---- verify-model ---- */
 
+/* The wrap names the file that is to blame: a key that does not fit is the key file's error, everything else
+ * the signature's. */
+static int check_model(const struct kedge_cli *c, const char *model, const char *signature,
+                       struct kedge_oms *ret, struct kedge_diag *d)
+{
+    struct kedge_buf bundle KEDGE_CLEANUP(kedge_buf_deinit), pem KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&bundle, KEDGE_OMS_BUNDLE_MAX);
+    kedge_buf_init(&pem, KEDGE_EC_PEM_MAX);
+    KEDGE_TRY(kedge_file_read(c->key, &pem, d));
+    KEDGE_TRY(kedge_file_read(signature, &bundle, d));
+    int err = kedge_oms_open(kedge_buf_view(&bundle), kedge_buf_view(&pem), ret, d);
+    return err ? kedge_diag_wrap(d, err, "%s", err == KEDGE_E_KEY ? c->key : signature)
+               : kedge_oms_check(ret, model, signature, d);
+}
+
+/* Needs no record: the model's folder, its signature and the signer's key. */
 int kedge_cmd_audit_verify_model(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_buf bundle, pem;
     struct kedge_oms oms = {.ignore = NULL};
     const char *signature = kedge_cli_option(c, "signature", NULL);
     if (!kedge_cli_no_more(c, 1)) {
@@ -393,19 +411,7 @@ int kedge_cmd_audit_verify_model(struct kedge_cli *c)
                                : !signature ? "--signature FILE (model.sig)"
                                             : "--key FILE (the signer's public key)");
     }
-    kedge_buf_init(&bundle, KEDGE_OMS_BUNDLE_MAX);
-    kedge_buf_init(&pem, KEDGE_EC_PEM_MAX);
-    int err = kedge_file_read(c->key, &pem, &d);
-    err = err ? err : kedge_file_read(signature, &bundle, &d);
-    if (!err) {
-        err = kedge_oms_open(kedge_buf_view(&bundle), kedge_buf_view(&pem), &oms, &d);
-        if (err) {
-            (void)kedge_diag_wrap(&d, err, "%s", err == KEDGE_E_KEY ? c->key : signature);
-        }
-    }
-    err = err ? err : kedge_oms_check(&oms, model, signature, &d);
-    kedge_buf_deinit(&bundle);
-    kedge_buf_deinit(&pem);
+    int err = check_model(c, model, signature, &oms, &d);
     if (err) {
         kedge_oms_deinit(&oms);
         return fail(c, err, &d);
@@ -422,11 +428,25 @@ int kedge_cmd_audit_verify_model(struct kedge_cli *c)
 
 /* ---- timestamp-query ---- */
 
+static int write_query(const char *path, const char *out, struct kedge_diag *d)
+{
+    struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit), query KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_note parsed;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_buf_init(&query, 1024);
+    KEDGE_TRY(kedge_file_read(path, &note, d));
+    if (kedge_note_parse(kedge_buf_view(&note), &parsed) != KEDGE_OK) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: no signed checkpoint", path);
+    }
+    KEDGE_TRY(kedge_timestamp_query(kedge_buf_view(&note), NULL, &query));
+    return kedge_file_write(out, kedge_buf_view(&query), 0644, d);
+}
+
+/* Makes only the query. Who carries it to an authority, and over which network, is the operator's choice; the
+ * reply is checked where it is used. */
 int kedge_cmd_audit_timestamp_query(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_buf note, query;
-    struct kedge_note parsed;
     const char *out = kedge_cli_option(c, "out", NULL);
     if (!kedge_cli_no_more(c, 1)) {
         return 2;
@@ -435,16 +455,7 @@ int kedge_cmd_audit_timestamp_query(struct kedge_cli *c)
     if (!path || !out) {
         return kedge_cli_usage(c, "%s is missing", path ? "--out FILE" : "CHECKPOINT");
     }
-    kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    kedge_buf_init(&query, 1024);
-    int err = kedge_file_read(path, &note, &d);
-    if (!err && kedge_note_parse(kedge_buf_view(&note), &parsed) != KEDGE_OK) {
-        err = kedge_diag_set(&d, KEDGE_E_FORMAT, "%s: no signed checkpoint", path);
-    }
-    err = err ? err : kedge_timestamp_query(kedge_buf_view(&note), NULL, &query);
-    err = err ? err : kedge_file_write(out, kedge_buf_view(&query), 0644, &d);
-    kedge_buf_deinit(&note);
-    kedge_buf_deinit(&query);
+    int err = write_query(path, out, &d);
     if (err) {
         return fail(c, err, &d);
     }

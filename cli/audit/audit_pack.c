@@ -37,29 +37,36 @@ static int verify(struct kedge_cli *c, const struct packing *p, struct kedge_dia
     return err ? err : removed;
 }
 
+/* The progress line ends with the caller. */
+static int copy_and_pack(struct kedge_cli *c, const struct kedge_cli_making *m, struct packing *p,
+                         struct kedge_diag *d)
+{
+    kedge_cli_progress(c, "copying", 0, 0, p->state);
+    KEDGE_TRY(kedge_dir_make(p->record, 0700, d));
+    KEDGE_TRY(kedge_store_guarded(copy_in_child, p, 0, NULL, d));
+    kedge_cli_progress(c, "packing", 0, 0, m->whole);
+    return kedge_archive_pack(p->record, m->whole, p->file, d);
+}
+
 static int pack(struct kedge_cli *c, const struct kedge_cli_making *m, struct packing *p,
                 struct kedge_diag *d)
 {
     snprintf(p->record, sizeof p->record, "%s/record", m->unfinished);
     snprintf(p->file, sizeof p->file, "%s/pack", m->unfinished);
-    kedge_cli_progress(c, "copying", 0, 0, p->state);
-    int err = kedge_dir_make(p->record, 0700, d);
-    err = err ? err : kedge_store_guarded(copy_in_child, p, 0, NULL, d);
-    kedge_cli_progress(c, "packing", 0, 0, m->whole);
-    err = err ? err : kedge_archive_pack(p->record, m->whole, p->file, d);
+    int err = copy_and_pack(c, m, p, d);
     kedge_cli_progress_end(c);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(err);
     KEDGE_TRY(verify(c, p, d));
-    err = kedge_tree_sync(m->unfinished, d);
-    return err ? err : kedge_cli_making_name(p->file, m->whole, d);
+    KEDGE_TRY(kedge_tree_sync(m->unfinished, d));
+    return kedge_cli_making_name(p->file, m->whole, d);
 }
 
+/* A copy is made and packed, not the folder itself: the coordinator goes on writing there. It has its name
+ * only after it was verified, so a file of that name is always one that verifies. */
 int kedge_cmd_audit_pack(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_cli_making m = {.lock = -1};
+    struct kedge_cli_making m KEDGE_CLEANUP(kedge_cli_making_end) = {.lock = -1};
     struct packing p = {.update_keys = kedge_cli_flag(c, "update-keys")};
     char state[KEDGE_PATH_MAX];
     const char *given = kedge_cli_argument(c, 0), *out = kedge_cli_argument(c, 1);
@@ -77,14 +84,10 @@ int kedge_cmd_audit_pack(struct kedge_cli *c)
     umask(077);
     (void)setpriority(PRIO_PROCESS, 0, NICE); /* rounds go first */
     p.state = state;
-    int err = kedge_cli_making_find(given, state, &d);
-    err = err ? err : kedge_cli_making_begin(&m, out, &d);
-    err = err ? err : pack(c, &m, &p, &d);
-    kedge_cli_making_end(&m);
-    int64_t size = err ? 0 : kedge_file_size(m.whole);
-    if (err) {
-        return kedge_cli_fail(c, err, &d);
-    }
+    KEDGE_CLI_TRY(c, kedge_cli_making_find(given, state, &d), &d);
+    KEDGE_CLI_TRY(c, kedge_cli_making_begin(&m, out, &d), &d);
+    KEDGE_CLI_TRY(c, pack(c, &m, &p, &d), &d);
+    int64_t size = kedge_file_size(m.whole);
     kedge_cli_say(
         c,
         "Packed the record of %s into %s, %.1f MB; it verifies. It has no private key of the coordinator's, "

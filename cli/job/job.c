@@ -6,8 +6,8 @@
 #include "cli/cli.h"
 #include "cli/local.h"
 #include "cli/receipt.h"
-#include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 #include "job/job_spec.h"
 
 enum {
@@ -56,28 +56,30 @@ static int next_page(const json_t *o, uint64_t from, uint64_t *ret, struct kedge
                : kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells the same rounds again and again");
 }
 
+/* Appends the rounds of later pages. */
+static int ask_more(struct kedge_cli *c, const char *job, uint64_t from, json_t *whole, struct kedge_diag *d)
+{
+    uint64_t next;
+    KEDGE_TRY(next_page(whole, from, &next, d));
+    while (next != UINT64_MAX) {
+        json_auto_t *more = NULL;
+        from = next;
+        KEDGE_TRY(ask_job(c, job, from, &more, d));
+        json_array_extend(json_object_get(whole, "history"), json_object_get(more, "history"));
+        KEDGE_TRY(next_page(more, from, &next, d));
+    }
+    return KEDGE_OK;
+}
+
 /* The job with all its rounds from `from` on, however many answers they take. */
 static int ask_whole_job(struct kedge_cli *c, const char *job, uint64_t from, json_t **ret,
                          struct kedge_diag *d)
 {
-    json_t *whole = NULL;
-    uint64_t next;
-    int err = ask_job(c, job, from, &whole, d);
-    err = err ? err : next_page(whole, from, &next, d);
-    while (!err && next != UINT64_MAX) {
-        json_t *more = NULL;
-        from = next;
-        err = ask_job(c, job, from, &more, d);
-        json_array_extend(json_object_get(whole, "history"), json_object_get(more, "history"));
-        err = err ? err : next_page(more, from, &next, d);
-        json_decref(more);
-    }
-    if (err) {
-        json_decref(whole);
-        return err;
-    }
+    json_auto_t *whole = NULL;
+    KEDGE_TRY(ask_job(c, job, from, &whole, d));
+    KEDGE_TRY(ask_more(c, job, from, whole, d));
     json_object_del(whole, "next_round");
-    *ret = whole;
+    *ret = json_incref(whole);
     return KEDGE_OK;
 }
 
@@ -394,7 +396,9 @@ static int cancel_job(struct kedge_cli *c)
         return 2;
     }
     int err = kedge_cli_main_pin(c, &d);
-    err = err ? err : kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "job.cancel", "job", job.s), &o, &d);
+    if (!err) {
+        err = kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "job.cancel", "job", job.s), &o, &d);
+    }
     kedge_cli_catch_interrupt();
     const uint64_t deadline = kedge_os_now_ns() + CANCEL_WAIT_S * NS_PER_S;
     while (!err && !(o && has_ended(o)) && kedge_os_now_ns() < deadline) {
@@ -418,7 +422,9 @@ static int cancel_job(struct kedge_cli *c)
         err = kedge_diag_set(&d, KEDGE_E_STATE, "job %s has ended: it is %s", job.s,
                              kedge_cli_text(o, "state"));
     }
-    err = err ? err : kedge_cli_cancel_receipt(c, &job, o, &d);
+    if (!err) {
+        err = kedge_cli_cancel_receipt(c, &job, o, &d);
+    }
     if (err) {
         json_decref(o);
         return kedge_cli_fail(c, err, &d);

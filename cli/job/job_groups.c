@@ -7,6 +7,7 @@
 #include "cli/job/groups_svg.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { TABLE_GROUPS_MAX = 16, CELL = 32, JSON_MAX = 256 * 1024 * 1024, SVG_MAX = 4 * 1024 * 1024 };
 
@@ -25,25 +26,26 @@ struct logs {
     bool has_main;
 };
 
+/* The main chain and the ledgers of all tenants that are in the folder: a copy has those that its keeper may
+ * see. What was opened before an error is closed by the caller (close_logs). */
 static int open_logs(const char *state, struct logs *l, struct kedge_diag *d)
 {
-    struct kedge_id *ids = NULL;
+    struct kedge_id *ids KEDGE_CLEANUP(kedge_mem_release) = NULL;
     size_t count = 0;
-    int err = kedge_cli_log_open(state, "main", &l->main, d);
-    l->has_main = !err;
-    err = err ? err : kedge_state_tenants(state, &ids, &count, d);
+    KEDGE_TRY(kedge_cli_log_open(state, "main", &l->main, d));
+    l->has_main = true;
+    KEDGE_TRY(kedge_state_tenants(state, &ids, &count, d));
     l->tenants = kedge_mem_new(count + 1, sizeof *l->tenants);
     l->views = kedge_mem_new(count + 1, sizeof *l->views);
-    err = err ? err : l->tenants && l->views ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
-    for (size_t i = 0; i < count && !err; i++) {
-        err = kedge_cli_log_open(state, ids[i].s, &l->tenants[i], d);
-        if (!err) {
-            l->views[i] = (struct kedge_groups_log){ids[i], l->tenants[i].ledger, l->tenants[i].blobs};
-            l->count++;
-        }
+    if (!l->tenants || !l->views) {
+        return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
     }
-    kedge_mem_free(ids);
-    return err;
+    for (size_t i = 0; i < count; i++) {
+        KEDGE_TRY(kedge_cli_log_open(state, ids[i].s, &l->tenants[i], d));
+        l->views[i] = (struct kedge_groups_log){ids[i], l->tenants[i].ledger, l->tenants[i].blobs};
+        l->count++;
+    }
+    return KEDGE_OK;
 }
 
 static void close_logs(struct logs *l)
@@ -58,6 +60,8 @@ static void close_logs(struct logs *l)
     kedge_mem_free(l->views);
 }
 
+/* In a child, as everything that opens stores of a folder that may be damaged; the answer comes back as JSON.
+ */
 static int gather(void *arg, json_t **ret, struct kedge_diag *d)
 {
     const struct question *q = arg;

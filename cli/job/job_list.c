@@ -57,7 +57,9 @@ static int ask_jobs(struct kedge_cli *c, json_t **ret, struct kedge_diag *d)
         }
         json_decref(o);
     }
-    err = err ? err : sort_jobs(all);
+    if (!err) {
+        err = sort_jobs(all);
+    }
     if (err) {
         json_decref(all);
         return err;

@@ -29,31 +29,35 @@ struct take {
     char classes[KEDGE_CLASS_NAMES_ROOM]; /* that the job learnt */
 };
 
+/* Refuses what is no model: updates are of integers, and an array of them would look like weights to who
+ * loads it. */
+static int put_npz(const struct kedge_layout *layout, const float *values, const char *path,
+                   struct kedge_diag *d)
+{
+    struct kedge_buf out KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&out, NPZ_MAX);
+    if (layout->dtype != KEDGE_DTYPE_F32) {
+        return kedge_diag_set(d, KEDGE_E_SHAPE, "not a model: its values are %s",
+                              kedge_dtype_name(layout->dtype));
+    }
+    int err = kedge_npz_write_model(layout, values, &out);
+    return err ? kedge_diag_set(d, err, "%s: cannot be made: %s", path, kedge_strerror(err))
+               : kedge_file_write(path, kedge_buf_view(&out), 0600, d);
+}
+
 /* The same model as one NumPy array a tensor. */
 static int write_npz(const char *model, const char *path, struct kedge_diag *d)
 {
     struct kedge_map map;
     struct kedge_layout layout;
-    struct kedge_buf out;
     uint64_t start;
     KEDGE_TRY(kedge_map_open(model, &map, d));
     int err = kedge_safetensors_read(kedge_view_of(map.ptr, map.len), map.len, KEDGE_SAFETENSORS_CANONICAL,
                                      &layout, &start, d);
-    if (err) {
-        kedge_map_close(&map);
-        return err;
+    if (!err) { /* the map begins at a page, canonical data at a multiple of 8 */
+        err = put_npz(&layout, (const float *)(const void *)(map.ptr + start), path, d);
+        kedge_layout_deinit(&layout);
     }
-    kedge_buf_init(&out, NPZ_MAX);
-    if (layout.dtype != KEDGE_DTYPE_F32) {
-        err = kedge_diag_set(d, KEDGE_E_SHAPE, "not a model: its values are %s",
-                             kedge_dtype_name(layout.dtype));
-    } else { /* the map begins at a page, canonical data at a multiple of 8 */
-        err = kedge_npz_write_model(&layout, (const float *)(const void *)(map.ptr + start), &out);
-        err = err ? kedge_diag_set(d, err, "%s: cannot be made: %s", path, kedge_strerror(err)) : KEDGE_OK;
-    }
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&out), 0600, d);
-    kedge_buf_deinit(&out);
-    kedge_layout_deinit(&layout);
     kedge_map_close(&map);
     return err;
 }
@@ -141,27 +145,23 @@ static int check_model(const struct take *t, json_t *model, struct kedge_diag *d
 static int write_classes(const struct kedge_cli *c, const struct take *t, json_t *model, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    struct kedge_buf text;
-    json_t *list = json_array();
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    json_auto_t *list = json_array();
+    kedge_buf_init(&text, KEDGE_SPEC_MAX);
     for (const char *name = t->classes; *name != '\0'; name += strlen(name) + 1) {
         json_array_append_new(list, json_string(name));
     }
     if (json_array_size(list) == 0) {
-        json_decref(list);
         return KEDGE_OK;
     }
-    kedge_buf_init(&text, KEDGE_SPEC_MAX);
-    int err = name_file(t, model, "classes.json", path, d);
-    err = err ? err : kedge_cli_dump(list, JSON_COMPACT, &text);
-    json_decref(list);
+    KEDGE_TRY(name_file(t, model, "classes.json", path, d));
+    KEDGE_TRY(kedge_cli_dump(list, JSON_COMPACT, &text));
     kedge_buf_put_str(&text, "\n");
-    err = err ? err : text.err ? text.err : kedge_file_write(path, kedge_buf_view(&text), 0600, d);
-    kedge_buf_deinit(&text);
-    if (!err) {
-        kedge_cli_say(c, "%s  the names of its classes\n", path);
-        json_object_set_new(model, "classes_file", json_string(path));
-    }
-    return err;
+    KEDGE_TRY(text.err);
+    KEDGE_TRY(kedge_file_write(path, kedge_buf_view(&text), 0600, d));
+    kedge_cli_say(c, "%s  the names of its classes\n", path);
+    json_object_set_new(model, "classes_file", json_string(path));
+    return KEDGE_OK;
 }
 
 /* Of a model that is in use, by the coordinator's word as all of it. */
@@ -249,22 +249,18 @@ static int write_evidence(const struct kedge_cli *c, const struct take *t, json_
         const char *member, *ending;
     } files[] = {{"release", "release.json"}, {"proof", "release.tlog-proof"}};
     char path[KEDGE_PATH_MAX];
-    int err = KEDGE_OK;
-    for (size_t i = 0; i < sizeof files / sizeof files[0] && !err; i++) {
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         const json_t *text = json_object_get(model, files[i].member);
         if (!text) {
             return kedge_diag_set(d, KEDGE_E_STATE,
                                   "job %s has not released this model: there is no evidence yet", t->job.s);
         }
-        err = name_file(t, model, files[i].ending, path, d);
-        err = err ? err
-                  : kedge_file_write(path, kedge_view_of(json_string_value(text), json_string_length(text)),
-                                     0600, d);
-        if (!err) {
-            kedge_cli_say(c, "%s\n", path);
-        }
+        KEDGE_TRY(name_file(t, model, files[i].ending, path, d));
+        KEDGE_TRY(kedge_file_write(path, kedge_view_of(json_string_value(text), json_string_length(text)),
+                                   0600, d));
+        kedge_cli_say(c, "%s\n", path);
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* Takes all groups' models, or that of one; moves what it took into `taken`. */
@@ -344,8 +340,8 @@ static int take_answer(struct kedge_cli *c, struct take *t, uint64_t wait_s, jso
 static int take_all(struct kedge_cli *c, struct take *t, uint64_t wait_s, json_t *taken,
                     const char **ret_state, json_t **ret_answer, struct kedge_diag *d)
 {
-    int err = c->connect ? kedge_cli_chain_open(c, &t->chain, d) : KEDGE_OK;
-    err = err ? err : kedge_dir_make(t->dir, 0700, d);
+    KEDGE_TRY(c->connect ? kedge_cli_chain_open(c, &t->chain, d) : KEDGE_OK);
+    int err = kedge_dir_make(t->dir, 0700, d);
     for (int tries = 0; !err && tries < TRIES; tries++) {
         json_decref(*ret_answer);
         *ret_answer = NULL;

@@ -17,6 +17,9 @@ struct outlook {
     struct kedge_plan_value plain, priced;
 };
 
+/* The optimum is found by going through all states, which grow with a power of the devices. With many levels
+ * fewer devices are looked at: the outlook is per round of that many, and the answer says how many they were.
+ */
 static int look_ahead(const struct kedge_cli_plan *plan, struct outlook *ret)
 {
     int err = KEDGE_E_ARG;
@@ -32,6 +35,7 @@ static int look_ahead(const struct kedge_cli_plan *plan, struct outlook *ret)
     return err ? err : kedge_plan_price(&plan->setting, ret->devices, &ret->price, &ret->priced);
 }
 
+/* One row of the comparison; no value at all: its heading. */
 static void say_value(struct kedge_cli *c, const char *name, const struct kedge_plan_value *v, double optimum)
 {
     static const struct kedge_column columns[] = {{"", -24},   {"reward", 10}, {"of best", 9},
@@ -59,6 +63,7 @@ static void say_value(struct kedge_cli *c, const char *name, const struct kedge_
     kedge_cli_row(c, columns, COLUMNS, cells);
 }
 
+/* What each device is told to do in this round, as many as a person reads. */
 static void say_round(struct kedge_cli *c, const struct kedge_cli_plan *plan,
                       const struct kedge_plan_choice *choices)
 {
@@ -91,6 +96,8 @@ static json_t *value_json(const struct kedge_plan_value *v)
                      "seconds", v->seconds);
 }
 
+/* The sums are over all devices, also those that the table does not show. A device that is slowest decides
+ * how long the round takes. */
 static int answer(struct kedge_cli *c, const struct kedge_cli_plan *plan, const struct outlook *o,
                   const struct kedge_plan_choice *choices)
 {
@@ -130,6 +137,8 @@ static int answer(struct kedge_cli *c, const struct kedge_cli_plan *plan, const 
                                      "seconds", slowest));
 }
 
+/* A file that cannot be read is this machine's error, one that is wrong the caller's: the exit codes differ.
+ */
 int kedge_cmd_job_plan(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -156,7 +165,9 @@ int kedge_cmd_job_plan(struct kedge_cli *c)
     }
     struct kedge_plan_choice *choices = kedge_mem_new(plan.count, sizeof *choices);
     err = choices ? look_ahead(&plan, &o) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_plan_round(&plan.setting, plan.devices, plan.count, o.price, choices);
+    if (!err) {
+        err = kedge_plan_round(&plan.setting, plan.devices, plan.count, o.price, choices);
+    }
     const int code = err ? kedge_cli_fail(c, err, &d) : answer(c, &plan, &o, choices);
     kedge_mem_free(choices);
     kedge_mem_free(plan.devices);

@@ -215,6 +215,8 @@ static int answer(struct kedge_cli *c, const char *job, const struct sites *s)
                                      kedgei_json_number(s->other_seconds)));
 }
 
+/* What rounds cost is read from the record, under guard. How long the rest of a round took is known to a
+ * running coordinator alone; the plan is made without it, too. */
 int kedge_cli_plan_of_sites(struct kedge_cli *c, const char *job)
 {
     struct kedge_diag d = {.text = ""};
@@ -236,7 +238,9 @@ int kedge_cli_plan_of_sites(struct kedge_cli *c, const char *job)
     q.rounds = (uint32_t)rounds;
     s.terms.parts = (uint32_t)parts;
     int err = kedge_cli_find_state(record ? record : c->state, state, &d);
-    err = err ? err : kedge_cli_guarded(kedge_cli_costs, &q, &said, &d);
+    if (!err) {
+        err = kedge_cli_guarded(kedge_cli_costs, &q, &said, &d);
+    }
     if (!err) {
         const json_t *list = json_object_get(said, "rounds");
         s.list = json_object_get(said, "sites");

@@ -168,7 +168,9 @@ static int submit(struct kedge_cli *c, struct kedge_job_spec *spec_read)
         return fail_submit(c, err, &d);
     }
     err = kedge_cli_admin(c, request, &o, &d);
-    err = err ? err : take_opened(c, o, &spec, &d);
+    if (!err) {
+        err = take_opened(c, o, &spec, &d);
+    }
     if (err) {
         json_decref(o);
         return fail_submit(c, err, &d);

@@ -16,6 +16,8 @@ struct key {
     double *real;
 };
 
+/* A number of the plan goes where its row says. Ranges are not looked at here: kedge_plan_check knows them,
+ * and what a setting allows depends on the others. */
 static int take(const struct key *key, const json_t *value, struct kedge_diag *d)
 {
     const json_int_t n = json_integer_value(value);
@@ -45,6 +47,8 @@ static int unknown(const char *name, const struct key *keys, size_t count, struc
     return KEDGE_E_FORMAT;
 }
 
+/* A key that is not known is an error and not passed over: a misspelt cost would otherwise leave the
+ * published one in force, and the plan would look right. */
 static int read_keys(const json_t *root, struct kedge_cli_plan *plan, struct kedge_diag *d)
 {
     struct kedge_plan_setting *s = &plan->setting;
@@ -89,6 +93,8 @@ static int read_keys(const json_t *root, struct kedge_cli_plan *plan, struct ked
     return kedge_plan_check(s, d);
 }
 
+/* Exactly these two members: what a device can do in a round depends on nothing else, so a third one is a
+ * mistake of the file's writer. */
 static int read_device(const json_t *one, uint32_t i, struct kedge_plan_device *ret, struct kedge_diag *d)
 {
     const json_t *charge = json_object_get(one, "charge"), *share = json_object_get(one, "share");
@@ -104,6 +110,7 @@ static int read_device(const json_t *one, uint32_t i, struct kedge_plan_device *
     return KEDGE_OK;
 }
 
+/* On an error plan->devices may be allocated; the caller frees it. */
 static int read_devices(const json_t *root, struct kedge_cli_plan *plan, struct kedge_diag *d)
 {
     const json_t *list = json_object_get(root, "devices");
@@ -121,14 +128,15 @@ static int read_devices(const json_t *root, struct kedge_cli_plan *plan, struct 
     return err;
 }
 
+/* What the file does not say is as in the published setting, so that a plan may be as short as its devices.
+ */
 int kedge_cli_plan_parse(struct kedge_view json, struct kedge_cli_plan *ret, struct kedge_diag *reterr)
 {
     struct kedge_cli_plan plan = {.setting = kedge_plan_setting_published(3, 1)};
-    json_t *root = NULL;
-    int err = kedgei_json_load(json, KEDGE_CLI_PLAN_BYTES_MAX, "plan", &root, reterr);
-    err = err ? err : read_keys(root, &plan, reterr);
-    err = err ? err : read_devices(root, &plan, reterr);
-    json_decref(root);
+    json_auto_t *root = NULL;
+    KEDGE_TRY(kedgei_json_load(json, KEDGE_CLI_PLAN_BYTES_MAX, "plan", &root, reterr));
+    KEDGE_TRY(read_keys(root, &plan, reterr));
+    int err = read_devices(root, &plan, reterr);
     if (err) {
         kedge_mem_free(plan.devices);
         return err;

@@ -129,6 +129,8 @@ static int take_values(struct predict *p, const float *all, uint64_t count, stru
                                 p->words.model);
 }
 
+/* A model that was trained over a frozen base is a part only. The hint is given for every error then, because
+ * a part that is read as a whole fails in many ways. */
 static int read_model(struct predict *p, struct kedge_diag *d)
 {
     struct kedge_layout layout;
@@ -150,7 +152,9 @@ static int read_model(struct predict *p, struct kedge_diag *d)
             d, "the job trained a part of a model over a frozen base: kedge job model writes the "
                "whole one beside it, as JOB-gG-whole.safetensors");
     }
-    err = err ? err : take_values(p, all, layout.values_count, d);
+    if (!err) {
+        err = take_values(p, all, layout.values_count, d);
+    }
     kedge_mem_free(all);
     kedge_layout_deinit(&layout);
     return err;

@@ -60,16 +60,14 @@ static json_t *binding_of(const struct kedge_cli_predict *p, const struct kedge_
 
 static int parse(const json_t *o, struct kedge_data_binding *ret, struct kedge_diag *d)
 {
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_json doc;
-    struct kedge_json_token *tokens = kedge_mem_new(TOKENS_MAX, sizeof *tokens);
+    struct kedge_json_token *tokens KEDGE_CLEANUP(kedge_mem_release) =
+        kedge_mem_new(TOKENS_MAX, sizeof *tokens);
     kedge_buf_init(&text, BINDING_MAX);
-    int err = tokens ? kedge_cli_dump(o, JSON_COMPACT, &text) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_json_parse(kedge_buf_view(&text), tokens, TOKENS_MAX, &doc, d);
-    err = err ? err : kedge_data_binding_from_json(&doc, 0, ret, d);
-    kedge_buf_deinit(&text);
-    kedge_mem_free(tokens);
-    return err;
+    KEDGE_TRY(tokens ? kedge_cli_dump(o, JSON_COMPACT, &text) : KEDGE_E_NOMEM);
+    KEDGE_TRY(kedge_json_parse(kedge_buf_view(&text), tokens, TOKENS_MAX, &doc, d));
+    return kedge_data_binding_from_json(&doc, 0, ret, d);
 }
 
 /* Without a word about the label it is in the last column where there is one column more than the model
@@ -114,28 +112,21 @@ static int wants_train(const struct kedge_cli_predict *p, const struct kedge_job
 int kedge_cli_predict_load(const struct kedge_cli_predict *p, const struct kedge_job_spec *spec,
                            struct kedge_dataset *ret, bool *ret_labelled, struct kedge_diag *d)
 {
-    struct kedge_dataset train;
-    struct kedge_data_binding *b = kedge_mem_new(1, sizeof *b);
-    json_t *o = binding_of(p, spec);
-    int err = b ? wants_train(p, spec, d) : KEDGE_E_NOMEM;
-    err = err ? err : parse(o, b, d);
-    json_decref(o);
-    if (!err) {
-        b->target = kedge_job_spec_predicts_number(spec) ? KEDGE_CSV_TARGET_REAL : KEDGE_CSV_TARGET_CLASS;
-        err = find_label(p, kedge_model_inputs(&spec->model), &b->test, ret_labelled, d);
-        b->train.csv.no_label = p->train ? false : b->test.csv.no_label;
+    struct kedge_data_binding *b KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *b);
+    json_auto_t *o = binding_of(p, spec);
+    KEDGE_TRY(b ? wants_train(p, spec, d) : KEDGE_E_NOMEM);
+    KEDGE_TRY(parse(o, b, d));
+    b->target = kedge_job_spec_predicts_number(spec) ? KEDGE_CSV_TARGET_REAL : KEDGE_CSV_TARGET_CLASS;
+    KEDGE_TRY(find_label(p, kedge_model_inputs(&spec->model), &b->test, ret_labelled, d));
+    b->train.csv.no_label = p->train ? false : b->test.csv.no_label;
+    if (p->train) {
+        struct kedge_dataset train;
+        KEDGE_TRY(kedge_data_binding_load(b, &train, ret, d));
+        kedge_dataset_deinit(&train);
+        return KEDGE_OK;
     }
-    if (!err && p->train) {
-        err = kedge_data_binding_load(b, &train, ret, d);
-        if (!err) {
-            kedge_dataset_deinit(&train);
-        }
-    } else if (!err) {
-        struct kedge_dataset none = {.n = 0};
-        b->has_test = false;
-        b->split = 1;
-        err = kedge_data_binding_load(b, ret, &none, d);
-    }
-    kedge_mem_free(b);
-    return err;
+    struct kedge_dataset none = {.n = 0};
+    b->has_test = false;
+    b->split = 1;
+    return kedge_data_binding_load(b, ret, &none, d);
 }

@@ -92,6 +92,8 @@ static int take_public(const char *hex, struct kedge_public_key *ret, struct ked
                : kedge_diag_set(d, KEDGE_E_USAGE, "--public: expected a key, 64 hex digits");
 }
 
+/* A key that is made here can sign for itself at once; of a public one its holder has to sign that he has it,
+ * on the machine where it is (kedge key sign). */
 int kedge_cmd_key_add(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -124,6 +126,8 @@ int kedge_cmd_key_add(struct kedge_cli *c)
     return finish(c, err, &d, st, &signer, hex ? NULL : &added);
 }
 
+/* The new key is in its file before the statement is signed: a key in force that was never stored would lock
+ * its tenant out. */
 int kedge_cmd_key_rotate(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -145,12 +149,15 @@ int kedge_cmd_key_rotate(struct kedge_cli *c)
     st->kind = KEDGE_ST_KEY_ROTATED;
     int err = recovery ? read_signer(recovery, "--recovery-key", &old, &d)
                        : read_signer(c->admin_key, "--admin-key", &old, &d);
-    err = err ? err : make_key(c, path, &new, &d);
+    if (!err) {
+        err = make_key(c, path, &new, &d);
+    }
     st->u.key_rotated = (struct kedge_st_key_rotated){
         .tenant = tenant, .role = role, .old_key = old.public, .new_key = new.public};
     return finish(c, err, &d, st, &old, &new);
 }
 
+/* By its public half: the private one may be lost or in wrong hands, which is what revoking is for. */
 int kedge_cmd_key_revoke(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -179,6 +186,8 @@ int kedge_cmd_key_revoke(struct kedge_cli *c)
     return finish(c, err, &d, st, &signer, NULL);
 }
 
+/* Signed with the recovery key alone: it is for the day on which no quorum of admin keys can be had. All
+ * other admin keys end with it. */
 int kedge_cmd_key_recover(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -198,12 +207,16 @@ int kedge_cmd_key_recover(struct kedge_cli *c)
     memset(&new, 0, sizeof new);
     st->kind = KEDGE_ST_KEY_RECOVERED;
     int err = read_signer(safe, "--recovery-key", &recovery, &d);
-    err = err ? err : make_key(c, path, &new, &d);
+    if (!err) {
+        err = make_key(c, path, &new, &d);
+    }
     st->u.key_recovered = (struct kedge_st_key_recovered){.tenant = tenant, .public_key = new.public};
     memcpy(st->u.key_recovered.reason, reason, sizeof reason);
     return finish(c, err, &d, st, &recovery, &new);
 }
 
+/* "from" and "until" are entries of the tenant's ledger and no times: what a signature was worth is decided
+ * by where it stands. */
 int kedge_cmd_key_list(struct kedge_cli *c)
 {
     static const struct kedge_column columns[] = {

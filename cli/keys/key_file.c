@@ -25,6 +25,7 @@ static json_t *hex_of(const struct kedge_public_key *key)
     return json_string(hex);
 }
 
+/* Key and passphrase are wiped on every way out. */
 static int seal(const char *path, const struct kedge_seal_cost *cost, struct kedge_public_key *ret_public,
                 struct kedge_diag *d)
 {
@@ -42,7 +43,9 @@ static int seal(const char *path, const struct kedge_seal_cost *cost, struct ked
     KEDGE_TRY(kedge_keyfile_read_private(path, &pair, d));
     kedge_buf_init(&passphrase, KEDGE_PASSPHRASE_MAX);
     err = kedge_passphrase_new(path, &passphrase, d);
-    err = err ? err : kedge_keyfile_seal(path, &pair, kedge_buf_view(&passphrase), cost, d);
+    if (!err) {
+        err = kedge_keyfile_seal(path, &pair, kedge_buf_view(&passphrase), cost, d);
+    }
     *ret_public = pair.public;
     kedge_key_wipe(&pair);
     kedge_wipe(passphrase.ptr, passphrase.cap);
@@ -50,6 +53,7 @@ static int seal(const char *path, const struct kedge_seal_cost *cost, struct ked
     return err;
 }
 
+/* The cost is for guessing the passphrase and is paid at each use; "small" is for small devices. */
 int kedge_cmd_key_protect(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -96,6 +100,7 @@ int kedge_cmd_key_unprotect(struct kedge_cli *c)
     return kedge_cli_ok(c, json_pack("{s:s,s:o,s:b}", "file", path, "key", hex_of(&key), "sealed", 0));
 }
 
+/* A sealed file holds its public half in the clear: no passphrase is asked for what is no secret. */
 int kedge_cmd_key_public(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

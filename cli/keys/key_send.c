@@ -147,6 +147,8 @@ static int add_signature(struct kedge_buf *envelope, const struct kedge_key_pair
     return KEDGE_OK;
 }
 
+/* --also-key is taken as often as it stands on the command line: on one machine all admins of a small tenant
+ * can sign at once. */
 static int add_others(struct kedge_cli *c, struct kedge_buf *envelope, struct kedge_diag *d)
 {
     int err = KEDGE_OK;
@@ -181,74 +183,58 @@ int kedge_cli_key_change(struct kedge_cli *c, struct kedge_statement *st, const 
                          const struct kedge_key_pair *second)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_buf envelope;
+    struct kedge_buf envelope KEDGE_CLEANUP(kedge_buf_deinit);
     const char *out = kedge_cli_option(c, "out", NULL);
     kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
-    int err = kedge_cli_position(c, st, &d);
-    err = err ? err : kedge_statement_sign(st, pair, &envelope, &d);
-    err = err || !second ? err : add_signature(&envelope, second, &d);
-    err = err ? err : add_others(c, &envelope, &d);
-    int code = 2;
-    if (err) {
-        code = kedge_cli_fail(c, err, &d);
-    } else if (kedge_cli_no_more(c, c->argc)) {
-        code = out ? put_out(c, out, &envelope) : cli_key_send(c, kedge_buf_view(&envelope));
+    KEDGE_CLI_TRY(c, kedge_cli_position(c, st, &d), &d);
+    KEDGE_CLI_TRY(c, kedge_statement_sign(st, pair, &envelope, &d), &d);
+    KEDGE_CLI_TRY(c, second ? add_signature(&envelope, second, &d) : KEDGE_OK, &d);
+    KEDGE_CLI_TRY(c, add_others(c, &envelope, &d), &d);
+    if (!kedge_cli_no_more(c, c->argc)) {
+        return 2;
     }
-    kedge_buf_deinit(&envelope);
-    return code;
+    return out ? put_out(c, out, &envelope) : cli_key_send(c, kedge_buf_view(&envelope));
 }
 
 int kedge_cmd_key_sign(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
     struct kedge_key_pair pair;
-    struct kedge_buf envelope;
+    struct kedge_buf envelope KEDGE_CLEANUP(kedge_buf_deinit);
     uint32_t signatures = 0;
     const char *path = kedge_cli_argument(c, 0);
+    kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
     if (!path || !kedge_cli_no_more(c, 1)) {
-        kedge_mem_free(st);
         return path ? 2 : kedge_cli_usage(c, "FILE: expected a statement that kedge key … --out made");
     }
-    kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
-    int err = st ? read_envelope(path, &envelope, &d) : KEDGE_E_NOMEM;
-    err = err ? err : in_file(read_change(kedge_buf_view(&envelope), st, &signatures, &d), path, &d);
-    err = err ? err : kedge_cli_key(c->admin_key, false, &pair, &d);
-    if (!err) {
-        say_change(c, st); /* nobody signs what they have not seen */
-        err = add_signature(&envelope, &pair, &d);
-        kedge_key_wipe(&pair);
-    }
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&envelope), 0644, &d);
-    kedge_buf_deinit(&envelope);
-    if (err) {
-        kedge_mem_free(st);
-        return kedge_cli_fail(c, err, &d);
-    }
+    KEDGE_CLI_TRY(c, st ? read_envelope(path, &envelope, &d) : KEDGE_E_NOMEM, &d);
+    KEDGE_CLI_TRY(c, in_file(read_change(kedge_buf_view(&envelope), st, &signatures, &d), path, &d), &d);
+    KEDGE_CLI_TRY(c, kedge_cli_key(c->admin_key, false, &pair, &d), &d);
+    say_change(c, st); /* nobody signs what they have not seen */
+    int err = add_signature(&envelope, &pair, &d);
+    kedge_key_wipe(&pair);
+    KEDGE_CLI_TRY(c, err, &d);
+    KEDGE_CLI_TRY(c, kedge_file_write(path, kedge_buf_view(&envelope), 0644, &d), &d);
     const char *kind = kedge_statement_kind_name(st->kind);
     kedge_cli_say(c, "Signed %s: a %s of tenant %s with %u signatures. Next: kedge key send %s\n", path, kind,
                   tenant_of(st)->s, signatures + 1, path);
-    json_t *o = json_pack("{s:s,s:s,s:s,s:i}", "file", path, "statement", kind, "tenant", tenant_of(st)->s,
-                          "signatures", (int)signatures + 1);
-    kedge_mem_free(st);
-    return kedge_cli_ok(c, o);
+    return kedge_cli_ok(c, json_pack("{s:s,s:s,s:s,s:i}", "file", path, "statement", kind, "tenant",
+                                     tenant_of(st)->s, "signatures", (int)signatures + 1));
 }
 
 int kedge_cmd_key_send(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_buf envelope;
+    struct kedge_buf envelope KEDGE_CLEANUP(kedge_buf_deinit);
     uint32_t signatures;
     const char *path = kedge_cli_argument(c, 0);
+    kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
     if (!path || !kedge_cli_no_more(c, 1)) {
         return path ? 2 : kedge_cli_usage(c, "FILE: expected a statement that kedge key … --out made");
     }
-    kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
-    int err = st ? read_envelope(path, &envelope, &d) : KEDGE_E_NOMEM;
-    err = err ? err : in_file(read_change(kedge_buf_view(&envelope), st, &signatures, &d), path, &d);
-    kedge_mem_free(st);
-    int code = err ? kedge_cli_fail(c, err, &d) : cli_key_send(c, kedge_buf_view(&envelope));
-    kedge_buf_deinit(&envelope);
-    return code;
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
+    KEDGE_CLI_TRY(c, st ? read_envelope(path, &envelope, &d) : KEDGE_E_NOMEM, &d);
+    KEDGE_CLI_TRY(c, in_file(read_change(kedge_buf_view(&envelope), st, &signatures, &d), path, &d), &d);
+    return cli_key_send(c, kedge_buf_view(&envelope));
 }

@@ -35,7 +35,9 @@ static int find_files(const char *dir, const char *name, char now[KEDGE_PATH_MAX
     snprintf(file, sizeof file, "keys/%s.pem", name);
     int err = kedge_path_join(now, dir, file);
     snprintf(file, sizeof file, "keys/%s-next.pem", name);
-    err = err ? err : kedge_path_join(next, dir, file);
+    if (!err) {
+        err = kedge_path_join(next, dir, file);
+    }
     return err ? kedge_diag_set(d, err, "--site-folder: the name is too long") : KEDGE_OK;
 }
 
@@ -64,12 +66,10 @@ static int read_pairs(const char *dir, const struct step *s, struct pairs *k, st
 static int sign(const struct kedge_statement *st, const struct pairs *k, struct kedge_buf *ret,
                 struct kedge_diag *d)
 {
-    struct kedge_buf one;
+    struct kedge_buf one KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&one, KEDGE_ENTRY_MAX);
-    int err = kedge_statement_sign(st, &k->speaks, &one, d);
-    err = err ? err : kedge_statement_cosign(kedge_buf_view(&one), &k->next, ret, d);
-    kedge_buf_deinit(&one);
-    return err;
+    KEDGE_TRY(kedge_statement_sign(st, &k->speaks, &one, d));
+    return kedge_statement_cosign(kedge_buf_view(&one), &k->next, ret, d);
 }
 
 static int send(struct kedge_cli *c, const struct kedge_id *tenant, const struct kedge_buf *envelope,
@@ -87,41 +87,45 @@ static int send(struct kedge_cli *c, const struct kedge_id *tenant, const struct
     return err;
 }
 
+/* Reads the pairs and signs the change with the one in force; the caller wipes them. */
+static int make_change(struct kedge_cli *c, const char *dir, struct step *s, struct kedge_statement *st,
+                       struct pairs *k, struct kedge_buf *ret_envelope, struct kedge_diag *d)
+{
+    KEDGE_TRY(find_files(dir, s->name, s->now, s->next, d));
+    KEDGE_TRY(read_pairs(dir, s, k, d));
+    st->kind = KEDGE_ST_KEY_ROTATED;
+    st->u.key_rotated.role = s->role;
+    st->u.key_rotated.old_key = k->now.public;
+    st->u.key_rotated.new_key = k->next.public;
+    KEDGE_TRY(kedge_cli_position(c, st, d));
+    return sign(st, k, ret_envelope, d);
+}
+
 /* Signs, sends, and puts the new key in the place of the old one. */
 static int rotate(struct kedge_cli *c, const char *dir, struct step *s, const struct kedge_id *tenant,
                   const struct kedge_id *site, struct kedge_diag *d)
 {
     struct pairs k;
-    struct kedge_buf envelope;
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    struct kedge_buf envelope KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
     memset(&k, 0, sizeof k);
     kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
-    int err = st ? find_files(dir, s->name, s->now, s->next, d) : KEDGE_E_NOMEM;
-    err = err ? err : read_pairs(dir, s, &k, d);
-    if (!err) {
-        st->kind = KEDGE_ST_KEY_ROTATED;
-        st->u.key_rotated = (struct kedge_st_key_rotated){.tenant = *tenant,
-                                                          .role = s->role,
-                                                          .site = *site,
-                                                          .old_key = k.now.public,
-                                                          .new_key = k.next.public};
-        err = kedge_cli_position(c, st, d);
-        err = err ? err : sign(st, &k, &envelope, d);
+    if (!st) {
+        return KEDGE_E_NOMEM;
     }
+    st->u.key_rotated = (struct kedge_st_key_rotated){.tenant = *tenant, .site = *site};
+    int err = make_change(c, dir, s, st, &k, &envelope, d);
     wipe(&k);
-    err = err ? err : send(c, tenant, &envelope, &s->index, d);
-    kedge_buf_deinit(&envelope);
-    kedge_mem_free(st);
-    if (!err && rename(s->next, s->now) != 0) {
-        err = kedge_diag_set(d, KEDGE_E_IO,
-                             "the new %s is in force, but %s cannot be renamed to %s: do it by hand", s->what,
-                             s->next, s->now);
+    KEDGE_TRY(err);
+    KEDGE_TRY(send(c, tenant, &envelope, &s->index, d));
+    if (rename(s->next, s->now) != 0) {
+        return kedge_diag_set(d, KEDGE_E_IO,
+                              "the new %s is in force, but %s cannot be renamed to %s: do it by hand",
+                              s->what, s->next, s->now);
     }
-    if (!err) {
-        kedge_cli_say(c, "Site %s of tenant %s has a new %s, entry %llu of the tenant's ledger.\n", site->s,
-                      tenant->s, s->what, (unsigned long long)s->index);
-    }
-    return err;
+    kedge_cli_say(c, "Site %s of tenant %s has a new %s, entry %llu of the tenant's ledger.\n", site->s,
+                  tenant->s, s->what, (unsigned long long)s->index);
+    return KEDGE_OK;
 }
 
 /* A new key is there: what was begun with it goes on. After a TLS key that is done the statement key may be
@@ -132,6 +136,8 @@ static bool is_begun(const char *dir, const char *name)
     return find_files(dir, name, now, next, NULL) == KEDGE_OK && kedge_file_exists(next);
 }
 
+/* The TLS key goes first. If only the statement key's change has begun, an earlier run was cut off after the
+ * TLS key: that one is not changed a second time. */
 static int rotate_all(struct kedge_cli *c, const char *dir, const char *only, const struct kedge_id *tenant,
                       const struct kedge_id *site)
 {
@@ -156,6 +162,8 @@ static int rotate_all(struct kedge_cli *c, const char *dir, const char *only, co
     return kedge_cli_ok(c, o);
 }
 
+/* The lock is the one that kedge-client holds: rotating under a running client would make it sign with a key
+ * that is no longer in force. */
 int kedge_cmd_site_rotate(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -177,12 +185,14 @@ int kedge_cmd_site_rotate(struct kedge_cli *c)
     if (!kedge_cli_no_more(c, 2)) {
         return 2;
     }
-    int err = find_files(dir, "statement", now, next, &d);
-    err = err ? err : kedge_path_join(lock_path, dir, "site.lock");
-    if (!err && !kedge_file_exists(now)) {
-        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "%s: not there; the site has not been enrolled", now);
+    KEDGE_CLI_TRY(c, find_files(dir, "statement", now, next, &d), &d);
+    KEDGE_CLI_TRY(c, kedge_path_join(lock_path, dir, "site.lock"), &d);
+    if (!kedge_file_exists(now)) {
+        return kedge_cli_fail(
+            c, kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "%s: not there; the site has not been enrolled", now),
+            &d);
     }
-    int lock = err ? err : kedge_file_lock(lock_path, &d);
+    int lock = kedge_file_lock(lock_path, &d);
     if (lock < 0) {
         if (lock == KEDGE_E_LOCKED) {
             (void)kedge_diag_hint(

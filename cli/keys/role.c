@@ -8,6 +8,8 @@
 
 enum { CELL = 24 };
 
+/* The key is given by its public half and is a TLS key: the holder's private one never comes near the
+ * coordinator. */
 int kedge_cmd_role_grant(struct kedge_cli *c)
 {
     struct kedge_id name;
@@ -40,6 +42,8 @@ int kedge_cmd_role_grant(struct kedge_cli *c)
     return kedge_cli_ok(c, o);
 }
 
+/* Its connections end at once, not at the next request: an answer that is under way may be what it was
+ * revoked for. */
 int kedge_cmd_role_revoke(struct kedge_cli *c)
 {
     json_t *o = NULL;

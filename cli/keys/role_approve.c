@@ -13,6 +13,8 @@
 
 /* ---- asking for one, or proposing it ---- */
 
+/* A proposal is a file and nothing in the coordinator: until enough organisations have signed it, nothing has
+ * changed and nothing has to be taken back. */
 static int put_proposal(struct kedge_cli *c, const char *path, json_t *o)
 {
     struct kedge_diag d = {.text = ""};
@@ -31,6 +33,8 @@ static int put_proposal(struct kedge_cli *c, const char *path, json_t *o)
     return kedge_cli_ok(c, o);
 }
 
+/* With --propose the coordinator makes the statement and does not append it. KEDGE_E_CANCELLED: the command
+ * ends here, with *ret_code. */
 int kedge_cli_role_ask(struct kedge_cli *c, json_t *request, const char *propose, json_t **ret, int *ret_code)
 {
     struct kedge_diag d = {.text = ""};
@@ -215,15 +219,15 @@ int kedge_cmd_role_review(struct kedge_cli *c)
 static int add_approval(struct kedge_cli *c, const char *path, struct proposal *p, struct kedge_diag *d)
 {
     struct kedge_key_pair admin;
-    struct kedge_buf more;
+    struct kedge_buf more KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&more, KEDGE_ENTRY_MAX);
     KEDGE_TRY(kedge_cli_key(c->admin_key, false, &admin, d));
     int err = kedge_statement_cosign(kedge_buf_view(&p->envelope), &admin, &more, d);
     kedge_key_wipe(&admin);
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&more), 0644, d);
-    kedge_buf_deinit(&more);
-    p->signatures += !err;
-    return err;
+    KEDGE_TRY(err);
+    KEDGE_TRY(kedge_file_write(path, kedge_buf_view(&more), 0644, d));
+    p->signatures++;
+    return KEDGE_OK;
 }
 
 int kedge_cmd_role_approve(struct kedge_cli *c)

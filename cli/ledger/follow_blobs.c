@@ -155,16 +155,19 @@ int kedgei_follow_take_blobs(struct kedgei_watch *f, struct kedgei_blob_count *r
     kedge_salted_tenant_id(f->own.salt, &f->w.tenant, &salted);
     uint64_t main_size = kedge_ledger_size(f->main.ledger), own_size = kedge_ledger_size(f->own.ledger);
     err = kedge_follow_blobs(f->main.ledger, f->main_blobs_from, &salted, take_blob, &w);
-    err = err ? err : note_pruned(&w);
-    kedge_buf_deinit(&w.pruned);
-    f->main_blobs_from = err ? f->main_blobs_from : main_size;
-    err = err ? err : kedge_follow_blobs(f->own.ledger, f->own_blobs_from, NULL, take_blob, &w);
-    if (!err && w.missing > 0) {
-        err = kedge_diag_set(d, KEDGE_E_BLOB_MISSING,
-                             "the coordinator does not have %" PRIu64 " updates, the first of them %s; when "
-                             "they are being erased, their erasure follows",
-                             w.missing, w.first_missing);
+    if (!err) {
+        err = note_pruned(&w);
     }
-    f->own_blobs_from = err ? f->own_blobs_from : own_size;
-    return err;
+    kedge_buf_deinit(&w.pruned);
+    KEDGE_TRY(err);
+    f->main_blobs_from = main_size;
+    KEDGE_TRY(kedge_follow_blobs(f->own.ledger, f->own_blobs_from, NULL, take_blob, &w));
+    if (w.missing > 0) {
+        return kedge_diag_set(d, KEDGE_E_BLOB_MISSING,
+                              "the coordinator does not have %" PRIu64 " updates, the first of them %s; when "
+                              "they are being erased, their erasure follows",
+                              w.missing, w.first_missing);
+    }
+    f->own_blobs_from = own_size;
+    return KEDGE_OK;
 }

@@ -21,7 +21,9 @@ int kedgei_follow_call(struct kedgei_watch *f, const struct kedge_msg *ask, stru
     int err = kedge_msg_encode(ask, &f->frame);
     for (unsigned i = 0; !err; i++) {
         err = kedge_net_call(f->client, kedge_buf_view(&f->frame), KEDGEI_FOLLOW_CALL_MS, reply);
-        err = err ? err : kedge_msg_decode(reply->view, ret);
+        if (!err) {
+            err = kedge_msg_decode(reply->view, ret);
+        }
         uint32_t told = err ? 0 : told_to_come_later(ret);
         if (told == 0 || i == LATER_TRIES || kedge_cli_pause(told)) {
             break;

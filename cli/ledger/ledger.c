@@ -24,6 +24,8 @@ static json_t *hash_json(const struct kedge_hash *h)
 
 /* ---- list ---- */
 
+/* Called under kedge_cli_guarded: a damaged store can make LMDB crash, which then ends a child and not this
+ * command. A log without a checkpoint is a new one and no error. */
 static int gather_log(void *arg, json_t **ret, struct kedge_diag *d)
 {
     struct question *q = arg;
@@ -35,7 +37,9 @@ static int gather_log(void *arg, json_t **ret, struct kedge_diag *d)
     uint64_t size = kedge_ledger_size(log.ledger);
     int err = kedge_ledger_root(log.ledger, size, &root);
     int none = kedge_ledger_checkpoint(log.ledger, NULL, &checkpoint);
-    err = err ? err : none == KEDGE_E_NOT_FOUND ? KEDGE_OK : none;
+    if (!err && none != KEDGE_E_NOT_FOUND) {
+        err = none;
+    }
     if (err) {
         (void)kedge_diag_set(d, err, "log %s: %s", q->log, kedge_strerror(err));
     } else {
@@ -84,28 +88,25 @@ static void list_one(struct kedge_cli *c, const char *name, json_t *logs, struct
     json_array_append_new(logs, row);
 }
 
+/* A log that cannot be read hides no other: all are listed, and the first trouble is told afterwards. */
 int kedge_cmd_ledger_list(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""}, trouble = {.text = ""};
     char deployment[KEDGE_DEPLOYMENT_MAX + 1];
-    struct kedge_id *ids = NULL;
+    struct kedge_id *ids KEDGE_CLEANUP(kedge_mem_release) = NULL;
     size_t count = 0;
     int bad = KEDGE_OK;
     if (!kedge_cli_no_more(c, 0)) {
         return 2;
     }
-    int err = kedge_state_deployment(c->state, deployment, &d);
-    err = err ? err : kedge_state_tenants(c->state, &ids, &count, &d);
-    if (err) {
-        return kedge_cli_fail(c, err, &d);
-    }
+    KEDGE_CLI_TRY(c, kedge_state_deployment(c->state, deployment, &d), &d);
+    KEDGE_CLI_TRY(c, kedge_state_tenants(c->state, &ids, &count, &d), &d);
     json_t *logs = json_array();
     kedge_cli_head(c, list_columns, 4);
     list_one(c, "main", logs, &trouble, &bad);
     for (size_t i = 0; i < count; i++) {
         list_one(c, ids[i].s, logs, &trouble, &bad);
     }
-    kedge_mem_free(ids);
     if (bad) {
         json_decref(logs);
         return kedge_cli_fail(c, bad, &trouble);
@@ -115,29 +116,27 @@ int kedge_cmd_ledger_list(struct kedge_cli *c)
 
 /* ---- show ---- */
 
+/* The leaf hash is told of each entry, also of one that this copy may not have: it is what the proofs are
+ * about. */
 static int append_entry(const struct question *q, struct kedge_state_log *log, uint64_t index,
                         struct kedge_buf *entry, json_t *rows)
 {
     struct kedge_hash leaf;
-    json_t *row = json_pack("{s:I}", "index", (json_int_t)index);
+    json_auto_t *row = json_pack("{s:I}", "index", (json_int_t)index);
     kedge_buf_clear(entry);
     int err = row ? kedge_ledger_get(log->ledger, index, entry) : KEDGE_E_NOMEM;
     bool is_withheld = err == KEDGE_E_WITHHELD; /* a copy that may not have all */
-    err = is_withheld ? KEDGE_OK : err;
-    err = err ? err : kedge_ledger_leaf_hash(log->ledger, index, &leaf);
-    if (!err && is_withheld) {
+    KEDGE_TRY(is_withheld ? KEDGE_OK : err);
+    KEDGE_TRY(kedge_ledger_leaf_hash(log->ledger, index, &leaf));
+    if (is_withheld) {
         json_object_set_new(row, "kind", json_string("withheld"));
         json_object_set_new(row, "who", json_string(""));
         json_object_set_new(row, "what", json_string("not for this copy's keeper; its leaf hash is known"));
-    } else if (!err) {
-        err = kedge_cli_describe(kedge_buf_view(entry), !log->tenant.s[0], q->whole, row);
+    } else {
+        KEDGE_TRY(kedge_cli_describe(kedge_buf_view(entry), !log->tenant.s[0], q->whole, row));
     }
-    if (!err) {
-        json_object_set_new(row, "leaf_hash", hash_json(&leaf));
-        err = json_array_append(rows, row) ? KEDGE_E_NOMEM : KEDGE_OK;
-    }
-    json_decref(row);
-    return err;
+    json_object_set_new(row, "leaf_hash", hash_json(&leaf));
+    return json_array_append(rows, row) ? KEDGE_E_NOMEM : KEDGE_OK;
 }
 
 static int gather_entries(void *arg, json_t **ret, struct kedge_diag *d)

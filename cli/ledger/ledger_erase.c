@@ -14,6 +14,7 @@
 #include "cli/local.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 
 enum { DIGESTS_MAX = 256, DAYS_MAX = 36500, PAGES_MAX = 1 << 20, CELL = 80, RANGES_LEN = 160 };
 #define DAY_MS UINT64_C(86400000)
@@ -191,28 +192,26 @@ static int add_row(struct order *o, bool is_refused, const json_t *row, struct k
 static int read_pages(struct kedge_cli *c, struct order *o, bool is_refused, struct kedge_diag *d)
 {
     uint64_t from = 0;
-    int err = KEDGE_OK;
-    for (unsigned pages = 0; pages < PAGES_MAX && !err; pages++) {
-        json_t *answer = NULL;
+    for (unsigned pages = 0; pages < PAGES_MAX; pages++) {
+        json_auto_t *answer = NULL;
         const json_t *row;
         size_t i;
-        err = kedge_cli_admin(c,
-                              json_pack("{s:s,s:s,s:I,s:b}", "verb",
-                                        is_refused ? "ledger.refusals" : "ledger.updates", "tenant",
-                                        o->tenant.s, "from", (json_int_t)from, "unnoted", (int)is_refused),
-                              &answer, d);
+        KEDGE_TRY(kedge_cli_admin(
+            c,
+            json_pack("{s:s,s:s,s:I,s:b}", "verb", is_refused ? "ledger.refusals" : "ledger.updates",
+                      "tenant", o->tenant.s, "from", (json_int_t)from, "unnoted", (int)is_refused),
+            &answer, d));
         json_array_foreach(json_object_get(answer, is_refused ? "refusals" : "updates"), i, row)
         {
-            err = err ? err : add_row(o, is_refused, row, d);
+            KEDGE_TRY(add_row(o, is_refused, row, d));
         }
-        uint64_t next = err ? 0 : (uint64_t)kedge_cli_int(answer, "next");
-        json_decref(answer);
+        uint64_t next = (uint64_t)kedge_cli_int(answer, "next");
         if (next <= from) {
             break;
         }
         from = next;
     }
-    return err;
+    return KEDGE_OK;
 }
 
 static int read_updates(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
@@ -406,24 +405,24 @@ static void tell_rest(const struct kedge_cli *c, const struct order *o)
 
 /* ---- doing it ---- */
 
+/* The same signed statement for both: an update that the ledger names is erased by an entry, a refused one by
+ * an order beside it. */
 static int send_order(struct kedge_cli *c, const struct order *o, const struct update *u,
                       const struct kedge_key_pair *key, struct kedge_statement *st, struct kedge_diag *d)
 {
-    json_t *envelope = NULL, *answer = NULL;
+    json_t *envelope = NULL;
+    json_auto_t *answer = NULL;
     st->kind = KEDGE_ST_ERASED; /* of a refused file no entry is looked for: any number will do */
     st->u.erased = (struct kedge_st_erased){
         .tenant = o->tenant, .update = u->digest, .entry = u->is_refused ? 1 : u->entry};
     snprintf(st->u.erased.reason, sizeof st->u.erased.reason, "%s", o->reason);
     snprintf(st->u.erased.authority, sizeof st->u.erased.authority, "%s", o->authority);
-    int err = kedge_cli_sign(c, st, key, &envelope, d);
-    err = err ? err
-              : kedge_cli_admin(c,
-                                json_pack("{s:s,s:s,s:o}", "verb",
-                                          u->is_refused ? "ledger.erase-refused" : "ledger.erase", "tenant",
-                                          o->tenant.s, u->is_refused ? "order" : "envelope", envelope),
-                                &answer, d);
-    json_decref(answer);
-    return err;
+    KEDGE_TRY(kedge_cli_sign(c, st, key, &envelope, d));
+    return kedge_cli_admin(c,
+                           json_pack("{s:s,s:s,s:o}", "verb",
+                                     u->is_refused ? "ledger.erase-refused" : "ledger.erase", "tenant",
+                                     o->tenant.s, u->is_refused ? "order" : "envelope", envelope),
+                           &answer, d);
 }
 
 static int send_orders(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
@@ -523,7 +522,9 @@ int kedge_cmd_ledger_erase(struct kedge_cli *c)
         return 2;
     }
     int err = read_updates(c, o, &d);
-    err = err ? err : carry_out(c, o, &d);
+    if (!err) {
+        err = carry_out(c, o, &d);
+    }
     kedge_mem_free(o->updates);
     kedge_mem_free(o);
     return err ? kedge_cli_fail(c, err, &d) : 0;

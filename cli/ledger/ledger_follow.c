@@ -119,37 +119,33 @@ static int watch_log(struct kedgei_watch *f, struct kedge_state_log *log, const 
 static int take_final(struct kedgei_watch *f, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    struct kedge_buf note;
+    struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    int err = kedgei_follow_resource(f, "main/cosigned", &note, d);
-    err = err ? err : kedge_state_path(path, d, f->dir, "main/cosigned.note");
-    if (!err && note.len > 0) {
-        err = kedge_file_write(path, kedge_buf_view(&note), 0600, d);
-    }
-    f->final_taken = err ? f->final_taken : f->final_size;
-    kedge_buf_deinit(&note);
-    return err;
+    KEDGE_TRY(kedgei_follow_resource(f, "main/cosigned", &note, d));
+    KEDGE_TRY(kedge_state_path(path, d, f->dir, "main/cosigned.note"));
+    KEDGE_TRY(note.len > 0 ? kedge_file_write(path, kedge_buf_view(&note), 0600, d) : KEDGE_OK);
+    f->final_taken = f->final_size;
+    return KEDGE_OK;
 }
 
 /* ---- opening ---- */
 
+/* The salt hides the tenant's name in the main chain. Without it in the copy, nobody could tell the tenant's
+ * own entries there from those of others. */
 static int take_salt(struct kedgei_watch *f, struct kedge_diag *d)
 {
-    struct kedge_buf text;
-    json_t *o = NULL;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    json_auto_t *o = NULL;
     char path[KEDGE_ID_MAX + 16];
     snprintf(path, sizeof path, "%s/tenant.json", f->w.tenant.s);
     kedge_buf_init(&text, TENANT_FILE_MAX);
-    int err = kedgei_follow_resource(f, path, &text, d);
-    err = err ? err : kedgei_json_load(kedge_buf_view(&text), TENANT_FILE_MAX, path, &o, d);
-    if (!err
-        && kedge_hex_decode(kedge_view_str(kedge_cli_text(o, "salt")), f->own.salt, KEDGE_SALT_LEN)
-               != KEDGE_OK) {
-        err = kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no salt of tenant %s", f->w.tenant.s);
+    KEDGE_TRY(kedgei_follow_resource(f, path, &text, d));
+    KEDGE_TRY(kedgei_json_load(kedge_buf_view(&text), TENANT_FILE_MAX, path, &o, d));
+    if (kedge_hex_decode(kedge_view_str(kedge_cli_text(o, "salt")), f->own.salt, KEDGE_SALT_LEN)
+        != KEDGE_OK) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no salt of tenant %s", f->w.tenant.s);
     }
-    json_decref(o);
-    kedge_buf_deinit(&text);
-    return err ? err : kedge_state_copy_tenant(f->dir, &f->w.tenant, f->own.salt, d);
+    return kedge_state_copy_tenant(f->dir, &f->w.tenant, f->own.salt, d);
 }
 
 static int open_copies(struct kedgei_watch *f, struct kedge_diag *d)
@@ -200,11 +196,17 @@ static void say_step(const struct kedgei_watch *f, const struct kedgei_blob_coun
 static int step(struct kedgei_watch *f, struct kedgei_blob_count *blobs, bool *ret_grew, struct kedge_diag *d)
 {
     bool main_grew = false, own_grew = false;
-    int err = f->main.ledger ? KEDGE_OK : open_copies(f, d);
-    err = err ? err : watch_log(f, &f->main, &f->w.main_log, &main_grew, d);
-    err = err ? err : watch_log(f, &f->own, &f->w.log, &own_grew, d);
-    err = err || f->final_taken == f->final_size ? err : take_final(f, d);
-    err = err ? err : kedgei_follow_take_blobs(f, blobs, d);
+    KEDGE_TRY(f->main.ledger ? KEDGE_OK : open_copies(f, d));
+    int err = watch_log(f, &f->main, &f->w.main_log, &main_grew, d);
+    if (!err) {
+        err = watch_log(f, &f->own, &f->w.log, &own_grew, d);
+    }
+    if (!err && f->final_taken != f->final_size) {
+        err = take_final(f, d);
+    }
+    if (!err) {
+        err = kedgei_follow_take_blobs(f, blobs, d);
+    }
     *ret_grew = main_grew || own_grew || blobs->count > 0;
     return err;
 }
@@ -272,7 +274,9 @@ int kedge_cmd_ledger_follow(struct kedge_cli *c)
     kedge_buf_init(&f.frame, KEDGE_FRAME_MAX);
     int err = kedge_witness_folder_read(f.dir, &f.w, &d);
     kedge_follow_erased_init(&f.erased, &f.w.tenant, &f.w.admin_key);
-    err = err ? err : open_client(&f, &d);
+    if (!err) {
+        err = open_client(&f, &d);
+    }
     if (!err) {
         kedge_cli_catch_interrupt();
         err = watch_on(&f, interval, once, &d);

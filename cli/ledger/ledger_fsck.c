@@ -312,29 +312,26 @@ static int add_log(struct fsck *s, const char *name, const char *folder, const c
     return KEDGE_OK;
 }
 
+/* coordinator.lmdb is counted in only if it is there: a state folder that was never started has none. */
 static int find_state(struct fsck *s, struct kedge_id **ret_ids, struct kedge_diag *d)
 {
     char deployment[KEDGE_DEPLOYMENT_MAX + 1], folder[KEDGE_ID_MAX + 16];
     size_t count = 0;
-    int err = kedge_state_deployment(s->state, deployment, d);
-    err = err ? err : kedge_state_tenants(s->state, ret_ids, &count, d);
-    if (!err) {
-        s->tasks = kedge_mem_new(count + 2, sizeof *s->tasks);
-        err = s->tasks ? add_log(s, "main", "main", deployment, d)
-                       : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
-    }
-    for (size_t i = 0; i < count && !err; i++) {
+    KEDGE_TRY(kedge_state_deployment(s->state, deployment, d));
+    KEDGE_TRY(kedge_state_tenants(s->state, ret_ids, &count, d));
+    s->tasks = kedge_mem_new(count + 2, sizeof *s->tasks);
+    KEDGE_TRY(s->tasks ? add_log(s, "main", "main", deployment, d)
+                       : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory"));
+    for (size_t i = 0; i < count; i++) {
         snprintf(folder, sizeof folder, "tenants/%s", (*ret_ids)[i].s);
-        err = add_log(s, (*ret_ids)[i].s, folder, deployment, d);
+        KEDGE_TRY(add_log(s, (*ret_ids)[i].s, folder, deployment, d));
     }
-    if (!err) {
-        struct task *t = &s->tasks[s->task_count++];
-        *t = (struct task){.name = "coordinator"};
-        err = kedge_state_path(t->store, d, s->state, "coordinator.lmdb");
-        s->task_count -= !err && !kedge_file_exists(t->store); /* a state folder that was never started */
-    }
-    s->beside = !err && kedge_cli_coordinator_runs(s->state);
-    return err;
+    struct task *t = &s->tasks[s->task_count++];
+    *t = (struct task){.name = "coordinator"};
+    KEDGE_TRY(kedge_state_path(t->store, d, s->state, "coordinator.lmdb"));
+    s->task_count -= !kedge_file_exists(t->store); /* a state folder that was never started */
+    s->beside = kedge_cli_coordinator_runs(s->state);
+    return KEDGE_OK;
 }
 
 /* DIR/name, or DIR itself for an empty name. */
@@ -453,6 +450,7 @@ static int answer(struct fsck *s)
     return kedge_cli_answer(s->c, data, damages > 0 ? 5 : strays > 0 ? 1 : 0);
 }
 
+/* The meter is shared memory: what reads a store runs in a child, because a damaged one may end it. */
 int kedge_cmd_ledger_fsck(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -475,7 +473,9 @@ int kedge_cmd_ledger_fsck(struct kedge_cli *c)
         err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "%s: there is no log \"%s\" here", dir,
                              kedge_cli_word(unknown).s);
     }
-    err = err ? err : look_at_all(&s, &d);
+    if (!err) {
+        err = look_at_all(&s, &d);
+    }
     kedge_cli_progress_end(c);
     int code = err ? kedge_cli_fail(c, err, &d) : answer(&s);
     json_decref(s.logs);

@@ -33,39 +33,34 @@ static json_t *base64_json(struct kedge_view bytes)
 
 /* ---- prove ---- */
 
+/* Under the newest checkpoint that is stored, never under a size that is not signed: a receipt without a
+ * signature would prove nothing to others. */
 static int prove_inclusion(const struct question *q, struct kedge_state_log *log, struct kedge_view note,
                            uint64_t size, json_t **ret, struct kedge_diag *d)
 {
-    struct kedge_proof *proof = kedge_mem_new(1, sizeof *proof);
-    struct kedge_buf text, entry;
+    struct kedge_proof *proof KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *proof);
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit), entry KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_hash leaf;
     kedge_buf_init(&text, KEDGE_PROOF_TEXT_MAX);
     kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
-    int err = proof ? KEDGE_OK : KEDGE_E_NOMEM;
-    if (!err && q->index >= size) {
-        err = kedge_diag_set(d, KEDGE_E_NOT_FOUND, "log %s is signed up to %llu entries: none is %llu yet",
+    KEDGE_TRY(proof ? KEDGE_OK : KEDGE_E_NOMEM);
+    if (q->index >= size) {
+        (void)kedge_diag_set(d, KEDGE_E_NOT_FOUND, "log %s is signed up to %llu entries: none is %llu yet",
                              q->log, (unsigned long long)size, (unsigned long long)q->index);
-        (void)kedge_diag_hint(d, "the next checkpoint covers it, if it is there: kedge ledger list");
+        return kedge_diag_hint(d, "the next checkpoint covers it, if it is there: kedge ledger list");
     }
-    err = err ? err : kedge_ledger_inclusion(log->ledger, q->index, size, &proof->path);
-    err = err ? err : kedge_ledger_leaf_hash(log->ledger, q->index, &leaf);
-    err = err ? err : kedge_ledger_get(log->ledger, q->index, &entry);
-    if (!err) {
-        proof->index = q->index;
-        proof->note = note;
-        kedge_proof_encode(proof, &text);
-        err = text.err;
-    }
-    if (!err) {
-        *ret = json_pack("{s:s,s:s,s:I,s:I,s:o,s:o,s:o}", "log", q->log, "origin", log->origin, "index",
-                         (json_int_t)q->index, "size", (json_int_t)size, "leaf_hash", hash_json(&leaf),
-                         "receipt", json_stringn((const char *)text.ptr, text.len), "entry",
-                         base64_json(kedge_buf_view(&entry)));
-    }
-    kedge_buf_deinit(&text);
-    kedge_buf_deinit(&entry);
-    kedge_mem_free(proof);
-    return err;
+    KEDGE_TRY(kedge_ledger_inclusion(log->ledger, q->index, size, &proof->path));
+    KEDGE_TRY(kedge_ledger_leaf_hash(log->ledger, q->index, &leaf));
+    KEDGE_TRY(kedge_ledger_get(log->ledger, q->index, &entry));
+    proof->index = q->index;
+    proof->note = note;
+    kedge_proof_encode(proof, &text);
+    KEDGE_TRY(text.err);
+    *ret = json_pack("{s:s,s:s,s:I,s:I,s:o,s:o,s:o}", "log", q->log, "origin", log->origin, "index",
+                     (json_int_t)q->index, "size", (json_int_t)size, "leaf_hash", hash_json(&leaf), "receipt",
+                     json_stringn((const char *)text.ptr, text.len), "entry",
+                     base64_json(kedge_buf_view(&entry)));
+    return KEDGE_OK;
 }
 
 /* Two roots and the path between them (RFC 6962, section 2.1.2): that the log of `from` entries is the
@@ -82,16 +77,12 @@ static int prove_consistency(const struct question *q, struct kedge_state_log *l
                               q->log, (unsigned long long)kedge_ledger_size(log->ledger),
                               (unsigned long long)kedge_ledger_size(log->ledger));
     }
-    int err = kedge_ledger_root(log->ledger, q->from, &old_root);
-    err = err ? err : kedge_ledger_root(log->ledger, to, &root);
-    err = err ? err : kedge_ledger_consistency(log->ledger, q->from, to, &path);
+    KEDGE_TRY(kedge_ledger_root(log->ledger, q->from, &old_root));
+    KEDGE_TRY(kedge_ledger_root(log->ledger, to, &root));
+    KEDGE_TRY(kedge_ledger_consistency(log->ledger, q->from, to, &path));
     json_t *hashes = json_array();
-    for (uint32_t i = 0; !err && i < path.count; i++) {
+    for (uint32_t i = 0; i < path.count; i++) {
         json_array_append_new(hashes, hash_json(&path.hashes[i]));
-    }
-    if (err) {
-        json_decref(hashes);
-        return err;
     }
     *ret = json_pack("{s:s,s:s,s:I,s:I,s:o,s:o,s:o}", "log", q->log, "origin", log->origin, "from",
                      (json_int_t)q->from, "to", (json_int_t)to, "from_root", hash_json(&old_root), "to_root",
@@ -126,12 +117,10 @@ static int gather_proof(void *arg, json_t **ret, struct kedge_diag *d)
 /* Decodes "entry" and writes the exact bytes, which verify hashes. */
 static int write_entry(const json_t *answer, const char *path, struct kedge_diag *d)
 {
-    struct kedge_buf bytes;
+    struct kedge_buf bytes KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&bytes, KEDGE_ENTRY_MAX);
-    int err = kedge_base64_decode(kedge_view_str(kedge_cli_text(answer, "entry")), false, &bytes);
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&bytes), 0644, d);
-    kedge_buf_deinit(&bytes);
-    return err;
+    KEDGE_TRY(kedge_base64_decode(kedge_view_str(kedge_cli_text(answer, "entry")), false, &bytes));
+    return kedge_file_write(path, kedge_buf_view(&bytes), 0644, d);
 }
 
 static int put_proof(struct kedge_cli *c, json_t *answer, const char *out, const char *entry_out)
@@ -221,7 +210,9 @@ static int find_entry(struct kedge_cli *c, const char *path, const struct kedge_
         err = kedge_diag_set(d, KEDGE_E_NOT_FOUND, "%s: its log %s is %s, the receipt's is %s", c->state,
                              q.log, kedge_cli_text(answer, "origin"), vkey->name);
     }
-    err = err ? err : kedge_base64_decode(kedge_view_str(kedge_cli_text(answer, "entry")), false, ret);
+    if (!err) {
+        err = kedge_base64_decode(kedge_view_str(kedge_cli_text(answer, "entry")), false, ret);
+    }
     json_decref(answer);
     if (err) {
         (void)kedge_diag_hint(d, "name the file with the entry's exact bytes: --entry FILE");

@@ -7,7 +7,6 @@
 #include "chain/store/blob/pruned.h"
 #include "cli/cli.h"
 #include "cli/local.h"
-#include "common/base/mem.h"
 #include "common/base/try.h"
 
 enum { DIGESTS_MAX = 1 << 27 };
@@ -70,13 +69,16 @@ static int tell(struct kedge_cli *c, const struct prune *p, bool dry_run)
                             0);
 }
 
+/* The record is audited with a replay first, and what may go is collected by that audit: models are given up
+ * only while they can still be computed again from what stays. */
 int kedge_cmd_ledger_prune(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
     struct prune p = {.count = 0};
-    struct kedge_buf digests;
+    struct kedge_buf digests KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_id job;
     uint64_t keep_every = 0;
+    kedge_buf_init(&digests, DIGESTS_MAX);
     bool dry_run = kedge_cli_flag(c, "dry-run"), refused = false;
     const char *trust = c->trust, *name = kedge_cli_option(c, "job", NULL);
     if (!kedge_cli_number(c, "keep-every", 1, UINT32_MAX, 0, &keep_every) || !kedge_cli_no_more(c, 1)) {
@@ -90,17 +92,14 @@ int kedge_cmd_ledger_prune(struct kedge_cli *c)
     if (name && kedge_id_from(kedge_view_str(name), &job) != KEDGE_OK) {
         return kedge_cli_usage(c, "--job: not a job's name");
     }
-    kedge_buf_init(&digests, DIGESTS_MAX);
     const struct kedge_audit_prune ask = {
         .job = name ? &job : NULL, .keep_every = (uint32_t)keep_every, .ret = &digests};
-    int err = choose(state, trust, &ask, &refused, &d);
-    if (!err && refused) {
+    KEDGE_CLI_TRY(c, choose(state, trust, &ask, &refused, &d), &d);
+    if (refused) {
         (void)kedge_diag_set(&d, KEDGE_E_VERIFY, "%s: the record does not hold: nothing was removed", state);
         (void)kedge_diag_hint(&d, "see what is wrong with: kedge audit replay %s --trust %s", state, trust);
-        kedge_buf_deinit(&digests);
         return kedge_cli_fail_as(c, KEDGE_E_VERIFY, &d, 1);
     }
-    err = err ? err : give_up(state, kedge_buf_view(&digests), dry_run, &p, &d);
-    kedge_buf_deinit(&digests);
-    return err ? kedge_cli_fail(c, err, &d) : tell(c, &p, dry_run);
+    KEDGE_CLI_TRY(c, give_up(state, kedge_buf_view(&digests), dry_run, &p, &d), &d);
+    return tell(c, &p, dry_run);
 }

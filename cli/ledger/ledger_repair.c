@@ -104,10 +104,10 @@ static int find_log(struct mending *m, const char *name, struct kedge_diag *d)
 static int lock_coordinator(struct mending *m, struct kedge_diag *d)
 {
     char folder[KEDGE_PATH_MAX], lock[KEDGE_PATH_MAX];
-    int err = kedge_state_path(folder, d, m->state, "coordinator.lmdb");
-    err = err ? err : kedge_state_path(lock, d, m->state, "coordinator.lmdb/kedge.lock");
-    if (err || !kedge_file_exists(folder)) {
-        return err;
+    KEDGE_TRY(kedge_state_path(folder, d, m->state, "coordinator.lmdb"));
+    KEDGE_TRY(kedge_state_path(lock, d, m->state, "coordinator.lmdb/kedge.lock"));
+    if (!kedge_file_exists(folder)) {
+        return KEDGE_OK;
     }
     m->lock_fd = kedge_file_lock(lock, d);
     if (m->lock_fd == KEDGE_E_LOCKED) {
@@ -170,48 +170,42 @@ static int list_elsewhere(const struct mending *m, char (**ret)[KEDGE_PATH_MAX],
 /* After the ledger, because only the whole ledger says which blobs there must be. */
 static int mend_blobs(const struct mending *m, struct kedge_repaired_blobs *ret, struct kedge_diag *d)
 {
-    struct kedge_buf refs, also;
-    char(*folders)[KEDGE_PATH_MAX] = NULL;
+    struct kedge_buf refs KEDGE_CLEANUP(kedge_buf_deinit), also KEDGE_CLEANUP(kedge_buf_deinit);
+    char(*folders)[KEDGE_PATH_MAX] KEDGE_CLEANUP(kedge_mem_release) = NULL;
     char main_dir[KEDGE_PATH_MAX];
-    const char **elsewhere = NULL;
     size_t count = 0;
     kedge_buf_init(&refs, REFS_MAX);
     kedge_buf_init(&also, REFS_MAX);
-    int err = read_refs(m->dir, &refs, d);
-    if (!err && !m->in_main && kedge_state_path(main_dir, NULL, m->state, "main") == KEDGE_OK) {
+    KEDGE_TRY(read_refs(m->dir, &refs, d));
+    if (!m->in_main && kedge_state_path(main_dir, NULL, m->state, "main") == KEDGE_OK) {
         (void)!read_refs(main_dir, &also, NULL); /* lists of inputs, which the main chain names */
     }
-    err = err ? err : list_elsewhere(m, &folders, &count, d);
-    elsewhere = kedge_mem_new(count + 1, sizeof *elsewhere);
-    err = err || elsewhere ? err : KEDGE_E_NOMEM;
-    for (size_t i = 0; i < count && !err; i++) {
+    KEDGE_TRY(list_elsewhere(m, &folders, &count, d));
+    const char **elsewhere KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(count + 1, sizeof *elsewhere);
+    if (!elsewhere) {
+        return KEDGE_E_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
         elsewhere[i] = folders[i];
     }
     char keys[KEDGE_PATH_MAX], from_keys[KEDGE_PATH_MAX];
     struct kedge_blobs_options options = {.read_only = false};
     struct kedge_id tenant;
-    if (!err && (m->in_main || kedge_id_from(kedge_view_str(m->log), &tenant) == KEDGE_OK)) {
-        err = kedge_state_blob_options(m->state, m->in_main ? NULL : &tenant, keys, &options, d);
+    if (m->in_main || kedge_id_from(kedge_view_str(m->log), &tenant) == KEDGE_OK) {
+        KEDGE_TRY(kedge_state_blob_options(m->state, m->in_main ? NULL : &tenant, keys, &options, d));
     }
-    if (!err) {
-        struct kedge_repair_blobs r = {
-            .dir = m->dir,
-            .from = m->from,
-            .keys_dir = options.keys_dir,
-            .from_keys_dir = kedge_state_blob_keys_beside(m->from, from_keys) ? from_keys : NULL,
-            .pack = options.pack,
-            .encrypt = options.encrypt,
-            .refs = kedge_buf_view(&refs),
-            .also = kedge_buf_view(&also),
-            .elsewhere = elsewhere,
-            .elsewhere_count = count};
-        err = kedge_repair_blobs(&r, ret, d);
-    }
-    kedge_mem_free(elsewhere);
-    kedge_mem_free(folders);
-    kedge_buf_deinit(&refs);
-    kedge_buf_deinit(&also);
-    return err;
+    struct kedge_repair_blobs r = {.dir = m->dir,
+                                   .from = m->from,
+                                   .keys_dir = options.keys_dir,
+                                   .from_keys_dir =
+                                       kedge_state_blob_keys_beside(m->from, from_keys) ? from_keys : NULL,
+                                   .pack = options.pack,
+                                   .encrypt = options.encrypt,
+                                   .refs = kedge_buf_view(&refs),
+                                   .also = kedge_buf_view(&also),
+                                   .elsewhere = elsewhere,
+                                   .elsewhere_count = count};
+    return kedge_repair_blobs(&r, ret, d);
 }
 
 /* ---- the command ---- */
@@ -243,12 +237,14 @@ static int tell(struct mending *m, const struct kedge_repaired *r, const struct 
     return kedge_cli_answer(c, data, b->lost > 0 ? 1 : 0);
 }
 
+/* The order matters: the copy is looked at before the lock is taken, so that a wrong path costs a running
+ * coordinator nothing, and blobs come after the ledger that names them. */
 static int mend(struct mending *m, const char *from, bool mark_is_lost, struct kedge_repaired *done,
                 struct kedge_repaired_blobs *blobs, struct kedge_diag *d)
 {
-    int err = find_log(m, m->log, d);
-    err = err ? err : find_copy(m, from, d);
-    err = err ? err : lock_coordinator(m, d);
+    KEDGE_TRY(find_log(m, m->log, d));
+    KEDGE_TRY(find_copy(m, from, d));
+    KEDGE_TRY(lock_coordinator(m, d));
     struct kedge_repair r = {.dir = m->dir,
                              .from = m->from,
                              .origin = m->origin,
@@ -259,11 +255,8 @@ static int mend(struct mending *m, const char *from, bool mark_is_lost, struct k
                              .index_arg = m,
                              .progress = show,
                              .progress_arg = m->c};
-    if (err) {
-        return err;
-    }
-    err = kedge_repair_ledger(&r, done, d);
-    return err ? err : mend_blobs(m, blobs, d);
+    KEDGE_TRY(kedge_repair_ledger(&r, done, d));
+    return mend_blobs(m, blobs, d);
 }
 
 /* What refuses says no: the copy is no help. A damaged copy is not this state folder's damage either. */

@@ -82,6 +82,8 @@ static int check_ours(const struct export *x, const struct kedge_checkpoint *the
     return err;
 }
 
+/* An earlier export is gone on with only when its checkpoint is one of this log: tiles of another log under
+ * the same names would make readers see a fork. */
 static int check_folder(struct export *x, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
@@ -91,7 +93,9 @@ static int check_folder(struct export *x, struct kedge_diag *d)
     KEDGE_TRY(kedge_path_join(path, x->out, "checkpoint"));
     KEDGE_TRY(kedge_file_read(path, &x->old, d));
     int err = kedge_note_parse(kedge_buf_view(&x->old), &note);
-    err = err ? err : kedge_checkpoint_parse(note.text, &there);
+    if (!err) {
+        err = kedge_checkpoint_parse(note.text, &there);
+    }
     if (err) {
         return kedge_diag_set(d, err == KEDGE_E_NOMEM ? err : KEDGE_E_EXISTS,
                               "%s: expected a signed checkpoint; nothing was written", path);
@@ -103,8 +107,8 @@ static int check_folder(struct export *x, struct kedge_diag *d)
 static int choose_folder(struct export *x, struct kedge_diag *d)
 {
     enum folder found, part;
-    int err = look_at(x->out, &found, d);
-    if (!err && found == FOLDER_OTHER) {
+    KEDGE_TRY(look_at(x->out, &found, d));
+    if (found == FOLDER_OTHER) {
         (void)kedge_diag_set(d, KEDGE_E_EXISTS, "%s: the folder is not empty and holds no exported log",
                              x->out);
         return kedge_diag_hint(d, "name a new folder");
@@ -114,17 +118,17 @@ static int choose_folder(struct export *x, struct kedge_diag *d)
     if (n < 0 || (size_t)n >= sizeof x->dir) {
         return kedge_diag_set(d, KEDGE_E_TOO_LONG, "--out: the folder's name is too long");
     }
-    if (err || !x->is_new) {
-        return err ? err : check_folder(x, d);
+    if (!x->is_new) {
+        return check_folder(x, d);
     }
-    err = look_at(x->dir, &part, d);
-    if (!err && (part != FOLDER_EMPTY || kedge_file_exists(x->dir))) {
+    KEDGE_TRY(look_at(x->dir, &part, d));
+    if (part != FOLDER_EMPTY || kedge_file_exists(x->dir)) {
         (void)kedge_diag_set(d, KEDGE_E_EXISTS, "%s: another export is under way or was interrupted", x->dir);
         return kedge_diag_hint(d, "if none is running, remove %s", x->dir);
     }
-    err = err ? err : kedge_dir_make(x->dir, FOLDER_MODE, d);
-    x->is_staged = !err;
-    return err;
+    KEDGE_TRY(kedge_dir_make(x->dir, FOLDER_MODE, d));
+    x->is_staged = true;
+    return KEDGE_OK;
 }
 
 /* ---- writing ---- */
@@ -147,10 +151,10 @@ static int put_file(struct export *x, const char *name, struct kedge_view bytes,
     }
     memcpy(folder, path, sizeof folder);
     *strrchr(folder, '/') = '\0';
-    err = kedge_dir_make(folder, FOLDER_MODE, d);
-    err = err ? err : kedge_file_write(path, bytes, FILE_MODE, d);
-    x->written += !err;
-    return err;
+    KEDGE_TRY(kedge_dir_make(folder, FOLDER_MODE, d));
+    KEDGE_TRY(kedge_file_write(path, bytes, FILE_MODE, d));
+    x->written++;
+    return KEDGE_OK;
 }
 
 static int put_tile(struct export *x, enum kedge_tile_kind kind, unsigned level, uint64_t index,
@@ -190,29 +194,36 @@ static int sync_name(const char *path, struct kedge_diag *d)
                : KEDGE_OK;
 }
 
+/* Full tiles never change, so a later export keeps those that are there (put_file). */
+static int put_tiles(struct export *x, struct kedge_diag *d)
+{
+    for (uint64_t i = 0; x->entries && i < tile_count(x, 0); i++) {
+        KEDGE_TRY(put_tile(x, KEDGE_TILE_ENTRIES, 0, i, d));
+    }
+    for (unsigned level = 0; level < KEDGE_TILE_LEVELS; level++) {
+        for (uint64_t i = 0; i < tile_count(x, level); i++) {
+            KEDGE_TRY(put_tile(x, KEDGE_TILE_HASHES, level, i, d));
+        }
+    }
+    return KEDGE_OK;
+}
+
 /* Tiles first, the checkpoint last: a reader meanwhile finds every tile of the checkpoint there is. */
 static int put_log(struct export *x, struct kedge_diag *d)
 {
-    int err = KEDGE_OK;
     x->total = x->entries ? tile_count(x, 0) : 0;
     for (unsigned level = 0; level < KEDGE_TILE_LEVELS; level++) {
         x->total += tile_count(x, level);
     }
-    for (uint64_t i = 0; !err && x->entries && i < tile_count(x, 0); i++) {
-        err = put_tile(x, KEDGE_TILE_ENTRIES, 0, i, d);
-    }
-    for (unsigned level = 0; level < KEDGE_TILE_LEVELS; level++) {
-        for (uint64_t i = 0; !err && i < tile_count(x, level); i++) {
-            err = put_tile(x, KEDGE_TILE_HASHES, level, i, d);
-        }
-    }
+    int err = put_tiles(x, d);
     kedge_cli_progress_end(x->c);
-    err = err ? err : put_file(x, "checkpoint", kedge_buf_view(&x->note), d);
-    if (!err && x->is_new && rename(x->dir, x->out) != 0) {
-        err = kedge_diag_set(d, KEDGE_E_IO, "%s: cannot be renamed to %s", x->dir, x->out);
+    KEDGE_TRY(err);
+    KEDGE_TRY(put_file(x, "checkpoint", kedge_buf_view(&x->note), d));
+    if (x->is_new && rename(x->dir, x->out) != 0) {
+        return kedge_diag_set(d, KEDGE_E_IO, "%s: cannot be renamed to %s", x->dir, x->out);
     }
-    x->is_staged = x->is_staged && err;
-    return err || !x->is_new ? err : sync_name(x->out, d);
+    x->is_staged = false;
+    return x->is_new ? sync_name(x->out, d) : KEDGE_OK;
 }
 
 /* ---- the command ---- */

@@ -7,6 +7,7 @@
 #include "chain/statement/statement_position.h"
 #include "cli/local.h"
 #include "cli/receipt.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 enum {
@@ -49,13 +50,13 @@ static int read_position(const json_t *o, const struct kedge_id *tenant, struct 
     return KEDGE_OK;
 }
 
+/* From a file or, with "-", from stdin: an admin's machine without a network is handed the position on
+ * whatever there is. */
 static int read_file(const char *path, json_t **ret, struct kedge_diag *d)
 {
-    struct kedge_buf text;
-    int err = kedge_cli_read_file(path, FILE_MAX, &text, d);
-    err = err ? err : kedgei_json_load(kedge_buf_view(&text), FILE_MAX, "a position", ret, d);
-    kedge_buf_deinit(&text);
-    return err;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    KEDGE_TRY(kedge_cli_read_file(path, FILE_MAX, &text, d));
+    return kedgei_json_load(kedge_buf_view(&text), FILE_MAX, "a position", ret, d);
 }
 
 static int ask(struct kedge_cli *c, const struct kedge_id *tenant, json_t **ret, struct kedge_diag *d)
@@ -74,7 +75,9 @@ int kedge_cli_position(struct kedge_cli *c, struct kedge_statement *st, struct k
     }
     const struct kedge_id *tenant = kedge_statement_tenant(st);
     int err = c->position ? read_file(c->position, &o, d) : ask(c, tenant, &o, d);
-    err = err ? err : read_position(o, tenant, &st->at, d);
+    if (!err) {
+        err = read_position(o, tenant, &st->at, d);
+    }
     if (!err && (c->trust || !c->position)) { /* a file may be used where no other key is known */
         err = kedge_cli_check_deployment(c, &st->at.main_log_key, d);
     }
@@ -88,6 +91,8 @@ int kedge_cli_position(struct kedge_cli *c, struct kedge_statement *st, struct k
     return err && c->position ? kedge_diag_wrap(d, err, "--position %s", kedge_cli_word(c->position).s) : err;
 }
 
+/* For machines that cannot ask: what is signed there names this position, and the ledger refuses it once it
+ * has grown past "before". */
 int kedge_cmd_ledger_position(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -106,7 +111,9 @@ int kedge_cmd_ledger_position(struct kedge_cli *c)
         return 2;
     }
     int err = ask(c, &tenant, &o, &d);
-    err = err ? err : read_position(o, &tenant, &at, &d);
+    if (!err) {
+        err = read_position(o, &tenant, &at, &d);
+    }
     if (!err) {
         json_object_set_new(o, "before", json_integer((json_int_t)at.seen_size + (json_int_t)span));
         err = out || !c->json ? kedge_cli_put_json(o, out, &d) : KEDGE_OK;

@@ -11,6 +11,7 @@
 #include "chain/state/state.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 bool kedge_cli_refusals_take(struct kedge_cli *c, struct kedge_cli_refusals *ret)
 {
@@ -26,6 +27,7 @@ bool kedge_cli_refusals_take(struct kedge_cli *c, struct kedge_cli_refusals *ret
     return true;
 }
 
+/* Of a file that is not signed nothing is told but its name: its content is anybody's. */
 json_t *kedge_cli_refusals_json(const struct kedge_cli_refusals *shown, const struct kedge_audit_report *r)
 {
     json_t *list = json_array();
@@ -165,17 +167,18 @@ static int ask_tenant(struct kedge_cli *c, struct listing *l, const char *tenant
     return err;
 }
 
+/* Tenant by tenant, for each keeps its own. An error ends it, so that a part is never taken for the whole. */
 static int ask_all(struct kedge_cli *c, struct listing *l, struct kedge_diag *d)
 {
-    json_t *answer = NULL, *row;
+    json_auto_t *answer = NULL;
+    const json_t *row;
     size_t i;
-    int err = kedge_cli_admin(c, json_pack("{s:s}", "verb", "tenant.list"), &answer, d);
+    KEDGE_TRY(kedge_cli_admin(c, json_pack("{s:s}", "verb", "tenant.list"), &answer, d));
     json_array_foreach(json_object_get(answer, "tenants"), i, row)
     {
-        err = err ? err : ask_tenant(c, l, kedge_cli_text(row, "tenant"), d);
+        KEDGE_TRY(ask_tenant(c, l, kedge_cli_text(row, "tenant"), d));
     }
-    json_decref(answer);
-    return err;
+    return KEDGE_OK;
 }
 
 int kedge_cmd_ledger_refusals(struct kedge_cli *c)

@@ -74,29 +74,33 @@ static int bring_up(struct kedge_poc *p, struct kedge_diag *d)
     return KEDGE_OK;
 }
 
+static int copy_model(const char *from, const char *to, struct kedge_diag *d)
+{
+    struct kedge_blob_at at = {.path = from};
+    struct kedge_blob_file file;
+    KEDGE_TRY(kedge_blob_file_open(&at, KEDGE_BLOB_MAP, &file, d));
+    int err = kedge_file_write(to, kedge_view_of(file.map.ptr, file.map.len), 0600, d);
+    kedge_blob_file_close(&file);
+    return err;
+}
+
 /* Copies the released models to DIR/models under the names of their release statements. */
 static int take_models(struct kedge_poc *p, const char *job, struct kedge_diag *d)
 {
-    json_t *answer = NULL, *m;
+    json_auto_t *answer = NULL;
+    const json_t *m;
     char path[KEDGE_PATH_MAX];
     size_t i;
-    int err = kedge_poc_ask(p, json_pack("{s:s,s:s}", "verb", "job.model", "job", job), 10000, &answer, d);
-    err = err ? err : kedge_path_join(path, p->dir, "models");
-    err = err ? err : kedge_dir_make(path, 0700, d);
+    KEDGE_TRY(kedge_poc_ask(p, json_pack("{s:s,s:s}", "verb", "job.model", "job", job), 10000, &answer, d));
+    KEDGE_TRY(kedge_path_join(path, p->dir, "models"));
+    KEDGE_TRY(kedge_dir_make(path, 0700, d));
     json_array_foreach(json_object_get(answer, "models"), i, m)
     {
-        struct kedge_blob_at at = {.path = kedge_cli_text(m, "path")};
-        struct kedge_blob_file file;
         snprintf(path, sizeof path, "%.850s/models/%s-g%d.safetensors", p->dir, job,
                  (int)kedge_cli_int(m, "group"));
-        err = err ? err : kedge_blob_file_open(&at, KEDGE_BLOB_MAP, &file, d);
-        if (!err) {
-            err = kedge_file_write(path, kedge_view_of(file.map.ptr, file.map.len), 0600, d);
-            kedge_blob_file_close(&file);
-        }
+        KEDGE_TRY(copy_model(kedge_cli_text(m, "path"), path, d));
     }
-    json_decref(answer);
-    return err;
+    return KEDGE_OK;
 }
 
 /* Accuracy of a round over all groups, -1 when nobody evaluated it. */
@@ -285,17 +289,23 @@ int kedge_cmd_poc(struct kedge_cli *c)
             c, "DIR: its whole path is longer than %d bytes: the coordinator's door is a socket below it",
             KEDGE_POC_DIR_MAX);
     }
-    err = err ? err : kedge_process_own_dir(p.bin, sizeof p.bin);
+    if (!err) {
+        err = kedge_process_own_dir(p.bin, sizeof p.bin);
+    }
     p.begin_ms = kedge_os_unix_ms();
     if (p.insecure) {
         kedge_cli_say(
             c, "INSECURE: plain tcp:// on loopback; any program of this machine can speak as any site.\n");
     }
     static char state[KEDGE_PATH_MAX];
-    err = err ? err : kedge_path_join(state, p.dir, "state");
+    if (!err) {
+        err = kedge_path_join(state, p.dir, "state");
+    }
     c->state = state;
     kedge_cli_catch_interrupt();
-    err = err ? err : run(&p, &d, &data);
+    if (!err) {
+        err = run(&p, &d, &data);
+    }
     kedge_poc_stop(&p);
     kedge_mem_free(p.clients);
     json_decref(p.own);

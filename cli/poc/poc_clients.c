@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "cli/poc/poc.h"
-#include "common/base/mem.h"
 #include "common/base/try.h"
 #include "common/tensor/json.h"
 #include "sim/learn/report/report_sites.h"
@@ -76,6 +75,27 @@ int kedge_poc_take_data(struct kedge_cli *c, struct kedge_poc *p)
 
 /* ---- what the data are ---- */
 
+/* A partition that was dealt out and cannot be prepared is released here; the caller owns it only on success.
+ */
+static int deal(const struct kedge_poc *p, struct kedge_clients *c, bool by_mean, struct kedge_partition *ret,
+                struct kedge_diag *d)
+{
+    if (c->steps > 1) {
+        (void)kedge_diag_set(
+            d, KEDGE_E_USAGE,
+            "%s: has data of later steps (train-1.csv and so on), but the sites of kedge poc "
+            "keep the data that they begin with",
+            p->data);
+        return kedge_diag_hint(d, "kedge sim changes data at given rounds: \"steps\" in its spec");
+    }
+    KEDGE_TRY(kedge_clients_deal(c, 0, p->seed, ret, d));
+    int err = kedge_clients_prepare(c, ret, by_mean, false, d);
+    if (err) {
+        kedge_partition_deinit(ret);
+    }
+    return err;
+}
+
 /* Reads the clients and deals their samples out; missing values are filled as a site would fill them. */
 static int load(const struct kedge_poc *p, struct kedge_clients *ret, struct kedge_partition *ret_part,
                 struct kedge_diag *d)
@@ -91,25 +111,8 @@ static int load(const struct kedge_poc *p, struct kedge_clients *ret, struct ked
                                                     (enum kedge_csv_missing)(missing < 0 ? 0 : missing)};
     struct kedge_clients c;
     struct kedge_partition part;
-    int err = kedge_clients_load(&source, &c, d);
-    if (err) {
-        return err;
-    }
-    if (c.steps > 1) {
-        err =
-            kedge_diag_set(d, KEDGE_E_USAGE,
-                           "%s: has data of later steps (train-1.csv and so on), but the sites of kedge poc "
-                           "keep the data that they begin with",
-                           p->data);
-        (void)kedge_diag_hint(d, "kedge sim changes data at given rounds: \"steps\" in its spec");
-    }
-    err = err ? err : kedge_clients_deal(&c, 0, p->seed, &part, d);
-    if (!err) {
-        err = kedge_clients_prepare(&c, &part, source.missing == KEDGE_CSV_MISSING_MEAN, false, d);
-        if (err) {
-            kedge_partition_deinit(&part);
-        }
-    }
+    KEDGE_TRY(kedge_clients_load(&source, &c, d));
+    int err = deal(p, &c, source.missing == KEDGE_CSV_MISSING_MEAN, &part, d);
     if (err) {
         kedge_clients_deinit(&c);
         return err;
@@ -223,7 +226,9 @@ int kedge_poc_read_clients(struct kedge_poc *p, struct kedge_diag *d)
     struct kedge_partition part;
     KEDGE_TRY(load(p, &c, &part, d));
     int err = count_sites(p, &c, d);
-    err = err ? err : decide(p, &c, &part, d);
+    if (!err) {
+        err = decide(p, &c, &part, d);
+    }
     kedge_partition_deinit(&part);
     kedge_clients_deinit(&c);
     return err;
@@ -267,7 +272,9 @@ static int put_set(const struct kedge_poc *p, const struct kedge_clients *c,
                                       .scale = 1};
     struct kedge_dataset own;
     int err = kedge_path_join(path, p->clients[site].folder, test ? "data/test.npz" : "data/train.npz");
-    err = err ? err : kedge_dataset_pick(&all, rows, n, &own);
+    if (!err) {
+        err = kedge_dataset_pick(&all, rows, n, &own);
+    }
     if (err) {
         return kedge_diag_set(d, err, "%s: %s", p->clients[site].folder, kedge_strerror(err));
     }
@@ -301,7 +308,7 @@ static int put_list(const struct kedge_poc *p, const struct kedge_clients *c,
                     const struct kedge_partition *part, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, LIST_MAX);
     kedge_buf_put_str(&text, "tenant,site,client,group,train,test\n");
     for (uint32_t i = 0; i < p->tenants * p->sites; i++) {
@@ -313,31 +320,34 @@ static int put_list(const struct kedge_poc *p, const struct kedge_clients *c,
         }
         kedge_buf_printf(&text, ",%u,%u\n", part->sites[i].train_count, part->sites[i].test_count);
     }
-    int err = kedge_path_join(path, p->dir, "sites.csv");
-    err = err ? err : text.err ? text.err : kedge_file_write(path, kedge_buf_view(&text), 0600, d);
-    kedge_buf_deinit(&text);
-    return err;
+    KEDGE_TRY(kedge_path_join(path, p->dir, "sites.csv"));
+    return text.err ? text.err : kedge_file_write(path, kedge_buf_view(&text), 0600, d);
+}
+
+/* The sites have their data in their own folders already. Data that no longer fit what the folder was begun
+ * with are refused. */
+static int put_dealt(const struct kedge_poc *p, const struct kedge_clients *c,
+                     const struct kedge_partition *part, struct kedge_diag *d)
+{
+    uint64_t all = p->tenants * p->sites;
+    if (c->count < all || c->features != p->inputs) {
+        (void)kedge_diag_set(d, KEDGE_E_STATE,
+                             "%s: has %u clients and %u features, but %s was begun with others", p->data,
+                             c->count, c->features, p->dir);
+        return kedge_diag_hint(d, "put the data back as they were, or name a new folder");
+    }
+    for (uint32_t i = 0; i < all; i++) {
+        KEDGE_TRY(put_site(p, c, part, i, d));
+    }
+    return put_list(p, c, part, d);
 }
 
 int kedge_poc_put_clients(const struct kedge_poc *p, struct kedge_diag *d)
 {
     struct kedge_clients c;
     struct kedge_partition part;
-    int err = load(p, &c, &part, d);
-    if (err) {
-        return err;
-    }
-    uint64_t all = p->tenants * p->sites;
-    if (c.count < all || c.features != p->inputs) {
-        err = kedge_diag_set(d, KEDGE_E_STATE,
-                             "%s: has %u clients and %u features, but %s was begun with others", p->data,
-                             c.count, c.features, p->dir);
-        (void)kedge_diag_hint(d, "put the data back as they were, or name a new folder");
-    }
-    for (uint32_t i = 0; i < all && !err; i++) {
-        err = put_site(p, &c, &part, i, d);
-    }
-    err = err ? err : put_list(p, &c, &part, d);
+    KEDGE_TRY(load(p, &c, &part, d));
+    int err = put_dealt(p, &c, &part, d);
     kedge_partition_deinit(&part);
     kedge_clients_deinit(&c);
     return err;
@@ -366,7 +376,7 @@ int kedge_poc_put_policy(const struct kedge_poc *p, uint32_t site, struct kedge_
                          struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    struct kedge_buf policy;
+    struct kedge_buf policy KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&policy, FILE_MAX);
     kedge_buf_printf(&policy, "{\"jobs\": \"*\", \"data\": {\"%s\": %.*s}", p->dataset, (int)binding.len,
                      (const char *)binding.ptr);
@@ -374,8 +384,6 @@ int kedge_poc_put_policy(const struct kedge_poc *p, uint32_t site, struct kedge_
         kedge_buf_printf(&policy, ", \"trainer\": [\"%s\"]", p->trainer);
     }
     kedge_buf_put_str(&policy, p->insecure ? ", \"insecure\": true}\n" : "}\n");
-    int err = policy.err ? policy.err : kedge_path_join(path, p->clients[site].folder, "policy.json");
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&policy), 0600, d);
-    kedge_buf_deinit(&policy);
-    return err;
+    KEDGE_TRY(policy.err ? policy.err : kedge_path_join(path, p->clients[site].folder, "policy.json"));
+    return kedge_file_write(path, kedge_buf_view(&policy), 0600, d);
 }

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "cli/poc/poc.h"
-#include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 #include "job/job_spec.h"
 #include "strategy/grouping.h"
 
@@ -167,7 +167,9 @@ int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d)
         json_t *pending = NULL, *sites = NULL, *one;
         size_t i, active;
         int err = poc_watch(p, d);
-        err = err ? err : kedge_poc_ask(p, json_pack("{s:s}", "verb", "site.pending"), 10000, &pending, d);
+        if (!err) {
+            err = kedge_poc_ask(p, json_pack("{s:s}", "verb", "site.pending"), 10000, &pending, d);
+        }
         json_array_foreach(json_object_get(pending, "sites"), i, one)
         {
             const char *tenant = kedge_cli_text(one, "tenant");
@@ -183,7 +185,9 @@ int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d)
             }
         }
         json_decref(pending);
-        err = err ? err : kedge_poc_ask(p, json_pack("{s:s}", "verb", "site.list"), 10000, &sites, d);
+        if (!err) {
+            err = kedge_poc_ask(p, json_pack("{s:s}", "verb", "site.list"), 10000, &sites, d);
+        }
         active = json_array_size(json_object_get(sites, "sites"));
         json_decref(sites);
         if (err || active >= total) {
@@ -345,21 +349,19 @@ static void say_when_quiet(struct kedge_poc *p, struct quiet *q, uint64_t round)
     }
 }
 
+/* Looks at the processes each time, too: one that has died ends the job with an error instead of a wait
+ * without end. */
 int kedge_poc_job(struct kedge_poc *p, const char *name, bool grouped, json_t **ret, struct kedge_diag *d)
 {
-    int err = submit(p, name, grouped, d);
-    err = err ? err : join_all(p, name, d);
+    KEDGE_TRY(submit(p, name, grouped, d));
+    KEDGE_TRY(join_all(p, name, d));
     uint64_t end = kedge_poc_now_ns(p) + (uint64_t)JOB_TIMEOUT_MS * 1000000u;
     struct quiet quiet = {.round = 0};
-    while (!err) {
-        json_t *shown = NULL;
-        err = poc_watch(p, d);
-        err =
-            err ? err
-                : kedge_poc_ask(p, json_pack("{s:s,s:s}", "verb", "job.show", "job", name), 30000, &shown, d);
-        if (err) {
-            break;
-        }
+    for (;;) {
+        json_auto_t *shown = NULL;
+        KEDGE_TRY(poc_watch(p, d));
+        KEDGE_TRY(
+            kedge_poc_ask(p, json_pack("{s:s,s:s}", "verb", "job.show", "job", name), 30000, &shown, d));
         const char *state = kedge_cli_text(shown, "state");
         uint64_t round = (uint64_t)kedge_cli_int(shown, "round");
         size_t closed = json_array_size(json_object_get(shown, "history"));
@@ -380,21 +382,17 @@ int kedge_poc_job(struct kedge_poc *p, const char *name, bool grouped, json_t **
         if (has_ended(state)) {
             kedge_cli_progress_end(p->cli);
             if (strcmp(state, "completed") != 0) {
-                err = kedge_diag_set(d, KEDGE_E_STATE, "job %s %s: %s", name, state,
-                                     kedge_cli_text(shown, "reason_text"));
-                json_decref(shown);
-                return err;
+                return kedge_diag_set(d, KEDGE_E_STATE, "job %s %s: %s", name, state,
+                                      kedge_cli_text(shown, "reason_text"));
             }
-            *ret = shown;
+            *ret = json_incref(shown);
             return KEDGE_OK;
         }
-        json_decref(shown);
         if (kedge_poc_now_ns(p) > end) {
-            err = kedge_diag_set(d, KEDGE_E_TIMEOUT, "job %s did not end in time", name);
+            return kedge_diag_set(d, KEDGE_E_TIMEOUT, "job %s did not end in time", name);
         }
         kedge_os_sleep_ms(POLL_MS);
     }
-    return err;
 }
 
 /* As the job's spec will have them. */

@@ -42,12 +42,10 @@ static int write_json(const char *path, json_t *o, struct kedge_diag *d)
 
 static int read_json(const char *path, json_t **ret, struct kedge_diag *d)
 {
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, FILE_MAX);
-    int err = kedge_file_read(path, &text, d);
-    err = err ? err : kedgei_json_load(kedge_buf_view(&text), FILE_MAX, path, ret, d);
-    kedge_buf_deinit(&text);
-    return err;
+    KEDGE_TRY(kedge_file_read(path, &text, d));
+    return kedgei_json_load(kedge_buf_view(&text), FILE_MAX, path, ret, d);
 }
 
 static int find_data(const struct kedge_poc *p, char out[KEDGE_PATH_MAX], struct kedge_diag *d)
@@ -168,16 +166,17 @@ static int write_params(struct kedge_poc *p, const char *path, struct kedge_diag
     return write_json(path, o, d);
 }
 
+/* What the first run was asked for is kept in poc.json, and later runs of the folder read it there. */
 int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    int err = kedge_path_join(path, p->dir, "poc.json");
-    err = err ? err : kedge_file_exists(path) ? read_params(p, path, d) : write_params(p, path, d);
-    err = err || !p->own ? err : kedge_poc_take_clients(p, d);
-    for (uint64_t i = 0; i < p->tenants && !err; i++) {
+    KEDGE_TRY(kedge_path_join(path, p->dir, "poc.json"));
+    KEDGE_TRY(kedge_file_exists(path) ? read_params(p, path, d) : write_params(p, path, d));
+    KEDGE_TRY(p->own ? kedge_poc_take_clients(p, d) : KEDGE_OK);
+    for (uint64_t i = 0; i < p->tenants; i++) {
         snprintf(p->tenant_ids[i].s, sizeof p->tenant_ids[i].s, "org-%c", (char)('a' + i));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* An address of loopback, drawn for this folder, and a port that is free there now. It must stay free while
@@ -214,17 +213,20 @@ static bool has_own_config(const char *path)
     return own;
 }
 
+/* An earlier run may have been killed between the folder and its settings; they are then written now. A
+ * configuration that a person changed stays. */
 int kedge_poc_state(struct kedge_poc *p, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX], config[512], address[ADDRESS_MAX];
-    int err = kedge_path_join(p->state, p->dir, "state");
-    err = err ? err : kedge_path_join(path, p->state, "config.json");
-    if (err || has_own_config(path)) {
+    KEDGE_TRY(kedge_path_join(p->state, p->dir, "state"));
+    KEDGE_TRY(kedge_path_join(path, p->state, "config.json"));
+    if (has_own_config(path)) {
+        return KEDGE_OK;
+    }
+    int err = kedge_state_create(p->state, "poc.kedge.local", d);
+    if (err && err != KEDGE_E_EXISTS) { /* an earlier run may have been killed before it wrote its settings */
         return err;
     }
-    err = kedge_state_create(p->state, "poc.kedge.local", d);
-    err = err == KEDGE_E_EXISTS ? KEDGE_OK
-                                : err; /* an earlier run was killed before it wrote its own settings */
     own_address(address);
     snprintf(config, sizeof config,
              "{\"deployment\": \"poc.kedge.local\", \"listen\": [\"%s://%s\"],\n"
@@ -232,7 +234,7 @@ int kedge_poc_state(struct kedge_poc *p, struct kedge_diag *d)
              " \"offline_grace_ms\": 2000, \"settle_ms\": 300}\n",
              p->insecure ? "tcp" : "tls+tcp", address, p->insecure ? "true" : "false",
              p->plain_blobs ? "false" : "true");
-    return err ? err : kedge_file_write(path, kedge_view_str(config), 0600, d);
+    return kedge_file_write(path, kedge_view_str(config), 0600, d);
 }
 
 /* ---- data ---- */
@@ -253,17 +255,14 @@ static int site_files(struct kedge_poc *p, uint32_t site, const struct kedge_dat
                       const struct kedge_partition *part, struct kedge_diag *d)
 {
     char folder[KEDGE_PATH_MAX];
-    struct kedge_buf binding;
+    struct kedge_buf binding KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&binding, FILE_MAX);
-    int err = kedge_path_join(folder, p->clients[site].folder, "data");
-    err = err ? err : kedge_dir_make(folder, 0700, d);
-    err = err ? err : kedge_partition_write_idx(folder, ds, part, site, d);
-    if (!err) { /* the trainer runs inside the site's folder: a relative path lets the folder be moved */
-        kedge_partition_put_binding("data", ds->scale, &binding);
-        err = binding.err ? binding.err : kedge_poc_put_policy(p, site, kedge_buf_view(&binding), d);
-    }
-    kedge_buf_deinit(&binding);
-    return err;
+    KEDGE_TRY(kedge_path_join(folder, p->clients[site].folder, "data"));
+    KEDGE_TRY(kedge_dir_make(folder, 0700, d));
+    KEDGE_TRY(kedge_partition_write_idx(folder, ds, part, site, d));
+    /* the trainer runs inside the site's folder: a relative path lets the folder be moved */
+    kedge_partition_put_binding("data", ds->scale, &binding);
+    return binding.err ? binding.err : kedge_poc_put_policy(p, site, kedge_buf_view(&binding), d);
 }
 
 int kedge_poc_data(struct kedge_poc *p, struct kedge_diag *d)
@@ -303,65 +302,63 @@ int kedge_poc_data(struct kedge_poc *p, struct kedge_diag *d)
 
 /* ---- tenants, trust, tokens ---- */
 
+/* The coordinator has just started and may still be busy, so adding waits and asks again; a tenant that is
+ * there already is from an earlier run. */
 int kedge_poc_tenants(struct kedge_poc *p, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    int err = KEDGE_OK;
-    for (uint64_t i = 0; i < p->tenants && !err; i++) {
-        json_t *answer = NULL;
+    for (uint64_t i = 0; i < p->tenants; i++) {
+        json_auto_t *answer = NULL;
         uint64_t begun = kedge_poc_now_ns(p);
+        int err;
         snprintf(path, sizeof path, "%.900s/tenants/%s", p->dir, p->tenant_ids[i].s);
-        err = kedge_dir_make(path, 0700, d);
+        KEDGE_TRY(kedge_dir_make(path, 0700, d));
         snprintf(path, sizeof path, "%.900s/tenants/%s/admin.pem", p->dir, p->tenant_ids[i].s);
-        err = err ? err : kedge_cli_key(path, true, &p->admins[i], d);
-        if (err) {
-            break;
-        }
+        KEDGE_TRY(kedge_cli_key(path, true, &p->admins[i], d));
         do {
             err = kedge_cli_tenant_add(p->cli, &p->tenant_ids[i], &p->admins[i], &answer, d);
             err = err == KEDGE_E_EXISTS ? KEDGE_OK : err;
         } while (kedge_poc_wait(p, begun, ADD_MS, &err, d));
-        json_decref(answer);
+        KEDGE_TRY(err);
     }
-    return err;
+    return KEDGE_OK;
 }
 
+/* Every site gets its own copy, as a device elsewhere would: sites check the main chain by it. */
 int kedge_poc_trust(struct kedge_poc *p, bool sites, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    json_t *trust = NULL;
-    int err = kedge_poc_ask(p, json_pack("{s:s}", "verb", "trust"), 10000, &trust, d);
-    err = err ? err : kedge_path_join(path, p->dir, "trust.json");
-    err = err ? err : write_json(path, json_incref(trust), d);
-    for (uint64_t i = 0; sites && i < p->tenants * p->sites && !err; i++) {
-        err = kedge_path_join(path, p->clients[i].folder, "trust.json");
-        err = err ? err : write_json(path, json_incref(trust), d);
+    json_auto_t *trust = NULL;
+    KEDGE_TRY(kedge_poc_ask(p, json_pack("{s:s}", "verb", "trust"), 10000, &trust, d));
+    KEDGE_TRY(kedge_path_join(path, p->dir, "trust.json"));
+    KEDGE_TRY(write_json(path, json_incref(trust), d));
+    for (uint64_t i = 0; sites && i < p->tenants * p->sites; i++) {
+        KEDGE_TRY(kedge_path_join(path, p->clients[i].folder, "trust.json"));
+        KEDGE_TRY(write_json(path, json_incref(trust), d));
     }
-    json_decref(trust);
-    return err;
+    return KEDGE_OK;
 }
 
+/* A site that has site.json is enrolled: its token is used, and another one would only be a secret that lies
+ * about. */
 int kedge_poc_tokens(struct kedge_poc *p, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    int err = KEDGE_OK;
-    for (uint64_t i = 0; i < p->tenants * p->sites && !err; i++) {
+    for (uint64_t i = 0; i < p->tenants * p->sites; i++) {
         struct kedge_poc_child *client = &p->clients[i];
-        json_t *answer = NULL;
+        json_auto_t *answer = NULL;
         char site[32];
-        err = kedge_path_join(path, client->folder, "site.json");
-        if (err || kedge_file_exists(path)) {
+        KEDGE_TRY(kedge_path_join(path, client->folder, "site.json"));
+        if (kedge_file_exists(path)) {
             continue; /* it has used its token already */
         }
         snprintf(site, sizeof site, "site-%u", (unsigned)(i % p->sites + 1));
-        err = kedge_poc_ask(p,
-                            json_pack("{s:s,s:s,s:s,s:i}", "verb", "site.token", "tenant",
-                                      p->tenant_ids[i / p->sites].s, "site", site, "ttl_s", TOKEN_TTL_S),
-                            10000, &answer, d);
-        err = err ? err : kedge_path_join(client->token, client->folder, "enroll.token");
-        err = err ? err
-                  : kedge_file_write(client->token, kedge_view_str(kedge_cli_text(answer, "token")), 0600, d);
-        json_decref(answer);
+        KEDGE_TRY(kedge_poc_ask(p,
+                                json_pack("{s:s,s:s,s:s,s:i}", "verb", "site.token", "tenant",
+                                          p->tenant_ids[i / p->sites].s, "site", site, "ttl_s", TOKEN_TTL_S),
+                                10000, &answer, d));
+        KEDGE_TRY(kedge_path_join(client->token, client->folder, "enroll.token"));
+        KEDGE_TRY(kedge_file_write(client->token, kedge_view_str(kedge_cli_text(answer, "token")), 0600, d));
     }
-    return err;
+    return KEDGE_OK;
 }

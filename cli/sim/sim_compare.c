@@ -89,13 +89,19 @@ static int folder_of(const struct compare *k, uint32_t v, char out[KEDGE_PATH_MA
     return KEDGE_OK;
 }
 
+/* A run that is in its folder already is taken from there, so that an interrupted comparison goes on with the
+ * seed that was cut off. */
 static int run_one(struct compare *k, uint32_t v, uint32_t seed, struct kedge_diag *d)
 {
     char out[KEDGE_PATH_MAX];
     struct kedge_learn_result *r = &k->results[v * k->seeds + seed];
     int err = kedge_cli_learn_spec(k->l, k->names[v], seed, &k->spec, d);
-    err = err || !k->l->out ? err : folder_of(k, v, out, d);
-    err = err ? err : kedge_cli_learn_run(k->l, &k->spec, k->l->out ? out : NULL, true, on_round, k, r, d);
+    if (!err && k->l->out) {
+        err = folder_of(k, v, out, d);
+    }
+    if (!err) {
+        err = kedge_cli_learn_run(k->l, &k->spec, k->l->out ? out : NULL, true, on_round, k, r, d);
+    }
     if (err) {
         return kedge_diag_wrap(d, err, "%s, seed %llu", k->names[v], (unsigned long long)k->spec.job.seed);
     }

@@ -226,7 +226,9 @@ int kedge_cli_sim_learn(struct kedge_cli_learn *l)
     }
     struct view v = {l, &spec, (double)NAN};
     kedge_cli_catch_interrupt();
-    err = err ? err : kedge_cli_learn_run(l, &spec, l->out, l->resume, on_round, &v, &r, &d);
+    if (!err) {
+        err = kedge_cli_learn_run(l, &spec, l->out, l->resume, on_round, &v, &r, &d);
+    }
     if (err) {
         return kedge_cli_learn_fail(l, err, &d);
     }

@@ -60,7 +60,9 @@ static int run_sim(struct kedge_cli *c)
     }
     kedge_buf_init(&text, KEDGE_LEARN_SPEC_TEXT_MAX);
     int err = kedge_file_read(learn.path, &text, &d);
-    err = err ? err : same_spec(kedge_buf_view(&text), &d);
+    if (!err) {
+        err = same_spec(kedge_buf_view(&text), &d);
+    }
     learn.text = kedge_buf_view(&text);
     int code = err ? kedge_cli_learn_fail(&learn, err, &d) : kedge_cli_sim_learn(&learn);
     kedge_buf_deinit(&text);

@@ -13,6 +13,7 @@
 #include "cli/sites/contact.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
+#include "common/base/try.h"
 
 /* One file; errors name it. */
 static int cli_contact_read(const char *path, struct kedge_contact *ret, struct kedge_diag *d)
@@ -29,28 +30,25 @@ static int cli_contact_read(const char *path, struct kedge_contact *ret, struct 
 
 /* ---- set ---- */
 
+/* The ledger gets a commitment only. Salt and text are in this one file, so that a person's name can be
+ * forgotten where a ledger never forgets. */
 static int make_opening(const char *text_path, const char *path, struct kedge_contact *contact,
                         struct kedge_diag *d)
 {
-    struct kedge_buf text, file;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit), file KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&file, KEDGE_CONTACT_FILE_MAX);
-    int err = kedge_cli_read_file(text_path, KEDGE_CONTACT_TEXT_MAX + 1, &text, d);
-    struct kedge_view view = err ? kedge_view_of(NULL, 0) : kedge_buf_view(&text);
+    KEDGE_TRY(kedge_cli_read_file(text_path, KEDGE_CONTACT_TEXT_MAX + 1, &text, d));
+    struct kedge_view view = kedge_buf_view(&text);
     view.len -= view.len > 0 && view.ptr[view.len - 1] == '\n';
-    if (!err && !kedge_contact_text_is_valid(view)) {
-        err = kedge_diag_set(d, KEDGE_E_FORMAT,
-                             "--text-file %s: expected 1 to %d bytes of UTF-8 without control characters",
-                             text_path, KEDGE_CONTACT_TEXT_MAX);
+    if (!kedge_contact_text_is_valid(view)) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "--text-file %s: expected 1 to %d bytes of UTF-8 without control characters",
+                              text_path, KEDGE_CONTACT_TEXT_MAX);
     }
-    if (!err) {
-        memcpy(contact->text, view.ptr, view.len);
-        kedge_commitment_salt_new(&contact->salt);
-        err = kedge_contact_write(contact, &file);
-        err = err ? err : kedge_file_write(path, kedge_buf_view(&file), 0600, d);
-    }
-    kedge_buf_deinit(&text);
-    kedge_buf_deinit(&file);
-    return err;
+    memcpy(contact->text, view.ptr, view.len);
+    kedge_commitment_salt_new(&contact->salt);
+    KEDGE_TRY(kedge_contact_write(contact, &file));
+    return kedge_file_write(path, kedge_buf_view(&file), 0600, d);
 }
 
 /* An opening that is there already is sent again: the answer to the first time may have been lost. */
@@ -100,6 +98,8 @@ static int send_contact(struct kedge_cli *c, const struct kedge_contact *contact
                                  ret, d);
 }
 
+/* The file is written before the commitment is sent: a commitment without its opening could never be shown.
+ * One that the ledger refused for good is removed again, one whose answer was lost is kept. */
 int kedge_cmd_contact_set(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -121,7 +121,9 @@ int kedge_cmd_contact_set(struct kedge_cli *c)
     bool is_new = !kedge_file_exists(path);
     int err = take_opening(text, path, &contact, &d);
     bool is_made = is_new && !err;
-    err = err ? err : send_contact(c, &contact, &o, &d);
+    if (!err) {
+        err = send_contact(c, &contact, &o, &d);
+    }
     if (is_made && kedge_err_class(err) == KEDGE_CLASS_REJECT) { /* the ledger will never commit to it */
         (void)unlink(path);
     }
@@ -182,6 +184,8 @@ static int overwrite(const char *path, struct kedge_diag *d)
                 : kedge_diag_set(d, KEDGE_E_IO, "%s: cannot be overwritten: %s", path, strerror(error));
 }
 
+/* The file is read first, so that only an opening is destroyed; then overwritten before it is unlinked,
+ * because its blocks would otherwise keep the text. */
 int kedge_cmd_contact_forget(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -193,13 +197,12 @@ int kedge_cmd_contact_forget(struct kedge_cli *c)
     if (!kedge_cli_no_more(c, 1)) {
         return 2;
     }
-    int err = cli_contact_read(path, &contact, &d); /* nothing else is destroyed by a slip */
-    err = err ? err : overwrite(path, &d);
-    if (!err && unlink(path) != 0) {
-        err = kedge_diag_set(&d, KEDGE_E_IO, "%s: overwritten, but not removed: %s", path, strerror(errno));
-    }
-    if (err) {
-        return kedge_cli_fail(c, err, &d);
+    KEDGE_CLI_TRY(c, cli_contact_read(path, &contact, &d), &d); /* nothing else is destroyed by a slip */
+    KEDGE_CLI_TRY(c, overwrite(path, &d), &d);
+    if (unlink(path) != 0) {
+        return kedge_cli_fail(
+            c, kedge_diag_set(&d, KEDGE_E_IO, "%s: overwritten, but not removed: %s", path, strerror(errno)),
+            &d);
     }
     kedge_cli_say(c,
                   "%s is gone. Without it, what the ledger of %s holds is noise; copies of the file are "

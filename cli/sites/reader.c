@@ -4,7 +4,6 @@
 
 #include "cli/cli.h"
 #include "cli/local.h"
-#include "common/base/mem.h"
 
 enum { TTL_DEFAULT_S = 90 * 86400, TTL_MAX_S = 3 * 366 * 86400, CELL = 32 };
 
@@ -40,6 +39,7 @@ static json_t *add_request(struct kedge_cli *c, bool auditor, const char *name, 
     return request;
 }
 
+/* As with a site's token: the secret alone on stdout, once; what is known of it later is its name. */
 int kedge_cmd_reader_add(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -55,7 +55,9 @@ int kedge_cmd_reader_add(struct kedge_cli *c)
         return 2;
     }
     int err = kedge_cli_admin(c, request, &o, &d);
-    err = err ? err : kedge_cli_token(c, o, out, &d);
+    if (!err) {
+        err = kedge_cli_token(c, o, out, &d);
+    }
     if (err) {
         json_decref(o);
         return kedge_cli_fail(c, err, &d);

@@ -35,6 +35,8 @@ static bool take_names(struct kedge_cli *c, struct kedge_id *tenant, struct kedg
 
 /* ---- enroll ---- */
 
+/* The token is a secret and shown once; the coordinator keeps its hash. Words for people go to stderr, so
+ * that stdout can be piped into a file. */
 int kedge_cmd_site_enroll(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -57,7 +59,9 @@ int kedge_cmd_site_enroll(struct kedge_cli *c)
         json_object_set_new(request, "address", json_string(address));
     }
     int err = kedge_cli_admin(c, request, &o, &d);
-    err = err ? err : kedge_cli_token(c, o, out, &d);
+    if (!err) {
+        err = kedge_cli_token(c, o, out, &d);
+    }
     if (err) {
         json_decref(o);
         return kedge_cli_fail(c, err, &d);
@@ -314,11 +318,12 @@ static int get_statement_key(struct kedge_cli *c, const struct kedge_id *tenant,
     return err;
 }
 
+/* The statement names the key that ends, which is asked of the coordinator. */
 static int sign_revocation(struct kedge_cli *c, const struct kedge_id *tenant, const struct kedge_id *site,
                            const char *reason, json_t **ret_envelope, struct kedge_diag *d)
 {
-    struct kedge_key_pair admin;
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    struct kedge_key_pair admin KEDGE_CLEANUP(kedge_key_wipe);
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
     if (!st) {
         return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
     }
@@ -327,14 +332,9 @@ static int sign_revocation(struct kedge_cli *c, const struct kedge_id *tenant, c
     r->tenant = *tenant;
     r->site = *site;
     snprintf(r->reason, sizeof r->reason, "%s", reason);
-    int err = kedge_cli_key(c->admin_key, false, &admin, d);
-    if (!err) {
-        err = get_statement_key(c, tenant, site, &r->statement_key, d);
-        err = err ? err : kedge_cli_sign(c, st, &admin, ret_envelope, d);
-        kedge_key_wipe(&admin);
-    }
-    kedge_mem_free(st);
-    return err;
+    KEDGE_TRY(kedge_cli_key(c->admin_key, false, &admin, d));
+    KEDGE_TRY(get_statement_key(c, tenant, site, &r->statement_key, d));
+    return kedge_cli_sign(c, st, &admin, ret_envelope, d);
 }
 
 int kedge_cmd_site_revoke(struct kedge_cli *c)
@@ -349,15 +349,13 @@ int kedge_cmd_site_revoke(struct kedge_cli *c)
     if (strlen(reason) > KEDGE_ST_REASON_MAX) {
         return kedge_cli_usage(c, "--reason: expected at most %d bytes", KEDGE_ST_REASON_MAX);
     }
-    int err = sign_revocation(c, &tenant, &site, reason, &envelope, &d);
-    err = err ? err
-              : kedge_cli_admin(
-                  c,
-                  json_pack("{s:s,s:s,s:o}", "verb", "site.revoke", "tenant", tenant.s, "envelope", envelope),
-                  &o, &d);
-    if (err) {
-        return kedge_cli_fail(c, err, &d);
-    }
+    KEDGE_CLI_TRY(c, sign_revocation(c, &tenant, &site, reason, &envelope, &d), &d);
+    KEDGE_CLI_TRY(c,
+                  kedge_cli_admin(c,
+                                  json_pack("{s:s,s:s,s:o}", "verb", "site.revoke", "tenant", tenant.s,
+                                            "envelope", envelope),
+                                  &o, &d),
+                  &d);
     kedge_cli_say(c, "Site %s of tenant %s is revoked for good, entry %lld of the tenant's ledger.\n", site.s,
                   tenant.s, (long long)kedge_cli_int(o, "leaf_index"));
     json_object_set_new(o, "site", json_string(site.s));

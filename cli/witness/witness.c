@@ -50,6 +50,8 @@ static int take_trust(const char *path, struct kedge_witness_folder *w, struct k
     return err;
 }
 
+/* Made from the trust file, not from what the coordinator answers: a witness that takes its keys from the one
+ * it watches would witness nothing. */
 int kedge_cmd_witness_init(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -83,8 +85,12 @@ int kedge_cmd_witness_init(struct kedge_cli *c)
         return kedge_cli_usage(c, "--name: expected 1 to %d bytes without spaces and '+'",
                                KEDGE_KEY_NAME_MAX);
     }
-    err = err ? err : kedge_witness_folder_create(dir, &w, &d);
-    err = err ? err : kedge_vkey_make(kedge_view_str(w.name), KEDGE_KEY_COSIGNATURE, &w.cosign.public, &vkey);
+    if (!err) {
+        err = kedge_witness_folder_create(dir, &w, &d);
+    }
+    if (!err) {
+        err = kedge_vkey_make(kedge_view_str(w.name), KEDGE_KEY_COSIGNATURE, &w.cosign.public, &vkey);
+    }
     kedge_hex_encode(w.tls.public.b, KEDGE_KEY_LEN, tls);
     kedge_witness_folder_wipe(&w);
     if (err) {
@@ -194,19 +200,15 @@ int kedge_cmd_witness_revoke(struct kedge_cli *c)
     if (strlen(reason) > KEDGE_ST_REASON_MAX) {
         return kedge_cli_usage(c, "--reason: expected at most %d bytes", KEDGE_ST_REASON_MAX);
     }
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
     if (!st) {
         return kedge_cli_fail(c, KEDGE_E_NOMEM, NULL);
     }
     st->kind = KEDGE_ST_WITNESS_REVOKED;
     st->u.witness_revoked = (struct kedge_st_witness_revoked){.tenant = tenant, .witness = witness};
     snprintf(st->u.witness_revoked.reason, sizeof st->u.witness_revoked.reason, "%s", reason);
-    int err = find_row(c, &tenant, &witness, &st->u.witness_revoked.cosign_key, &d);
-    err = err ? err : send_signed(c, "witness.revoke", st, &tenant, &o, &d);
-    kedge_mem_free(st);
-    if (err) {
-        return kedge_cli_fail(c, err, &d);
-    }
+    KEDGE_CLI_TRY(c, find_row(c, &tenant, &witness, &st->u.witness_revoked.cosign_key, &d), &d);
+    KEDGE_CLI_TRY(c, send_signed(c, "witness.revoke", st, &tenant, &o, &d), &d);
     kedge_cli_say(c, "Witness %s of tenant %s is revoked for good, entry %lld of the tenant's ledger.\n",
                   witness.s, tenant.s, (long long)kedge_cli_int(o, "leaf_index"));
     json_object_set_new(o, "witness", json_string(witness.s));

@@ -60,16 +60,16 @@ json_t *kedge_witness_vkey(const struct kedge_vkey *vkey)
     return o;
 }
 
+/* witness.json comes last: a folder without it is the rest of an interrupted command, and the command can be
+ * given again. */
 int kedge_witness_folder_create(const char *dir, struct kedge_witness_folder *w, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX], hex[2 * KEDGE_KEY_LEN + 1], admin[2 * KEDGE_KEY_LEN + 1];
-    struct kedge_buf text;
-    int err = kedge_state_path(path, reterr, dir, "witness.json");
-    if (!err && kedge_file_exists(path)) {
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&text, FILE_MAX);
+    KEDGE_TRY(kedge_state_path(path, reterr, dir, "witness.json"));
+    if (kedge_file_exists(path)) {
         return kedge_diag_set(reterr, KEDGE_E_EXISTS, "%s: there is a witness already", path);
-    }
-    if (err) {
-        return err;
     }
     KEDGE_TRY(kedge_state_copy_create(dir, w->deployment, reterr));
     KEDGE_TRY(make_folders(dir, reterr));
@@ -77,17 +77,14 @@ int kedge_witness_folder_create(const char *dir, struct kedge_witness_folder *w,
     KEDGE_TRY(make_key(dir, "cosign", &w->cosign, reterr));
     kedge_hex_encode(w->server_key.b, KEDGE_KEY_LEN, hex);
     kedge_hex_encode(w->admin_key.b, KEDGE_KEY_LEN, admin);
-    json_t *o = json_pack("{s:i,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:o,s:o}", "schema_version", 1, "deployment",
-                          w->deployment, "tenant", w->tenant.s, "witness", w->witness.s, "name", w->name,
-                          "coordinator", w->address, "server_key", hex, "admin_key", admin, "main_log",
-                          kedge_witness_vkey(&w->main_log), "log", kedge_witness_vkey(&w->log));
-    kedge_buf_init(&text, FILE_MAX);
-    err = kedge_cli_dump(o, JSON_INDENT(2), &text); /* last: its presence says that the folder is whole */
+    json_auto_t *o = json_pack("{s:i,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:o,s:o}", "schema_version", 1, "deployment",
+                               w->deployment, "tenant", w->tenant.s, "witness", w->witness.s, "name", w->name,
+                               "coordinator", w->address, "server_key", hex, "admin_key", admin, "main_log",
+                               kedge_witness_vkey(&w->main_log), "log", kedge_witness_vkey(&w->log));
+    KEDGE_TRY(kedge_cli_dump(o, JSON_INDENT(2), &text));
     kedge_buf_put_str(&text, "\n");
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&text), 0600, reterr);
-    kedge_buf_deinit(&text);
-    json_decref(o);
-    return err;
+    /* last: its presence says that the folder is whole */
+    return kedge_file_write(path, kedge_buf_view(&text), 0600, reterr);
 }
 
 /* A text of the file; "" and an error when it is missing or longer than out. */
@@ -136,29 +133,26 @@ static int parse(const json_t *o, const char *path, struct kedge_witness_folder 
                                  path);
 }
 
+/* On an error *ret may hold a private key already. */
 int kedge_witness_folder_read(const char *dir, struct kedge_witness_folder *ret, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];
-    struct kedge_buf text;
-    json_t *o = NULL;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    json_auto_t *o = NULL;
     *ret = (struct kedge_witness_folder){.name = ""};
     kedge_buf_init(&text, FILE_MAX);
-    int err = kedge_state_path(path, reterr, dir, "witness.json");
-    err = err ? err : kedge_file_read(path, &text, reterr);
+    KEDGE_TRY(kedge_state_path(path, reterr, dir, "witness.json"));
+    int err = kedge_file_read(path, &text, reterr);
     if (err == KEDGE_E_NOT_FOUND) {
         (void)kedge_diag_hint(reterr, "make a witness's folder with: kedge witness init");
     }
-    err = err ? err : kedgei_json_load(kedge_buf_view(&text), FILE_MAX, path, &o, reterr);
-    err = err ? err : parse(o, path, ret, reterr);
-    json_decref(o);
-    kedge_buf_deinit(&text);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(err);
+    KEDGE_TRY(kedgei_json_load(kedge_buf_view(&text), FILE_MAX, path, &o, reterr));
+    KEDGE_TRY(parse(o, path, ret, reterr));
     KEDGE_TRY(key_path(dir, "tls", path, reterr));
     KEDGE_TRY(kedge_keyfile_read_private(path, &ret->tls, reterr));
-    err = key_path(dir, "cosign", path, reterr);
-    return err ? err : kedge_keyfile_read_private(path, &ret->cosign, reterr);
+    KEDGE_TRY(key_path(dir, "cosign", path, reterr));
+    return kedge_keyfile_read_private(path, &ret->cosign, reterr);
 }
 
 void kedge_witness_folder_wipe(struct kedge_witness_folder *w)

@@ -128,20 +128,23 @@ static int look(struct push *p, struct kedge_diag *d)
 
 /* ---- one witness ---- */
 
-static int make_request(const struct push *p, uint64_t old_size, struct kedge_buf *out, struct kedge_diag *d)
+static int prove_growth(const struct push *p, uint64_t old_size, struct kedge_path *ret, struct kedge_diag *d)
 {
     struct kedge_state_log log;
+    KEDGE_TRY(kedge_state_log_open(p->c->state, NULL, KEDGE_STATE_READ, &log, d));
+    int err = kedge_ledger_consistency(log.ledger, old_size, p->size, ret);
+    kedge_state_log_close(&log);
+    return err;
+}
+
+/* No proof is needed where the witness has nothing yet, or this very size. */
+static int make_request(const struct push *p, uint64_t old_size, struct kedge_buf *out, struct kedge_diag *d)
+{
     struct kedge_path path = {.count = 0};
-    int err = KEDGE_OK;
-    if (old_size > 0 && old_size < p->size) {
-        err = kedge_state_log_open(p->c->state, NULL, KEDGE_STATE_READ, &log, d);
-        if (!err) {
-            err = kedge_ledger_consistency(log.ledger, old_size, p->size, &path);
-            kedge_state_log_close(&log);
-        }
+    int err = old_size > 0 && old_size < p->size ? prove_growth(p, old_size, &path, d) : KEDGE_OK;
+    if (!err) {
+        err = kedge_add_checkpoint_format(old_size, path.hashes, path.count, kedge_buf_view(&p->note), out);
     }
-    err = err ? err
-              : kedge_add_checkpoint_format(old_size, path.hashes, path.count, kedge_buf_view(&p->note), out);
     return err ? kedge_diag_set(d, err, "no proof from %" PRIu64 " to %" PRIu64 " entries: %s", old_size,
                                 p->size, kedge_strerror(err))
                : KEDGE_OK;
@@ -163,9 +166,12 @@ static int ask(const struct push *p, struct outside *w, struct kedge_buf *cosign
         kedge_buf_clear(&request);
         kedge_buf_clear(&body);
         int err = make_request(p, w->known, &request, d);
-        err = err ? err : kedge_http_post(w->http, kedge_buf_view(&request), POST_MS, &status, &body, d);
-        err =
-            err ? err : kedge_add_checkpoint_judge(&asked, status, kedge_buf_view(&body), cosigned, &answer);
+        if (!err) {
+            err = kedge_http_post(w->http, kedge_buf_view(&request), POST_MS, &status, &body, d);
+        }
+        if (!err) {
+            err = kedge_add_checkpoint_judge(&asked, status, kedge_buf_view(&body), cosigned, &answer);
+        }
         if (err) {
             return d->text[0] ? err : kedge_diag_set(d, err, "%s", kedge_strerror(err));
         }
