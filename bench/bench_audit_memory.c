@@ -12,6 +12,7 @@
 #include "common/base/os/file.h"
 #include "common/base/os/process.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "tests/fixtures/federation.h"
 
 enum {
@@ -69,14 +70,11 @@ static int verify(const char *root, const char *dir, struct held *ret, struct ke
         .argv = argv, .stderr_path = log, .pipe_stdout = true, .die_with_parent = true};
     struct kedge_process p;
     int state = 0;
-    int err = kedge_process_own_dir(bin, sizeof bin);
-    err = err ? err : kedge_path_join(kedge, bin, "kedge");
-    err = err ? err : kedge_path_join(trust, dir, "trust.json");
-    err = err ? err : kedge_path_join(log, root, "log");
-    err = err ? err : kedge_process_start(&options, &p, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_process_own_dir(bin, sizeof bin));
+    KEDGE_TRY(kedge_path_join(kedge, bin, "kedge"));
+    KEDGE_TRY(kedge_path_join(trust, dir, "trust.json"));
+    KEDGE_TRY(kedge_path_join(log, root, "log"));
+    KEDGE_TRY(kedge_process_start(&options, &p, d));
     while (!kedge_process_poll(&p, &state)) {
         look(p.pid, ret);
         kedge_os_sleep_ms(LOOK_EVERY_MS);

@@ -16,6 +16,7 @@
 #include "common/base/os/file.h"
 #include "common/base/rng.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "crypto/sign.h"
 
 enum {
@@ -71,11 +72,11 @@ static int open_log(struct bench *b, unsigned i, bool create, struct kedge_diag 
     struct kedge_ledger_options options = {
         .origin = "bench.example/t", .key = &b->key, .high_water_path = log->mark, .create = create};
     snprintf(name, sizeof name, "ledger-%u", i);
-    int err = kedge_path_join(log->store, b->dir, name);
+    KEDGE_TRY(kedge_path_join(log->store, b->dir, name));
     snprintf(name, sizeof name, "mark-%u", i);
-    err = err ? err : kedge_path_join(log->mark, b->dir, name);
-    err = err ? err : kedge_kv_lmdb_open(log->store, &kv, &log->kv, d);
-    return err ? err : kedge_ledger_open(log->kv, &options, &log->l, d);
+    KEDGE_TRY(kedge_path_join(log->mark, b->dir, name));
+    KEDGE_TRY(kedge_kv_lmdb_open(log->store, &kv, &log->kv, d));
+    return kedge_ledger_open(log->kv, &options, &log->l, d);
 }
 
 static void close_log(struct log *log)
@@ -88,12 +89,11 @@ static void close_log(struct log *log)
 
 static int start_logs(struct bench *b, unsigned count, struct kedge_diag *d)
 {
-    int err = KEDGE_OK;
-    for (unsigned i = 0; i < count && !err; i++) {
-        err = open_log(b, i, true, d);
-        err = err ? err : kedge_committer_start(b->logs[i].l, NULL, &b->logs[i].c, d);
+    for (unsigned i = 0; i < count; i++) {
+        KEDGE_TRY(open_log(b, i, true, d));
+        KEDGE_TRY(kedge_committer_start(b->logs[i].l, NULL, &b->logs[i].c, d));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 static void close_logs(struct bench *b)

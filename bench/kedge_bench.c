@@ -12,6 +12,7 @@
 #include "bench/rows.h"
 #include "bench/rows_learn.h"
 #include "common/base/err.h"
+#include "common/base/try.h"
 #include "crypto/sign.h"
 
 static bool json, is_first = true;
@@ -51,12 +52,10 @@ static int empty_round(struct row rows[ROWS_MAX], int *ret_count)
     struct kedge_bench_run run = {
         .inputs = 2, .classes = 3, .sites = 2, .rounds = 300, .idle = true, .timeout_s = 60};
     struct kedge_bench_cost cost;
-    int err = kedge_bench_federation(&run, &cost);
-    err = err ? err
-              : at_most(&rows[0], "empty-round", "ms", 1e3 * cost.round_s, 1e3 * kedge_bench_sync(200), 20);
-    err = err ? err : at_most(&rows[1], "client-idle", "MB", cost.client_mb, 100, 10);
     *ret_count = 2;
-    return err;
+    KEDGE_TRY(kedge_bench_federation(&run, &cost));
+    KEDGE_TRY(at_most(&rows[0], "empty-round", "ms", 1e3 * cost.round_s, 1e3 * kedge_bench_sync(200), 20));
+    return at_most(&rows[1], "client-idle", "MB", cost.client_mb, 100, 10);
 }
 
 /* Seconds that the bytes of a round (a model down and an update up, per site) take through Kedge's TLS alone.
@@ -99,22 +98,20 @@ static int round_1mb(struct row rows[ROWS_MAX], int *ret_count)
     struct kedge_bench_run run = {
         .inputs = 26213, .classes = 10, .sites = 10, .rounds = 40, .unchanged = true, .timeout_s = 60};
     double same, one, open, all;
-    int err = median_round(&run, &same);
+    *ret_count = 4;
+    KEDGE_TRY(median_round(&run, &same));
     run.unchanged = false;
-    err = err ? err : median_round(&run, &one);
+    KEDGE_TRY(median_round(&run, &one));
     run.plain_blobs = true;
-    err = err ? err : median_round(&run, &open);
+    KEDGE_TRY(median_round(&run, &open));
     run.plain_blobs = false;
     run.noise = true;
-    err = err ? err : median_round(&run, &all);
-    double wire = err ? 0 : 1e3 * wire_seconds(1048560, 10);
-    err = err ? err : at_most(&rows[0], "round-1mb-10", "ms", 1e3 * same, wire, 60);
-    err = err ? err : at_most(&rows[1], "round-1mb-10-changed", "ms", 1e3 * one, wire, FLOWER_1MB_MS);
-    err = err ? err : at_most(&rows[2], "round-1mb-10-noise", "ms", 1e3 * all, wire, FLOWER_1MB_MS);
-    err =
-        err ? err : at_most(&rows[3], "round-1mb-10-plain-blobs", "ms", 1e3 * open, 1e3 * one, FLOWER_1MB_MS);
-    *ret_count = 4;
-    return err;
+    KEDGE_TRY(median_round(&run, &all));
+    double wire = 1e3 * wire_seconds(1048560, 10);
+    KEDGE_TRY(at_most(&rows[0], "round-1mb-10", "ms", 1e3 * same, wire, 60));
+    KEDGE_TRY(at_most(&rows[1], "round-1mb-10-changed", "ms", 1e3 * one, wire, FLOWER_1MB_MS));
+    KEDGE_TRY(at_most(&rows[2], "round-1mb-10-noise", "ms", 1e3 * all, wire, FLOWER_1MB_MS));
+    return at_most(&rows[3], "round-1mb-10-plain-blobs", "ms", 1e3 * open, 1e3 * one, FLOWER_1MB_MS);
 }
 
 static int round_100mb(struct row rows[ROWS_MAX], int *ret_count)
@@ -122,21 +119,20 @@ static int round_100mb(struct row rows[ROWS_MAX], int *ret_count)
     struct kedge_bench_run run = {
         .inputs = 2621439, .classes = 10, .sites = 8, .rounds = 6, .timeout_s = 300};
     struct kedge_bench_cost cost, same, twice;
-    int err = kedge_bench_federation(&run, &cost);
+    *ret_count = 4;
+    KEDGE_TRY(kedge_bench_federation(&run, &cost));
     run.sites = 16;
     run.rounds = 2;
-    err = err ? err : kedge_bench_federation(&run, &twice);
+    KEDGE_TRY(kedge_bench_federation(&run, &twice));
     run.sites = 8;
     run.rounds = 6;
     run.unchanged = true;
-    err = err ? err : kedge_bench_federation(&run, &same);
-    double wire = err ? 0 : wire_seconds(104857600, 8);
-    err = err ? err : at_most(&rows[0], "round-100mb-8", "s", same.round_s, wire, 4);
-    err = err ? err : at_most(&rows[1], "round-100mb-8-changed", "s", cost.round_s, wire, FLARE_100MB_S);
-    err = err ? err : at_most(&rows[2], "coordinator-memory", "MB", cost.coordinator_mb, 2100, 300);
-    err = err ? err : at_most(&rows[3], "coordinator-memory-16", "MB", twice.coordinator_mb, 2100, 300);
-    *ret_count = 4;
-    return err;
+    KEDGE_TRY(kedge_bench_federation(&run, &same));
+    double wire = wire_seconds(104857600, 8);
+    KEDGE_TRY(at_most(&rows[0], "round-100mb-8", "s", same.round_s, wire, 4));
+    KEDGE_TRY(at_most(&rows[1], "round-100mb-8-changed", "s", cost.round_s, wire, FLARE_100MB_S));
+    KEDGE_TRY(at_most(&rows[2], "coordinator-memory", "MB", cost.coordinator_mb, 2100, 300));
+    return at_most(&rows[3], "coordinator-memory-16", "MB", twice.coordinator_mb, 2100, 300);
 }
 
 static int memory_of_groups(struct row rows[ROWS_MAX], int *ret_count)
@@ -154,16 +150,14 @@ static int round_100mb_plain(struct row rows[ROWS_MAX], int *ret_count)
     struct kedge_bench_run run = {
         .inputs = 2621439, .classes = 10, .sites = 8, .rounds = 6, .plain = true, .timeout_s = 300};
     struct kedge_bench_cost cost, same;
-    int err = kedge_bench_federation(&run, &cost);
-    run.unchanged = true;
-    err = err ? err : kedge_bench_federation(&run, &same);
-    double rate = err ? 0 : kedge_bench_chunks(KEDGE_NET_TCP, 4, 100);
-    double wire = rate > 0 ? 2 * 104857600.0 * 8 / rate : -1;
-    err = err ? err : at_most(&rows[0], "round-100mb-8-plain", "s", same.round_s, wire, 2.5);
-    err =
-        err ? err : at_most(&rows[1], "round-100mb-8-plain-changed", "s", cost.round_s, wire, FLARE_100MB_S);
     *ret_count = 2;
-    return err;
+    KEDGE_TRY(kedge_bench_federation(&run, &cost));
+    run.unchanged = true;
+    KEDGE_TRY(kedge_bench_federation(&run, &same));
+    double rate = kedge_bench_chunks(KEDGE_NET_TCP, 4, 100);
+    double wire = rate > 0 ? 2 * 104857600.0 * 8 / rate : -1;
+    KEDGE_TRY(at_most(&rows[0], "round-100mb-8-plain", "s", same.round_s, wire, 2.5));
+    return at_most(&rows[1], "round-100mb-8-plain-changed", "s", cost.round_s, wire, FLARE_100MB_S);
 }
 
 static int round_100mb_noise(struct row rows[ROWS_MAX], int *ret_count)
@@ -171,12 +165,11 @@ static int round_100mb_noise(struct row rows[ROWS_MAX], int *ret_count)
     struct kedge_bench_run run = {
         .inputs = 2621439, .classes = 10, .sites = 8, .rounds = 5, .noise = true, .timeout_s = 300};
     struct kedge_bench_cost cost;
-    int err = kedge_bench_federation(&run, &cost);
-    double wire = err ? 0 : wire_seconds(104857600, 8);
-    err = err ? err : at_most(&rows[0], "round-100mb-8-noise", "s", cost.round_s, wire, FLARE_100MB_S);
-    err = err ? err : at_most(&rows[1], "coordinator-memory-noise", "MB", cost.coordinator_mb, 2100, 300);
     *ret_count = 2;
-    return err;
+    KEDGE_TRY(kedge_bench_federation(&run, &cost));
+    double wire = wire_seconds(104857600, 8);
+    KEDGE_TRY(at_most(&rows[0], "round-100mb-8-noise", "s", cost.round_s, wire, FLARE_100MB_S));
+    return at_most(&rows[1], "coordinator-memory-noise", "MB", cost.coordinator_mb, 2100, 300);
 }
 
 static int poc_first_round(struct row rows[ROWS_MAX], int *ret_count)

@@ -10,6 +10,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/file.h"
 #include "common/base/os/process.h"
+#include "common/base/try.h"
 
 /* Two variants of a row of docs/experiments, five seeds each, by the program that users have. */
 struct question {
@@ -39,7 +40,8 @@ static double mean_of(const json_t *comparison, const char *variant, const char 
 static int compare(const struct question *q, const char *out)
 {
     char dir[1024], program[1100], spec[256], pair[128], said[4096];
-    int err = kedge_process_own_dir(dir, sizeof dir), status = -1;
+    int status = -1;
+    KEDGE_TRY(kedge_process_own_dir(dir, sizeof dir));
     snprintf(program, sizeof program, "%s/kedge", dir);
     snprintf(spec, sizeof spec, "docs/experiments/%s.json", q->spec);
     snprintf(pair, sizeof pair, "%s,%s", q->theirs, q->ours);
@@ -48,10 +50,7 @@ static int compare(const struct question *q, const char *out)
         .argv = argv, .directory = KEDGE_BENCH_SCRIPTS "/..", .pipe_stdout = true, .die_with_parent = true};
     struct kedge_process process;
     struct kedge_diag why = {0};
-    err = err ? err : kedge_process_start(&options, &process, &why);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_process_start(&options, &process, &why));
     while (read(process.out_fd, said, sizeof said) > 0) {
     }
     while (!kedge_process_poll(&process, &status)) {

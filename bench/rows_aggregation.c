@@ -6,6 +6,7 @@
 #include "bench/bench_torch.h"
 #include "bench/rows.h"
 #include "common/base/err.h"
+#include "common/base/try.h"
 
 /* Share of what can be read that the mean must reach. */
 static const double MEAN_SHARE = 0.75;
@@ -20,14 +21,12 @@ static void mean_row(struct row *r, const char *name, const struct kedge_bench_m
 int kedge_row_mean_kernel(struct row rows[ROWS_MAX], int *ret_count)
 {
     struct kedge_bench_mean one, two;
-    int err = kedge_bench_aggregation_mean(1, KEDGE_BENCH_PAGES_LARGE, &one);
-    err = err ? err : kedge_bench_aggregation_mean(2, KEDGE_BENCH_PAGES_LARGE, &two);
-    if (!err) {
-        mean_row(&rows[0], "mean-kernel", &one);
-        mean_row(&rows[1], "mean-kernel-2-threads", &two);
-        *ret_count = 2;
-    }
-    return err;
+    KEDGE_TRY(kedge_bench_aggregation_mean(1, KEDGE_BENCH_PAGES_LARGE, &one));
+    KEDGE_TRY(kedge_bench_aggregation_mean(2, KEDGE_BENCH_PAGES_LARGE, &two));
+    mean_row(&rows[0], "mean-kernel", &one);
+    mean_row(&rows[1], "mean-kernel-2-threads", &two);
+    *ret_count = 2;
+    return KEDGE_OK;
 }
 
 /* Ours before and after theirs: the machine's speed drifts. In small pages, as theirs. */

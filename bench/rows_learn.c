@@ -12,6 +12,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/process.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/idx.h"
 #include "sim/learn/learn.h"
 
@@ -201,11 +202,8 @@ int kedge_row_learn_groups(struct row rows[ROWS_MAX], int *ret_count)
     const double found_target = 0.95, back_target = 0.9;
     static struct found still, moving;
     double found = 1, back = 1;
-    int err = plant(KEDGE_LEARN_SHIFT_NONE, &still);
-    err = err ? err : plant(KEDGE_LEARN_SHIFT_SWAP_ALL, &moving);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(plant(KEDGE_LEARN_SHIFT_NONE, &still));
+    KEDGE_TRY(plant(KEDGE_LEARN_SHIFT_SWAP_ALL, &moving));
     for (uint32_t r = 10; r < still.count; r++) {
         found = fmin(found, still.line[r].rand_index);
     }

@@ -10,6 +10,7 @@
 #include "common/base/os/file.h"
 #include "common/base/os/process.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 enum { SEEDS = 10000, PROCESSES = 2, SAID_MAX = 4096, POLL_US = 1000 };
 
@@ -21,9 +22,9 @@ static int start(int part, struct kedge_process *ret)
     (void)snprintf(seeds, sizeof seeds, "%d-%d", 1 + part * share, (part + 1) * share);
     const char *argv[] = {path, "--seeds", seeds, NULL};
     struct kedge_process_options options = {.argv = argv, .pipe_stdout = true, .die_with_parent = true};
-    int err = kedge_process_own_dir(dir, sizeof dir);
-    err = err ? err : kedge_path_join(path, dir, "kedge-sim-check");
-    return err ? err : kedge_process_start(&options, ret, NULL);
+    KEDGE_TRY(kedge_process_own_dir(dir, sizeof dir));
+    KEDGE_TRY(kedge_path_join(path, dir, "kedge-sim-check"));
+    return kedge_process_start(&options, ret, NULL);
 }
 
 /* The events of "seeds 1-5000: 0 failed, 9631784 events, …", 0 when it does not say so. */

@@ -17,6 +17,7 @@
 #include "common/base/os/process.h"
 #include "common/base/rng.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/idx.h"
 
 enum { TURNS = 7, BATCHES = 3 };
@@ -99,13 +100,10 @@ static int own_open(const char *model, uint32_t batch, struct own *ret)
     struct kedge_model_spec spec;
     struct kedge_rng rng;
     struct own o = {.batch = batch};
-    int err = strcmp(model, "mclr") == 0  ? kedge_model_mclr(784, 10, &spec, NULL)
+    KEDGE_TRY(strcmp(model, "mclr") == 0  ? kedge_model_mclr(784, 10, &spec, NULL)
               : strcmp(model, "mlp") == 0 ? kedge_model_mlp(784, 512, 10, &spec, NULL)
-                                          : kedge_model_preset(model, 0, &spec, NULL);
-    err = err ? err : kedge_net_new(&spec, batch, &o.net, NULL);
-    if (err) {
-        return err;
-    }
+                                          : kedge_model_preset(model, 0, &spec, NULL));
+    KEDGE_TRY(kedge_net_new(&spec, batch, &o.net, NULL));
     const uint32_t inputs = kedge_model_inputs(&spec);
     const bool is_text = spec.layers[0].type == KEDGE_LAYER_EMBEDDING;
     o.x = kedge_mem_new(batch, inputs * sizeof *o.x);
@@ -280,11 +278,8 @@ static int layer_row(const char *name, const struct kedge_ops_layer *shape, size
     struct layer l = {.shape = *shape};
     char text[128];
     double ours[TURNS], base[TURNS], ratios[TURNS];
-    int err = kedge_ops_cpu.open(&config, &l.dev, text, sizeof text);
-    err = err ? err : kedge_ops_cpu.prepare(l.dev, shape, 1, LAYER_BATCH);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_ops_cpu.open(&config, &l.dev, text, sizeof text));
+    KEDGE_TRY(kedge_ops_cpu.prepare(l.dev, shape, 1, LAYER_BATCH));
     l.x = noise(l.dev, LAYER_BATCH * in);
     l.dx = noise(l.dev, LAYER_BATCH * in);
     l.y = noise(l.dev, LAYER_BATCH * shape->width);
@@ -314,10 +309,11 @@ int kedge_row_train_layers(struct row rows[ROWS_MAX], int *ret_count)
     static const struct kedge_ops_layer conv = {
         .kind = KEDGE_OPS_CONV2D, .width = 12544, .as.conv2d = {32, 14, 14, 64, 14, 14, 5, 1, 2, true}};
     kedge_train_set_threads(1);
-    int err = layer_row("train-dense-128", &dense, 3136, 3136 * 2048, 2048, 0.85, &rows[0]);
-    err = err ? err : layer_row("train-conv-128", &conv, 32 * 14 * 14, 64 * 32 * 25, 64, 0.70, &rows[1]);
-    *ret_count = err ? 0 : 2;
-    return err;
+    *ret_count = 0;
+    KEDGE_TRY(layer_row("train-dense-128", &dense, 3136, 3136 * 2048, 2048, 0.85, &rows[0]));
+    KEDGE_TRY(layer_row("train-conv-128", &conv, 32 * 14 * 14, 64 * 32 * 25, 64, 0.70, &rows[1]));
+    *ret_count = 2;
+    return KEDGE_OK;
 }
 
 /* ---- memory ---- */
@@ -348,13 +344,10 @@ static int write_model(const char *folder)
     struct kedge_model_spec spec;
     struct kedge_layout layout;
     char path[256];
-    int err = kedge_model_preset("femnist-cnn", 0, &spec, NULL);
-    err = err ? err : kedge_model_layout(&spec, &layout, NULL);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_model_preset("femnist-cnn", 0, &spec, NULL));
+    KEDGE_TRY(kedge_model_layout(&spec, &layout, NULL));
     float *values = kedge_mem_new(layout.values_count, sizeof *values);
-    err = values ? KEDGE_OK : KEDGE_E_NOMEM;
+    int err = values ? KEDGE_OK : KEDGE_E_NOMEM;
     if (!err) {
         kedge_model_init(&spec, 1, values);
         snprintf(path, sizeof path, "%s/base", folder);
@@ -421,6 +414,14 @@ static int train_once(const char *folder, double *ret_mb)
     return err ? err : strstr(line, "\"status\":\"ok\"") ? KEDGE_OK : KEDGE_E_TRAINER;
 }
 
+static int train_in(const char *folder, double *ret_mb)
+{
+    KEDGE_TRY(write_idx(folder, "images", false));
+    KEDGE_TRY(write_idx(folder, "labels", true));
+    KEDGE_TRY(write_model(folder));
+    return train_once(folder, ret_mb);
+}
+
 int kedge_row_train_memory(struct row rows[ROWS_MAX], int *ret_count)
 {
     static const char *const names[] = {"images", "labels", "base", "out"};
@@ -430,10 +431,7 @@ int kedge_row_train_memory(struct row rows[ROWS_MAX], int *ret_count)
     if (!mkdtemp(folder)) {
         return KEDGE_E_IO;
     }
-    int err = write_idx(folder, "images", false);
-    err = err ? err : write_idx(folder, "labels", true);
-    err = err ? err : write_model(folder);
-    err = err ? err : train_once(folder, &mb);
+    int err = train_in(folder, &mb);
     for (int i = 0; i < 4; i++) {
         char path[256];
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "round/aggregate.h"
 #include "sim/protocol/impl.h"
 
@@ -146,6 +147,21 @@ static void put_evaluations(const struct kedgei_protocol *p, const struct sim_cl
     }
 }
 
+/* A round that keeps the models computes nothing; one that forms groups has updates of another kind than one
+ * that trains. */
+static int compute(struct kedge_close *k, const struct sim_close *c)
+{
+    if (c->keeps) {
+        kedge_close_keep(k);
+        return KEDGE_OK;
+    }
+    if (c->kind == KEDGE_TASK_PRETRAIN) {
+        return kedge_close_pretrain(k);
+    }
+    KEDGE_TRY(kedge_close_weigh(k));
+    return kedge_close_train(k);
+}
+
 static int close_round(struct kedgei_protocol *p, const struct sim_close *c)
 {
     struct kedge_close k = {.host = files_of(p),
@@ -167,13 +183,8 @@ static int close_round(struct kedgei_protocol *p, const struct sim_close *c)
         put_inputs(p, c, &k);
         put_evaluations(p, c, &k);
     }
-    if (c->keeps && !err) {
-        kedge_close_keep(&k);
-    } else if (c->kind == KEDGE_TASK_PRETRAIN) {
-        err = err ? err : kedge_close_pretrain(&k);
-    } else {
-        err = err ? err : kedge_close_weigh(&k);
-        err = err ? err : kedge_close_train(&k);
+    if (!err) {
+        err = compute(&k, c);
     }
     for (size_t i = 0; i < k.input_count; i++) {
         p->next.weights[i] = k.inputs[i].left_out ? 0 : k.inputs[i].weight;

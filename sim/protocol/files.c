@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/try.h"
 #include "sim/protocol/impl.h"
 
 int kedgei_files_open(const char *scratch, struct kedgei_files *ret, struct kedge_diag *d)
@@ -12,18 +13,19 @@ int kedgei_files_open(const char *scratch, struct kedgei_files *ret, struct kedg
     const char *tmp = getenv("TMPDIR");
     if (scratch) {
         ret->is_own = false;
-        int err = kedge_path_join(ret->dir, scratch, "work");
-        err = err ? err : kedge_file_exists(ret->dir) ? kedge_dir_remove(ret->dir) : KEDGE_OK;
-        return err ? err : kedge_dir_make(ret->dir, 0700, d);
+        KEDGE_TRY(kedge_path_join(ret->dir, scratch, "work"));
+        KEDGE_TRY(kedge_file_exists(ret->dir) ? kedge_dir_remove(ret->dir) : KEDGE_OK);
+        return kedge_dir_make(ret->dir, 0700, d);
     }
     ret->is_own = true;
-    int err = kedge_path_join(ret->dir, tmp && tmp[0] ? tmp : "/tmp", "kedge-sim-XXXXXX");
-    if (!err && !mkdtemp(ret->dir)) {
-        err = kedge_diag_set(d, KEDGE_E_IO, "%s: no folder can be made for the updates of a simulation",
+    KEDGE_TRY(kedge_path_join(ret->dir, tmp && tmp[0] ? tmp : "/tmp", "kedge-sim-XXXXXX"));
+    if (!mkdtemp(ret->dir)) {
+        (void)kedge_diag_set(d, KEDGE_E_IO, "%s: no folder can be made for the updates of a simulation",
                              ret->dir);
         ret->dir[0] = '\0';
+        return KEDGE_E_IO;
     }
-    return err;
+    return KEDGE_OK;
 }
 
 void kedgei_files_close(struct kedgei_files *f)

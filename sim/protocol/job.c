@@ -1,5 +1,6 @@
 /* The job of a simulation: the one of its spec, and what only its world says. */
 #include "aggregation/quantise.h"
+#include "common/base/try.h"
 #include "job/keys.h"
 #include "sim/protocol/impl.h"
 #include "sim/sim.h"
@@ -51,10 +52,10 @@ int kedgei_protocol_job(struct kedgei_protocol *p)
         job->sites_per_round += job->sites_per_round > 0;
     }
     kedge_job_spec_put(job, &p->job_text);
-    int err = p->job_text.err;
-    err = err ? err : kedge_job_spec_parse(kedge_buf_view(&p->job_text), job, p->d);
-    err = err ? err : kedge_job_spec_check_read(kedge_buf_view(&p->job_text), job, p->d);
-    err = err ? err : kedge_job_spec_layout(job, &p->layout, p->d);
-    err = err ? err : kedge_job_spec_update_layout(job, &p->layout, &p->update_layout, p->d);
-    return err ? err : kedge_scale_limit(job->bound, job->scale, &p->limit);
+    KEDGE_TRY(p->job_text.err);
+    KEDGE_TRY(kedge_job_spec_parse(kedge_buf_view(&p->job_text), job, p->d));
+    KEDGE_TRY(kedge_job_spec_check_read(kedge_buf_view(&p->job_text), job, p->d));
+    KEDGE_TRY(kedge_job_spec_layout(job, &p->layout, p->d));
+    KEDGE_TRY(kedge_job_spec_update_layout(job, &p->layout, &p->update_layout, p->d));
+    return kedge_scale_limit(job->bound, job->scale, &p->limit);
 }

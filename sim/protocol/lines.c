@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "client/train/weights.h"
-#include "common/base/mem.h"
+#include "common/base/try.h"
 #include "sim/protocol/impl.h"
 
 enum { LINE_MAX = 1 << 22, MODELS_KEPT = 3 };
 
+/* Data shift between two rounds. Sites that are at work have begun before it, so their training is computed
+ * first, with the data as they were. */
 void kedgei_protocol_opened(void *arg, uint32_t round, enum kedge_task_kind kind)
 {
     struct kedgei_protocol *p = arg;
@@ -30,6 +32,8 @@ void kedgei_protocol_opened(void *arg, uint32_t round, enum kedge_task_kind kind
 
 /* ---- the line ---- */
 
+/* Where the last close assigned nothing, a site is in the group that its device was told last. The start of
+ * the groups counts as no migration. */
 static void put_sites(struct kedgei_protocol *p)
 {
     struct kedgei_learn *l = p->l;
@@ -67,6 +71,7 @@ static int put_models(struct kedgei_protocol *p)
     return err || !any ? err : kedgei_learn_auxiliary(l);
 }
 
+/* Means over the updates that the close used; none: NaN, which the report leaves empty. */
 static void put_training(struct kedgei_protocol *p)
 {
     struct kedgei_learn *l = p->l;
@@ -134,6 +139,8 @@ static void put_close(const struct kedgei_protocol *p, struct kedge_buf *out)
     kedge_buf_put_str(out, p->last.input_count > 0 ? "]" : "");
 }
 
+/* What the close stated, as digests, and who is in which group: two runs are compared line by line, so names
+ * stand in the order of the record. */
 static int put_record(struct kedgei_protocol *p)
 {
     const struct kedge_round_result *last = &p->last.r;
@@ -167,6 +174,7 @@ static int put_record(struct kedgei_protocol *p)
 
 /* ---- files that nobody needs any more ---- */
 
+/* Models are files, and a long run has thousands: only those are kept that something can still ask for. */
 static bool is_needed(const struct kedgei_protocol *p, const struct kedge_hash *model)
 {
     const struct kedge_digest digest = kedgei_protocol_digest(model);
@@ -271,6 +279,8 @@ static int save(struct kedgei_protocol *p, uint32_t told)
     return host->save(host->arg, told, state, sizeof state);
 }
 
+/* Rounds that an earlier run told already are computed again when a run is resumed, and not told a second
+ * time. */
 static int tell(struct kedgei_protocol *p, uint64_t now_ns)
 {
     struct kedgei_learn *l = p->l;
@@ -282,21 +292,15 @@ static int tell(struct kedgei_protocol *p, uint64_t now_ns)
     l->line.virtual_s = (double)(now_ns - p->first_ns) / (double)SIM_SECOND;
     put_sites(p);
     put_training(p);
-    int err = put_models(p);
+    KEDGE_TRY(put_models(p));
     l->is_personal = p->last.r.is_personal;
-    err = err ? err : kedgei_learn_evaluate(l, l->line.round);
-    err = err ? err : put_record(p);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_learn_evaluate(l, l->line.round));
+    KEDGE_TRY(put_record(p));
     kedgei_learn_tell_groups(l);
     if (p->last.r.round <= p->told) {
         return KEDGE_OK; /* told by the run that this one goes on with */
     }
-    err = kedgei_learn_look(l);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_learn_look(l));
     if (p->host->on_round && !p->host->on_round(p->host->arg, &l->line)) {
         p->w->stopped = true;
         return KEDGE_OK;
@@ -304,6 +308,8 @@ static int tell(struct kedgei_protocol *p, uint64_t now_ns)
     return save(p, p->last.r.round);
 }
 
+/* The two closes change places, with their tables: nothing is allocated per round. What the former one kept
+ * is dropped after the line was told, which still reads it. */
 void kedgei_protocol_closed(void *arg, uint32_t round, uint64_t now_ns)
 {
     struct kedgei_protocol *p = arg;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "job/keys.h"
 #include "round/beginning.h"
 #include "round/close/params.h"
@@ -120,6 +121,8 @@ static struct sim *make_world(struct kedgei_protocol *p, const struct sim_payloa
     return w;
 }
 
+/* A broken rule of the protocol is an error of the program and named as one; a job that did not complete is
+ * the spec's, with the reason that the coordinator gave. */
 static int judge(struct kedgei_protocol *p)
 {
     const struct sim *w = p->w;
@@ -170,21 +173,19 @@ static int run_world(struct kedgei_protocol *p)
 /* The models that groups begin with. */
 static int make_models(struct kedgei_protocol *p)
 {
-    int err = KEDGE_OK;
     p->at = (struct kedge_round_state){.round = KEDGE_ROUND_NONE, .groups = kedge_job_spec_models(&p->job)};
-    for (uint32_t g = 0; g < p->at.groups && !err; g++) {
+    for (uint32_t g = 0; g < p->at.groups; g++) {
         struct kedgei_file file;
         p->begin[g] = p->initial;
         if (g == 0 || kedge_job_spec_has_model_per_group_at_start(&p->job)) {
-            err = kedgei_file_begin(&p->files, 0, &file, p->d);
-            err = err ? err
-                      : kedgei_file_end(&file, kedge_compute_beginning(&p->job, g, file.sink, p->d),
-                                        &p->begin[g], p->d);
+            KEDGE_TRY(kedgei_file_begin(&p->files, 0, &file, p->d));
+            KEDGE_TRY(kedgei_file_end(&file, kedge_compute_beginning(&p->job, g, file.sink, p->d),
+                                      &p->begin[g], p->d));
         }
         p->initial = p->begin[0];
         p->at.group[g].model = kedgei_protocol_hash(&p->begin[g]);
     }
-    return err;
+    return KEDGE_OK;
 }
 
 static int open_record(struct kedgei_protocol *p)
@@ -194,14 +195,11 @@ static int open_record(struct kedgei_protocol *p)
     if (!p->host->scratch) {
         return KEDGE_OK;
     }
-    int err = kedge_path_join(path, p->host->scratch, "job.json");
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&p->job_text), 0600, p->d);
-    err = err ? err : kedge_path_join(path, p->host->scratch, "record.jsonl");
-    if (!err) {
-        p->record = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        err = p->record < 0 ? kedge_diag_set(p->d, KEDGE_E_IO, "%s: it cannot be written", path) : KEDGE_OK;
-    }
-    return err;
+    KEDGE_TRY(kedge_path_join(path, p->host->scratch, "job.json"));
+    KEDGE_TRY(kedge_file_write(path, kedge_buf_view(&p->job_text), 0600, p->d));
+    KEDGE_TRY(kedge_path_join(path, p->host->scratch, "record.jsonl"));
+    p->record = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    return p->record < 0 ? kedge_diag_set(p->d, KEDGE_E_IO, "%s: it cannot be written", path) : KEDGE_OK;
 }
 
 static int make_tables(struct kedgei_protocol *p)
@@ -252,6 +250,8 @@ static void deinit(struct kedgei_protocol *p)
     }
 }
 
+/* Resuming means computing again: the state is only the number of rounds that were told, for the protocol's
+ * own state is spread over coordinator, devices and disks. */
 static int init(struct kedgei_protocol *p)
 {
     const struct kedge_learn_host *host = p->host;
@@ -275,12 +275,18 @@ static int init(struct kedgei_protocol *p)
     return err ? err : make_tables(p);
 }
 
+/* The caller closes the files, also after an error. */
+static int run_in_files(struct kedgei_protocol *p)
+{
+    KEDGE_TRY(kedgei_files_open(p->host->scratch, &p->files, p->d));
+    KEDGE_TRY(make_models(p));
+    KEDGE_TRY(open_record(p));
+    return run_world(p);
+}
+
 static int run(struct kedgei_protocol *p)
 {
-    int err = kedgei_files_open(p->host->scratch, &p->files, p->d);
-    err = err ? err : make_models(p);
-    err = err ? err : open_record(p);
-    err = err ? err : run_world(p);
+    int err = run_in_files(p);
     kedgei_files_close(&p->files);
     return err;
 }

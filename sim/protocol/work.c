@@ -216,13 +216,11 @@ static int write_whole(const struct kedgei_protocol *p, const struct kedgei_work
                        const struct kedge_sink *sink)
 {
     const struct kedge_layout *layout = work->pretrain ? &p->layout : &p->update_layout;
-    struct kedge_buf header;
+    struct kedge_buf header KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
-    int err = kedge_safetensors_header(layout, KEDGE_DTYPE_I32, &header);
-    err = err ? err : sink->write(sink->arg, kedge_buf_view(&header));
-    kedge_buf_deinit(&header);
-    return err ? err
-               : sink->write(sink->arg, kedge_view_of(values, (size_t)layout->values_count * sizeof *values));
+    KEDGE_TRY(kedge_safetensors_header(layout, KEDGE_DTYPE_I32, &header));
+    KEDGE_TRY(sink->write(sink->arg, kedge_buf_view(&header)));
+    return sink->write(sink->arg, kedge_view_of(values, (size_t)layout->values_count * sizeof *values));
 }
 
 static int keep_update(struct kedgei_protocol *p, struct kedgei_work *work, struct kedgei_learn_result *r)
@@ -374,17 +372,15 @@ static int test_models(const struct kedgei_protocol *p, uint32_t site, uint32_t 
     struct kedgei_learn_lane *lane = &p->l->lanes[0];
     struct kedge_net *net = lane->net;
     struct kedge_dataset data = {.n = 0};
-    int err = p->spec->planted > 0 ? KEDGE_OK : kedgei_learn_data(p->l, site, true, &lane->room, &data);
-    err = err ? err : test_model(p, site, net, &data, &g->model, &own);
-    err = err || g->tried_with == 0 ? err : test_model(p, site, net, &data, &g->trial, &trial);
-    if (!err) {
-        ret->has = g->tried_with > 0;
-        ret->samples = own.samples;
-        ret->loss = own.loss;
-        ret->trial_loss = trial.loss;
-        *ret_deviation = own.deviation;
-    }
-    return err;
+    KEDGE_TRY(p->spec->planted > 0 ? KEDGE_OK : kedgei_learn_data(p->l, site, true, &lane->room, &data));
+    KEDGE_TRY(test_model(p, site, net, &data, &g->model, &own));
+    KEDGE_TRY(g->tried_with == 0 ? KEDGE_OK : test_model(p, site, net, &data, &g->trial, &trial));
+    ret->has = g->tried_with > 0;
+    ret->samples = own.samples;
+    ret->loss = own.loss;
+    ret->trial_loss = trial.loss;
+    *ret_deviation = own.deviation;
+    return KEDGE_OK;
 }
 
 /* What its evaluation says, if the site has just made one. False: its data are no others. */

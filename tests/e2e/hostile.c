@@ -13,6 +13,7 @@
 #include "chain/statement/statement_position.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/process.h"
+#include "common/base/try.h"
 #include "common/wire/token.h"
 
 const char HX_SPEC[] = "{\"name\":\"hostile\",\"tenants\":[\"org-a\",\"org-b\"],"
@@ -49,11 +50,10 @@ struct kedge_id hx_id_of(const char *s)
 int hx_ask_bytes(struct kedge_net_client *net, struct kedge_view frame, struct kedge_msg *ret)
 {
     kedge_net_reply_release(&reply);
-    int err = kedge_net_call(net, frame, HX_PATIENCE_MS, &reply);
-    err = err ? err : kedge_msg_decode(reply.view, ret);
-    return err                                                              ? err
-           : ret->type == KEDGE_MSG_ERROR || ret->type == KEDGE_MSG_REFUSED ? kedge_msg_error_code(ret)
-                                                                            : KEDGE_OK;
+    KEDGE_TRY(kedge_net_call(net, frame, HX_PATIENCE_MS, &reply));
+    KEDGE_TRY(kedge_msg_decode(reply.view, ret));
+    return ret->type == KEDGE_MSG_ERROR || ret->type == KEDGE_MSG_REFUSED ? kedge_msg_error_code(ret)
+                                                                          : KEDGE_OK;
 }
 
 int hx_ask(struct kedge_net_client *net, const struct kedge_msg *msg, struct kedge_msg *ret)

@@ -165,7 +165,9 @@ static json_t *cosigner_names(const struct kedgei_audit *a, const struct kedgei_
     }
     struct kedge_witness_evaluation *e = kedge_mem_new(1, sizeof *e);
     int err = e ? kedge_witness_policy_parse(kedge_view_str(text), &policy, NULL) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_witness_policy_evaluate(policy, note, &demand, e, NULL);
+    if (!err) {
+        err = kedge_witness_policy_evaluate(policy, note, &demand, e, NULL);
+    }
     *nomem = *nomem || err == KEDGE_E_NOMEM;
     for (uint32_t i = 0; (!err || err == KEDGE_E_DENIED) && i < policy->witness_count; i++) {
         if (e->states[i] == KEDGE_WITNESS_COSIGNED) {

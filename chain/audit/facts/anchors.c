@@ -42,7 +42,9 @@ static bool read_file(const struct kedgei_audit *a, const char *name, struct ked
     char path[KEDGE_PATH_MAX];
     struct kedge_diag d = {.text = ""};
     int err = kedge_state_path(path, &d, a->state, "%s", name);
-    err = err ? err : kedge_file_read(path, out, &d);
+    if (!err) {
+        err = kedge_file_read(path, out, &d);
+    }
     if (err) { /* without the path of this machine */
         d.text[0] = '\0';
         broken(f, name, err, &d);

@@ -64,7 +64,9 @@ void kedgei_check_classes(const struct kedgei_audit *a, const struct kedgei_job 
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
     int err = st ? unite(a, job, round, st, united, f) : KEDGE_E_NOMEM;
     bool fits = !err;
-    err = err ? err : read_again(&a->main, round->step->index, st);
+    if (!err) {
+        err = read_again(&a->main, round->step->index, st);
+    }
     if (!err) {
         const char *stated = st->u.step.classes;
         fits = kedge_class_names_count(stated) <= kedge_model_outputs(&job->spec.model)

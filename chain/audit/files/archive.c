@@ -23,6 +23,7 @@
 
 #include "chain/state/tree.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { BLOCK = 1 << 18, DEPTH_MAX = 16, NAME_MAX_BYTES = 255, ENTRIES_MAX = 16 << 20 };
 static const uint64_t disk_reserve = (uint64_t)256 << 20;
@@ -332,13 +333,12 @@ int kedge_archive_unpack(const char *path, const struct kedge_archive_limits *li
     struct unpacking u = {.path = path, .to = &to, .d = reterr};
     u.left = limits ? *limits : (struct kedge_archive_limits){0, 0};
     u.left.entries = u.left.entries ? u.left.entries : ENTRIES_MAX;
-    int err = make_root(&u);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(make_root(&u));
     start_keeper(&to);
-    err = open_archive(&u);
-    err = err ? err : unpack_all(&u);
+    int err = open_archive(&u);
+    if (!err) {
+        err = unpack_all(&u);
+    }
     kedge_mem_free(u.block);
     if (u.archive) {
         archive_read_free(u.archive);

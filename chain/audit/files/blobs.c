@@ -494,7 +494,9 @@ int kedgei_check_blobs(struct kedgei_audit *a)
     }
     collect_refs(&s);
     int err = sort_refs(&s);
-    err = err ? err : collect_files(&s);
+    if (!err) {
+        err = collect_files(&s);
+    }
     err = s.nomem ? kedgei_scratch_error(&a->scratch, &a->diag) : err;
     if (!err) {
         match(&s);

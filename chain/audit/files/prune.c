@@ -100,8 +100,7 @@ static int collect(struct kedgei_audit *a, const struct kedge_id *job, uint32_t 
     struct kedge_buf kept;
     kedge_buf_init(&kept, DIGESTS_MAX);
     collect_kept(a, &kept);
-    int err = kept.err ? kept.err : kedgei_decisions_collect(&r);
-    err = err ? err : kedgei_mark_erased(&r);
+    int err = kept.err ? kept.err : kedgei_decisions_marked(&r);
     for (size_t i = 0; i < r.count && !err; i++) {
         const struct kedgei_decision *d = &r.items[i];
         if (is_intermediate(d) && (erased_too || d->erased == 0) && (!job || kedge_id_eq(job, &d->job->id))
@@ -133,7 +132,9 @@ int kedgei_pruned_load(struct kedgei_audit *a)
     kedge_buf_init(&listed, DIGESTS_MAX);
     kedge_buf_init(&may, DIGESTS_MAX);
     int err = kedge_path_join(path, a->state, "main");
-    err = err ? err : kedge_pruned_read(path, &listed, &a->diag);
+    if (!err) {
+        err = kedge_pruned_read(path, &listed, &a->diag);
+    }
     if (err == KEDGE_E_CORRUPT) {
         kedgei_find(&a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_STRAY_FILE, "main/pruned.txt", "%s",
                     a->diag.text);

@@ -277,7 +277,9 @@ int kedgei_authority_approvals(struct kedgei_authority *y)
         } else if (fact->kind >= 0 && fact->kind < KEDGE_ST_KIND_COUNT
                    && kedge_mainbook_concerns((enum kedge_statement_kind)fact->kind)) {
             err = read_fact(y, fact, &entry);
-            err = err ? err : judge(y, &book, fact, &entry);
+            if (!err) {
+                err = judge(y, &book, fact, &entry);
+            }
             kedge_buf_deinit(&entry.payload);
         }
     }

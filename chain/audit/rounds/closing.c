@@ -327,8 +327,12 @@ int kedgei_closing_init(struct kedgei_closing *c, const struct kedgei_replay *r,
     put_round(c);
     int err = kedgei_inputs_of_close(r->a, c->job, c->round, one ? of->group : KEDGE_GROUP_NONE, &c->inputs);
     err = err == KEDGE_E_NOMEM ? err : put_inputs(c);
-    err = err ? err : put_others(c);
-    err = err || one || !kedgei_tries(c->job, c->round) ? err : put_evaluations(c);
+    if (!err) {
+        err = put_others(c);
+    }
+    if (!err && !one && kedgei_tries(c->job, c->round)) {
+        err = put_evaluations(c);
+    }
     if (!err && kedgei_meets(c->job, c->round)) {
         c->since_err = put_since(c);
     }

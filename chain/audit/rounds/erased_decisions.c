@@ -11,7 +11,7 @@
 
 #include "chain/audit/facts/buffer.h"
 #include "chain/audit/facts/erased.h"
-#include "common/base/mem.h"
+#include "common/base/try.h"
 #include "round/close/close.h"
 
 /* Of an asynchronous job any may, for lists name updates of earlier rounds. Cheap test before the lists
@@ -150,18 +150,18 @@ static int mark(const struct kedgei_replay *r, struct kedgei_decision *d)
     return KEDGE_OK; /* no updates among its inputs */
 }
 
-int kedgei_mark_erased(struct kedgei_replay *r)
+int kedgei_decisions_marked(struct kedgei_replay *r)
 {
-    int err = KEDGE_OK;
+    KEDGE_TRY(kedgei_decisions_collect(r));
     if (r->a->counts.statements[KEDGE_ST_ERASED] == 0) {
         return KEDGE_OK;
     }
     r->a->counts.decisions_erased = 0;
-    for (size_t i = 0; i < r->count && !err; i++) {
-        err = mark(r, &r->items[i]);
+    for (size_t i = 0; i < r->count; i++) {
+        KEDGE_TRY(mark(r, &r->items[i]));
         r->a->counts.decisions_erased += r->items[i].erased > 0;
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* ---- telling ---- */
@@ -315,8 +315,7 @@ int kedgei_tell_erased(struct kedgei_audit *a)
     if (a->counts.statements[KEDGE_ST_ERASED] == 0) {
         return KEDGE_OK;
     }
-    int err = kedgei_decisions_collect(&r);
-    err = err ? err : kedgei_mark_erased(&r);
+    int err = kedgei_decisions_marked(&r);
     for (uint32_t j = 0; j < a->job_count && !err; j++) {
         for (uint32_t t = 0; t < a->tenant_count; t++) {
             tell_updates(a, j, t);

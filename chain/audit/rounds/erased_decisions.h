@@ -4,8 +4,8 @@
 
 #include "chain/audit/rounds/replay.h"
 
-/* Sets `erased` of each decision: how many of its inputs are. KEDGE_E_NOMEM. */
-KEDGE_NODISCARD int kedgei_mark_erased(struct kedgei_replay *r);
+/* kedgei_decisions_collect, and sets `erased` of each decision: how many of its inputs are. KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_decisions_marked(struct kedgei_replay *r);
 /* Notes: which updates are erased, and which decisions cannot be replayed for it. KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedgei_tell_erased(struct kedgei_audit *a);
 

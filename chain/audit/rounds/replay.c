@@ -138,8 +138,7 @@ static int digest_results(const struct kedgei_replay *r, struct kedge_hash *ret)
 static int replay_all(struct kedgei_replay *r)
 {
     struct kedgei_audit *a = r->a;
-    KEDGE_TRY(kedgei_decisions_collect(r));
-    KEDGE_TRY(kedgei_mark_erased(r));
+    KEDGE_TRY(kedgei_decisions_marked(r));
     KEDGE_TRY(kedgei_rebuild(r));
     KEDGE_TRY(kedgei_parallel(a, "decisions", r->count, run_decision, r));
     count_sealed(r);

@@ -103,7 +103,9 @@ void kedgei_check_step(struct kedgei_audit *a, const struct kedgei_job *job, con
     struct kedgei_replay r = {.a = a};
     struct check *c = kedge_mem_new(1, sizeof *c);
     int err = c ? kedgei_closing_init_blind(&c->closing, &r, job, round) : KEDGE_E_NOMEM;
-    err = err ? err : kedgei_closing_state(&c->closing, &c->expected);
+    if (!err) {
+        err = kedgei_closing_state(&c->closing, &c->expected);
+    }
     if (!err) {
         compare(a, round, round->step->body, &c->expected);
     } else if (err != KEDGE_E_NOMEM) {

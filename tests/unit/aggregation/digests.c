@@ -97,7 +97,9 @@ static int in_ranges(const struct digest_way *way, range_fn *fn, void *arg)
         if (!pthread_equal(threads[t], pthread_self())) {
             (void)pthread_join(threads[t], NULL);
         }
-        err = err ? err : shares[t].err;
+        if (!err) {
+            err = shares[t].err;
+        }
     }
     return err;
 }
@@ -146,9 +148,9 @@ static uint64_t make_mean(const struct digest_way *way, size_t weight)
         job.sources[i] = (struct kedge_mean_source){
             .values = values[k], .weight = samples[weight == 1 ? k : SITES - 1 - k] * weight};
     }
-    int err = kedge_mean_weight_sum(job.sources, SITES, LIMIT, &job.sum);
-    err = err ? err : in_ranges(way, mean_range, &job);
-    return err ? 0 : digest_of(start, job.out, sizeof job.out);
+    return kedge_mean_weight_sum(job.sources, SITES, LIMIT, &job.sum) || in_ranges(way, mean_range, &job)
+               ? 0
+               : digest_of(start, job.out, sizeof job.out);
 }
 
 struct gram_job {
@@ -209,11 +211,12 @@ static uint64_t make_grouping(const struct digest_way *way, size_t edc)
     double eigenvalues[SITES], embedding[SITES * GROUPS];
     const struct kedge_flexcfl_params params = {.edc = (enum kedge_edc)edc, .groups = GROUPS, .seed = 7};
     struct kedge_flexcfl_result result = {.group = group, .eigenvalues = eigenvalues, .embedding = embedding};
-    int err = make_matrix(way, gram, maxima);
-    err = err ? err : kedge_flexcfl_group_gram(gram, maxima, SITES, &params, &result);
+    if (make_matrix(way, gram, maxima) || kedge_flexcfl_group_gram(gram, maxima, SITES, &params, &result)) {
+        return 0;
+    }
     uint64_t hash = digest_of(start, group, sizeof group);
     hash = digest_of(hash, eigenvalues, sizeof eigenvalues);
-    return err ? 0 : digest_of(hash, embedding, sizeof embedding);
+    return digest_of(hash, embedding, sizeof embedding);
 }
 
 static int norm_range(void *arg, unsigned thread, size_t first, size_t n)
@@ -280,9 +283,9 @@ static uint64_t make_mixing(const struct digest_way *way, size_t arg)
         }
         norms[g] = kedge_mixing_norm(&reduce);
     }
-    int err = kedge_mixing_init(&mixing, norms, all, GROUPS, 0.01);
-    err = err ? err : in_ranges(way, mixing_range, &mixing);
-    return err ? 0 : digest_of(start, mixed, sizeof mixed);
+    return kedge_mixing_init(&mixing, norms, all, GROUPS, 0.01) || in_ranges(way, mixing_range, &mixing)
+               ? 0
+               : digest_of(start, mixed, sizeof mixed);
 }
 
 struct server_job {
@@ -307,9 +310,9 @@ static uint64_t make_server(const struct digest_way *way, size_t server)
     static struct server_job job;
     memset(&job, 0, sizeof job);
     job.server = (enum kedge_server)server;
-    int err = in_ranges(way, server_range, &job);
-    err = err ? err : in_ranges(way, server_range, &job);
-    return err ? 0 : digest_of(start, &job.state, sizeof job.state + sizeof job.after);
+    return in_ranges(way, server_range, &job) || in_ranges(way, server_range, &job)
+               ? 0
+               : digest_of(start, &job.state, sizeof job.state + sizeof job.after);
 }
 
 struct rule_job {
@@ -348,8 +351,10 @@ static uint64_t make_rule(const struct digest_way *way, size_t at)
     kedge_rule_base(rule, samples, SITES, base);
     job.rule = kedge_rule_effective(rule, &params, base, SITES);
     job.params = &params;
-    int err =
-        measure_of(job.rule, vectors, SITES + (job.rule->needs_root ? 1 : 0), LENGTH, norm_sq, maxima, gram);
+    if (measure_of(job.rule, vectors, SITES + (job.rule->needs_root ? 1 : 0), LENGTH, norm_sq, maxima,
+                   gram)) {
+        return 0;
+    }
     const struct kedge_rule_inputs inputs = {.count = SITES,
                                              .weight = base,
                                              .divisor = divisor,
@@ -358,15 +363,18 @@ static uint64_t make_rule(const struct digest_way *way, size_t at)
                                              .gram = gram,
                                              .maxima = maxima,
                                              .has_root = job.rule->needs_root};
-    err = err ? err : kedge_rule_weigh(job.rule, &params, &inputs, weight, &job.mean.sum);
-    for (size_t i = 0; i < SITES && !err; i++) {
+    if (kedge_rule_weigh(job.rule, &params, &inputs, weight, &job.mean.sum)) {
+        return 0;
+    }
+    for (size_t i = 0; i < SITES; i++) {
         const size_t k = arrived(way, i);
         job.vectors[i] = values[k];
         job.weight[i] = weight[k];
         job.mean.sources[i] = (struct kedge_mean_source){.values = values[k], .weight = weight[k]};
     }
-    err = err ? err : in_ranges(way, rule_range, &job);
-    return err ? 0 : digest_of(digest_of(start, weight, sizeof weight), job.mean.out, sizeof job.mean.out);
+    return in_ranges(way, rule_range, &job)
+               ? 0
+               : digest_of(digest_of(start, weight, sizeof weight), job.mean.out, sizeof job.mean.out);
 }
 
 const struct digest digests[] = {
