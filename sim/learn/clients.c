@@ -3,6 +3,7 @@
 
 #include "client/train/standardize.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/dataset.h"
 #include "sim/learn/engine.h"
 
@@ -70,24 +71,22 @@ static int standardize_together(struct kedge_clients *c, const struct kedge_part
                                 struct kedge_diag *reterr)
 {
     uint64_t count = kedge_scales_count(c->features);
-    float *scales = kedge_mem_new(count, 2 * sizeof *scales);
-    double *sums = kedge_mem_new(count + 2 * (uint64_t)c->features, sizeof *sums);
-    int err = scales && sums
-                  ? KEDGE_OK
-                  : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for scales of %u features", c->features);
-    for (int stage = 0; stage < KEDGE_SCALES_STAGES && !err; stage++) {
-        err = find_scales(c, p, scales, sums, scales + count, sums + count, reterr);
+    float *scales KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(count, 2 * sizeof *scales);
+    double *sums KEDGE_CLEANUP(kedge_mem_release) =
+        kedge_mem_new(count + 2 * (uint64_t)c->features, sizeof *sums);
+    KEDGE_TRY(scales && sums ? KEDGE_OK
+                             : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for scales of %u features",
+                                              c->features));
+    for (int stage = 0; stage < KEDGE_SCALES_STAGES; stage++) {
+        KEDGE_TRY(find_scales(c, p, scales, sums, scales + count, sums + count, reterr));
     }
     double *means = sums + count, *deviations = means + c->features;
-    for (uint32_t f = 0; f < c->features && !err; f++) {
+    for (uint32_t f = 0; f < c->features; f++) {
         kedge_scales_get(scales, c->features, f, &means[f], &deviations[f]);
     }
     struct kedge_dataset all = {
         .n = c->n, .features = c->features, .reals = c->x, .scale = 1, .storage = c->x};
-    err = err ? err : kedge_dataset_scale(&all, means, deviations, reterr);
-    kedge_mem_free(scales);
-    kedge_mem_free(sums);
-    return err;
+    return kedge_dataset_scale(&all, means, deviations, reterr);
 }
 
 /* Missing values and scales, once it is known who trains on what. */

@@ -6,6 +6,7 @@
 #include "aggregation/mixing.h"
 #include "aggregation/quantise.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/part.h"
 #include "round/close/params.h"
 #include "sim/learn/close.h"
@@ -142,12 +143,12 @@ int kedgei_learn_close_init(struct kedgei_learn *l)
     if (kedge_job_spec_has_control(&l->job)) {
         l->job.control_sites = l->n + l->rule->needs_root;
     }
-    int err = kedgei_names_init(&l->names, l);
+    KEDGE_TRY(kedgei_names_init(&l->names, l));
     kedge_close_params(&l->job, tenants, &params);
     l->params = params;
     l->at = (struct kedge_round_state){.round = KEDGE_ROUND_NONE, .kind = KEDGE_TASK_NONE};
-    err = err ? err : lay_out(l);
-    return err ? err : kedge_scale_limit(l->job.bound, l->job.scale, &l->limit);
+    KEDGE_TRY(lay_out(l));
+    return kedge_scale_limit(l->job.bound, l->job.scale, &l->limit);
 }
 
 void kedgei_learn_close_deinit(struct kedgei_learn *l)

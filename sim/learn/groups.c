@@ -80,7 +80,9 @@ int kedgei_learn_make_groups(struct kedgei_learn *l, uint32_t job_round)
     count = count < KEDGE_GRAM_VECTORS_MAX ? count : KEDGE_GRAM_VECTORS_MAX;
     int err = pretrain_some(l, job_round, count);
     kedgei_learn_attack_pretraining(l);
-    err = err ? err : kedgei_learn_close(l, KEDGE_TASK_PRETRAIN, job_round);
+    if (!err) {
+        err = kedgei_learn_close(l, KEDGE_TASK_PRETRAIN, job_round);
+    }
     for (uint32_t i = 0; i < l->items_count && !err; i++) {
         if (!kedgei_learn_result(l, i)->err) {
             err = keep_pretraining(l, l->items[i].site, job_round, kedgei_learn_vector(l, i, 0));

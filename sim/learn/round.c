@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/rng.h"
+#include "common/base/try.h"
 #include "grouping/kmeans.h"
 #include "sim/learn/close.h"
 #include "sim/learn/flight.h"
@@ -239,32 +240,37 @@ static int finish(struct kedgei_learn *l, uint32_t round)
     return err;
 }
 
+/* What the sites of this round do until each has trained. */
+static int train_round(struct kedgei_learn *l, uint32_t round)
+{
+    if (l->spec->job.strategy->asynchronous) {
+        KEDGE_TRY(kedgei_learn_fly(l, round));
+    } else {
+        KEDGE_TRY(select_sites(l, round));
+        KEDGE_TRY(kedgei_learn_groups_before(l));
+        KEDGE_TRY(plan_training(l, round));
+    }
+    return kedgei_learn_train(l);
+}
+
+/* One round of the engine: data shift, groups or training, what sites do with their updates (compression,
+ * attacks, models of their own), the close. A pre-training round has none of the middle. */
 int kedgei_learn_round(struct kedgei_learn *l, uint32_t round)
 {
     l->line.round = round;
-    int err = kedgei_learn_shift(l, round);
+    KEDGE_TRY(kedgei_learn_shift(l, round));
     if (kedgei_learn_kind(l, round) == KEDGE_TASK_PRETRAIN) {
-        err = err ? err : kedgei_learn_make_groups(l, kedgei_learn_job_round(round));
-        return err ? err : finish(l, round);
+        KEDGE_TRY(kedgei_learn_make_groups(l, kedgei_learn_job_round(round)));
+        return finish(l, round);
     }
-    if (l->spec->job.strategy->asynchronous) {
-        err = err ? err : kedgei_learn_fly(l, round);
-    } else {
-        err = err ? err : select_sites(l, round);
-        err = err ? err : kedgei_learn_groups_before(l);
-        err = err ? err : plan_training(l, round);
-    }
-    err = err ? err : kedgei_learn_train(l);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(train_round(l, round));
     tell_training(l);
     kedgei_learn_look_for_shifts(l, kedgei_learn_job_round(round));
-    err = kedgei_learn_compress(l);
-    err = err ? err : kedgei_learn_attack(l);
-    err = err ? err : kedgei_learn_keep_own(l);
-    if (!err && !l->job.strategy->local->sends_nothing) {
-        err = kedgei_learn_close(l, KEDGE_TASK_TRAIN, kedgei_learn_job_round(round));
+    KEDGE_TRY(kedgei_learn_compress(l));
+    KEDGE_TRY(kedgei_learn_attack(l));
+    KEDGE_TRY(kedgei_learn_keep_own(l));
+    if (!l->job.strategy->local->sends_nothing) {
+        KEDGE_TRY(kedgei_learn_close(l, KEDGE_TASK_TRAIN, kedgei_learn_job_round(round)));
     }
-    return err ? err : finish(l, round);
+    return finish(l, round);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "sim/learn/close.h"
 #include "sim/learn/flight.h"
 #include "sim/learn/state.h"
@@ -72,20 +73,16 @@ static uint32_t chunk_of(const struct kedge_model_spec *model)
     return chunk < 1 ? 1 : chunk > KEDGEI_LEARN_CHUNK ? KEDGEI_LEARN_CHUNK : chunk;
 }
 
+/* The order is that of what needs what: sites need the partition, the close needs names of sites, groups and
+ * flights need the close. */
 static int learn_init(struct kedgei_learn *l)
 {
     const struct kedge_learn_spec *spec = l->spec;
-    int err = kedgei_learn_pool_load(&l->pool, spec, &l->partition, l->reterr);
-    err = err ? err : check_model(l);
-    err = err ? err : check_sites(l);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_learn_pool_load(&l->pool, spec, &l->partition, l->reterr));
+    KEDGE_TRY(check_model(l));
+    KEDGE_TRY(check_sites(l));
     l->d = kedge_model_values_count(&spec->job.model);
-    err = kedgei_learn_head_init(l);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_learn_head_init(l));
     l->chunk = chunk_of(&spec->job.model);
     l->rule = spec->job.rule;
     l->has_truth = spec->partition == KEDGE_LEARN_ROTATED || spec->planted || l->pool.clients.truth != NULL;
@@ -93,48 +90,46 @@ static int learn_init(struct kedgei_learn *l)
     bool two = local->variate || local->has_head || (local->has_own_model && !local->sends_nothing);
     l->result_size = (sizeof(struct kedgei_learn_result) + (two ? 2 : 1) * l->d * 4 + 7) / 8 * 8;
     kedge_train_set_threads(1);
-    err = kedgei_learn_sites_init(l);
-    if (!err && spec->trace[0]) {
-        err = kedgei_trace_load(spec->trace, l->n, spec->device_count, spec->trace_period_s, &l->trace,
-                                l->reterr);
-        l->has_trace = !err;
+    KEDGE_TRY(kedgei_learn_sites_init(l));
+    if (spec->trace[0]) {
+        KEDGE_TRY(kedgei_trace_load(spec->trace, l->n, spec->device_count, spec->trace_period_s, &l->trace,
+                                    l->reterr));
+        l->has_trace = true;
     }
     l->order = kedge_mem_new(l->n ? l->n : 1, sizeof *l->order);
-    if (!err && !l->order) {
-        err = kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u sites", l->n);
+    if (!l->order) {
+        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u sites", l->n);
     }
-    err = err ? err : kedgei_learn_lanes_init(l);
-    if (!err) {
-        kedgei_learn_together_init(l);
-    }
-    err = err ? err : kedgei_learn_close_init(l);
-    err = err ? err : kedgei_learn_groups_init(l);
-    err = err ? err : kedgei_learn_grouped_init(l);
-    return err ? err : kedgei_learn_flight_init(l);
+    KEDGE_TRY(kedgei_learn_lanes_init(l));
+    kedgei_learn_together_init(l);
+    KEDGE_TRY(kedgei_learn_close_init(l));
+    KEDGE_TRY(kedgei_learn_groups_init(l));
+    KEDGE_TRY(kedgei_learn_grouped_init(l));
+    return kedgei_learn_flight_init(l);
 }
 
+/* A round is told before it is saved: who stops there has seen the last round that counts. */
 int kedgei_learn_rounds(struct kedgei_learn *l)
 {
     const struct kedge_learn_host *host = l->host;
     uint32_t first = 0;
-    int err = KEDGE_OK;
     if (host->resume) {
-        err = kedgei_learn_resume(l, &first);
+        KEDGE_TRY(kedgei_learn_resume(l, &first));
     } else {
         kedgei_learn_release(l, 0);
-        err = kedgei_learn_groups_start(l);
+        KEDGE_TRY(kedgei_learn_groups_start(l));
     }
-    for (uint32_t round = first; round < l->spec->job.rounds && !err; round++) {
-        err = kedgei_learn_round(l, round);
-        err = err ? err : kedgei_learn_look(l);
-        if (err || (host->on_round && !host->on_round(host->arg, &l->line))) {
+    for (uint32_t round = first; round < l->spec->job.rounds; round++) {
+        KEDGE_TRY(kedgei_learn_round(l, round));
+        KEDGE_TRY(kedgei_learn_look(l));
+        if (host->on_round && !host->on_round(host->arg, &l->line)) {
             break;
         }
         if (host->save && host->save_every > 0 && (round + 1) % host->save_every == 0) {
-            err = kedgei_learn_save(l, round + 1);
+            KEDGE_TRY(kedgei_learn_save(l, round + 1));
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 int kedgei_learn_new(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,

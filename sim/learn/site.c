@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/rng.h"
+#include "common/base/try.h"
 #include "sim/learn/engine.h"
 
 enum { TURNS = 4, ROOT_SAMPLES = 100 };
@@ -133,12 +134,12 @@ int kedgei_learn_sites_init(struct kedgei_learn *l)
             .group = KEDGE_GROUP_NONE,
         };
     }
-    int err = draw_root(l);
-    err = err ? err : kedgei_learn_steps_init(l);
+    KEDGE_TRY(draw_root(l));
+    KEDGE_TRY(kedgei_learn_steps_init(l));
     draw_tenants(l);
     draw_attackers(l);
     draw_devices(l);
-    return err ? err : kedgei_learn_view_init(l);
+    return kedgei_learn_view_init(l);
 }
 
 void kedgei_learn_sites_deinit(struct kedgei_learn *l)

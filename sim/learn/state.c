@@ -19,6 +19,7 @@ struct pass {
     int err;
 };
 
+/* One walk for both directions: what is written and what is read cannot differ in order or length. */
 static void visit(struct pass *p, void *value, size_t len)
 {
     if (p->err) {
@@ -54,6 +55,8 @@ static void visit_vector(struct pass *p, void **vector, uint64_t d)
     }
 }
 
+/* The pointers are handed through a void *, because a vector that is absent is told by one byte and made when
+ * it is read. */
 static void visit_site(struct pass *p, struct kedgei_learn *l, struct kedgei_learn_site *s)
 {
     void *own = s->own, *pretraining = s->pretraining, *control = s->control;
@@ -120,6 +123,8 @@ static void visit_between(struct pass *p, struct kedgei_learn *l)
     }
 }
 
+/* The shape comes first: a state of another model, federation or seed would otherwise be read as numbers that
+ * fit by chance. */
 static void visit_all(struct pass *p, struct kedgei_learn *l, uint32_t *next_round)
 {
     char head[sizeof magic];
@@ -161,6 +166,8 @@ int kedgei_learn_save(struct kedgei_learn *l, uint32_t next)
                : KEDGE_OK;
 }
 
+/* Bytes that are left over are an error, too. Data are not in the state, so their shifts are done again,
+ * round by round. */
 int kedgei_learn_resume(struct kedgei_learn *l, uint32_t *ret_next)
 {
     struct pass p = {.in = l->host->resume, .len = l->host->resume_len};

@@ -18,6 +18,8 @@ struct batch {
     atomic_int err;
 };
 
+/* One lane per thread: what a lane has room for is used by nobody else meanwhile. The first error ends the
+ * handing out; items under way are finished, for their rooms must not be freed under them. */
 static void *run_items(void *arg)
 {
     struct batch *b = arg;
@@ -88,6 +90,8 @@ static int exchange_results(struct batch *b)
     return err;
 }
 
+/* With several processes each takes every ranks-th item and has all results afterwards. Which thread or
+ * process does an item changes no result, so a simulation gives the same bytes on every machine. */
 int kedgei_learn_spread(struct kedgei_learn *l, uint32_t count, const uint32_t *order, size_t size,
                         kedgei_learn_work *work, void *results)
 {
@@ -112,6 +116,8 @@ static uint32_t count_processors(void)
     return n < 1 ? 1 : n > KEDGEI_LEARN_THREADS_MAX ? KEDGEI_LEARN_THREADS_MAX : (uint32_t)n;
 }
 
+/* What a thread needs to train a site, allocated once for all rounds. On an error it is freed with the lanes.
+ */
 static int init_lane(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t rows)
 {
     int err = kedge_net_new(&l->spec->job.model, rows, &lane->net, l->reterr);
@@ -128,6 +134,7 @@ static int init_lane(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uin
     return KEDGE_OK;
 }
 
+/* A lane that failed halfway is counted, too, so that kedgei_learn_lanes_deinit frees what it has. */
 int kedgei_learn_lanes_init(struct kedgei_learn *l)
 {
     uint32_t count = l->host->threads ? l->host->threads : count_processors();

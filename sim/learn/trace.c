@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 enum { FIELDS = 4 };
 #define TIME_MAX 1e12
@@ -174,14 +175,13 @@ int kedgei_trace_load(const char *path, uint32_t sites, uint32_t classes, double
                       struct kedgei_trace *ret, struct kedge_diag *reterr)
 {
     struct kedgei_trace t = {.period = period};
-    struct kedge_buf bytes;
+    struct kedge_buf bytes KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&bytes, KEDGEI_TRACE_BYTES_MAX);
-    int err = kedge_file_read(path, &bytes, reterr);
+    KEDGE_TRY(kedge_file_read(path, &bytes, reterr));
     struct reading r = {.path = path, .rest = kedge_buf_view(&bytes), .d = reterr};
-    err = err ? err : read_head(&r, &t.by_site);
+    KEDGE_TRY(read_head(&r, &t.by_site));
     t.series = t.by_site ? sites : classes;
-    err = err ? err : fill(&r, &t);
-    kedge_buf_deinit(&bytes);
+    int err = fill(&r, &t);
     if (err) {
         kedgei_trace_deinit(&t);
         return err;

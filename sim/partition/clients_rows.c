@@ -30,6 +30,8 @@ int kedgei_clients_name(struct kedgei_clients *b, const char *name, uint32_t *re
     return err ? kedge_diag_set(reterr, err, "no memory for the names of clients") : KEDGE_OK;
 }
 
+/* Twice as many as asked for, so that names that come one by one cost a copy now and then only. A client
+ * without a group has UINT32_MAX. */
 int kedgei_clients_truth_room(struct kedgei_clients *b, uint32_t client)
 {
     if (client < b->truth_room) {
@@ -75,6 +77,8 @@ int kedgei_clients_group(struct kedgei_clients *b, uint32_t client, const char *
     return KEDGE_OK;
 }
 
+/* Five arrays grow together, by a half each time. rows_max moves on only when all have grown; one that is
+ * larger already is no harm. */
 int kedgei_clients_room(struct kedgei_clients *b, uint32_t rows, uint32_t features, struct kedge_diag *reterr)
 {
     struct kedge_clients *c = &b->c;
@@ -138,6 +142,7 @@ int kedgei_clients_step(const char *text, uint32_t *ret, struct kedge_diag *rete
     return KEDGE_OK;
 }
 
+/* Every error of a reader gets the file's name in front here, so no reader needs to know it. */
 int kedgei_clients_file(struct kedgei_clients *b, const char *path, kedgei_clients_read_fn *read,
                         const struct kedgei_clients_file *as, struct kedge_diag *reterr)
 {

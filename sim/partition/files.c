@@ -56,6 +56,8 @@ static int write_file(const char *dir, const char *name, const struct kedge_buf 
     return kedge_file_write(path, kedge_buf_view(content), 0600, reterr);
 }
 
+/* IDX, as MNIST has it: big-endian head with the magic number (08: bytes; 02 and 01: dimensions), then the
+ * values. */
 static int write_part(const char *dir, const char *images, const char *labels, const struct kedge_dataset *ds,
                       const uint32_t *rows, uint32_t count, struct kedge_diag *reterr)
 {
@@ -109,6 +111,7 @@ int kedge_partition_write_idx(const char *dir, const struct kedge_dataset *ds,
     return err;
 }
 
+/* For real values, which IDX has no place for. */
 int kedge_partition_write_npz(const char *path, const struct kedge_dataset *ds, struct kedge_diag *reterr)
 {
     const uint64_t x[] = {ds->n, ds->features}, y[] = {ds->n};

@@ -7,6 +7,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/file.h"
 #include "common/base/os/process.h"
+#include "common/base/try.h"
 #include "sim/learn/report/plot.h"
 
 enum { NAP_MS = 10, WAIT_MS = 120000, NO_PROGRAM = 127, SVG_MAX = 64 << 20 };
@@ -75,17 +76,14 @@ int kedge_learn_plot_draw(const char *dir, const char *name, struct kedge_view s
     char path[KEDGE_PATH_MAX], log[KEDGE_PATH_MAX], file[64];
     struct kedge_process p;
     snprintf(file, sizeof file, "%.40s.gp", name);
-    int err = kedge_path_join(path, dir, file);
-    err = err ? err : kedge_path_join(log, dir, "gnuplot.log");
-    err = err ? err : kedge_file_write(path, script, 0644, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_path_join(path, dir, file));
+    KEDGE_TRY(kedge_path_join(log, dir, "gnuplot.log"));
+    KEDGE_TRY(kedge_file_write(path, script, 0644, reterr));
     (void)unlink(log);
     const char *const argv[] = {"gnuplot", file, NULL};
     struct kedge_process_options options = {
         .argv = argv, .directory = dir, .stderr_path = log, .die_with_parent = true};
-    err = kedge_process_start(&options, &p, reterr);
+    int err = kedge_process_start(&options, &p, reterr);
     if (err) {
         return err == KEDGE_E_NOT_FOUND ? no_gnuplot(reterr, path) : err;
     }

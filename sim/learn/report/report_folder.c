@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/os/file.h"
+#include "common/base/try.h"
 #include "sim/learn/report/report_sites.h"
 
 enum { FILE_MODE = 0644, FOLDER_MODE = 0755 };
@@ -20,20 +21,17 @@ static int at_path(const struct kedgei_folder *f, const char *name, char out[KED
     return err ? kedge_diag_set(d, err, "%.200s…: the path is too long", f->dir) : KEDGE_OK;
 }
 
+/* The lock is held until the folder is closed: two runs in one folder would write one file of rounds. */
 int kedgei_folder_open(const char *dir, struct kedgei_folder *ret, struct kedge_diag *d)
 {
     struct kedgei_folder f = {dir, -1, -1, -1, -1};
     char path[KEDGE_PATH_MAX];
-    int err = kedge_dir_make(dir, FOLDER_MODE, d);
-    err = err ? err : at_path(&f, "lock", path, d);
-    if (!err) {
-        f.lock = kedge_file_lock(path, d);
-        err = f.lock < 0 ? f.lock : KEDGE_OK;
-    }
-    if (!err) {
-        *ret = f;
-    }
-    return err;
+    KEDGE_TRY(kedge_dir_make(dir, FOLDER_MODE, d));
+    KEDGE_TRY(at_path(&f, "lock", path, d));
+    f.lock = kedge_file_lock(path, d);
+    KEDGE_TRY(f.lock < 0 ? f.lock : KEDGE_OK);
+    *ret = f;
+    return KEDGE_OK;
 }
 
 void kedgei_folder_close(struct kedgei_folder *f)
@@ -47,6 +45,7 @@ void kedgei_folder_close(struct kedgei_folder *f)
     }
 }
 
+/* No state is no error but KEDGE_E_NOT_FOUND: a run that was killed before its first save begins anew. */
 int kedgei_folder_load(const struct kedgei_folder *f, struct kedge_buf *bytes, struct kedge_learn_saved *ret,
                        struct kedge_diag *d)
 {
@@ -129,35 +128,34 @@ static int open_sites(struct kedgei_folder *f, uint32_t count, struct kedge_diag
     return KEDGE_OK;
 }
 
+/* The files of rounds are written anew from the rounds in memory: after a kill, what stands in them may be
+ * one line longer or shorter than the state. */
 int kedgei_folder_begin(struct kedgei_folder *f, const struct kedge_learn_round *rounds, uint32_t count,
                         struct kedge_diag *d)
 {
-    struct kedge_buf text;
-    int err = open_file(f, "rounds.jsonl", &f->jsonl, d);
-    err = err ? err : open_file(f, "rounds.csv", &f->csv, d);
-    err = err ? err : open_sites(f, count, d);
+    KEDGE_TRY(open_file(f, "rounds.jsonl", &f->jsonl, d));
+    KEDGE_TRY(open_file(f, "rounds.csv", &f->csv, d));
+    KEDGE_TRY(open_sites(f, count, d));
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, 4096);
     kedge_learn_put_csv_head(&text);
-    err = err ? err : put_bytes(f->csv, &text, d);
-    for (uint32_t i = 0; i < count && !err; i++) {
-        err = kedgei_folder_add(f, &rounds[i], d);
+    KEDGE_TRY(put_bytes(f->csv, &text, d));
+    for (uint32_t i = 0; i < count; i++) {
+        KEDGE_TRY(kedgei_folder_add(f, &rounds[i], d));
     }
-    kedge_buf_deinit(&text);
-    return err;
+    return KEDGE_OK;
 }
 
 int kedgei_folder_add(const struct kedgei_folder *f, const struct kedge_learn_round *round,
                       struct kedge_diag *d)
 {
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, 4096);
     kedge_learn_put_json_line(round, &text);
-    int err = put_bytes(f->jsonl, &text, d);
+    KEDGE_TRY(put_bytes(f->jsonl, &text, d));
     kedge_buf_clear(&text);
     kedge_learn_put_csv_line(round, &text);
-    err = err ? err : put_bytes(f->csv, &text, d);
-    kedge_buf_deinit(&text);
-    return err;
+    return put_bytes(f->csv, &text, d);
 }
 
 int kedgei_folder_put(const struct kedgei_folder *f, const char *name, struct kedge_view content,
@@ -168,39 +166,37 @@ int kedgei_folder_put(const struct kedgei_folder *f, const char *name, struct ke
     return err ? err : kedge_file_write(path, content, FILE_MODE, d);
 }
 
+/* Of the last round only: in between, the engine's own state has them. */
 static int put_models(const struct kedgei_folder *f, const struct kedge_learn_spec *spec,
                       const struct kedge_learn_view *view, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX], name[64];
     uint64_t values = kedge_model_values_count(&spec->job.model);
-    int err = at_path(f, "models", path, d);
-    err = err ? err : kedge_dir_make(path, FOLDER_MODE, d);
-    for (uint32_t g = 0; g < view->groups && !err; g++) {
-        struct kedge_buf bytes;
+    KEDGE_TRY(at_path(f, "models", path, d));
+    KEDGE_TRY(kedge_dir_make(path, FOLDER_MODE, d));
+    for (uint32_t g = 0; g < view->groups; g++) {
+        struct kedge_buf bytes KEDGE_CLEANUP(kedge_buf_deinit);
         kedge_buf_init(&bytes, STATE_MAX);
         (void)snprintf(name, sizeof name, "models/group-%u.safetensors", g);
-        err = kedge_learn_put_model(&spec->job.model, view->models + (size_t)g * values, &bytes, d);
-        err = err ? err : kedgei_folder_put(f, name, kedge_buf_view(&bytes), d);
-        kedge_buf_deinit(&bytes);
+        KEDGE_TRY(kedge_learn_put_model(&spec->job.model, view->models + (size_t)g * values, &bytes, d));
+        KEDGE_TRY(kedgei_folder_put(f, name, kedge_buf_view(&bytes), d));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 int kedgei_folder_look(struct kedgei_folder *f, const struct kedge_learn_spec *spec,
                        const struct kedge_learn_view *view, struct kedge_diag *d)
 {
-    struct kedge_buf text;
-    int err = KEDGE_OK;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, STATE_MAX);
     if (view->round == 0) {
         kedge_learn_put_sites(view, &text);
-        err = text.err ? text.err : kedgei_folder_put(f, "sites.csv", kedge_buf_view(&text), d);
+        KEDGE_TRY(text.err ? text.err : kedgei_folder_put(f, "sites.csv", kedge_buf_view(&text), d));
         kedge_buf_clear(&text);
     }
     kedge_learn_put_sites_line(view, &text);
-    err = err ? err : put_bytes(f->sites, &text, d);
-    kedge_buf_deinit(&text);
-    return err || view->round + 1 < spec->job.rounds ? err : put_models(f, spec, view, d);
+    KEDGE_TRY(put_bytes(f->sites, &text, d));
+    return view->round + 1 < spec->job.rounds ? KEDGE_OK : put_models(f, spec, view, d);
 }
 
 int kedgei_folder_save(const struct kedgei_folder *f, const struct kedge_learn_saved *s, struct kedge_diag *d)

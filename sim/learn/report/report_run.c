@@ -7,6 +7,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 #include "sim/learn/exchange_process.h"
 #include "sim/learn/report/report_folder.h"
 #include "sim/learn/spec/spec_json.h"
@@ -102,6 +103,8 @@ static int on_look(void *arg, const struct kedge_learn_view *view)
     return r->err;
 }
 
+/* Not after each round but after a span of time: the state of a large simulation is larger than its rounds,
+ * and writing it would be most of the work. */
 static int on_save(void *arg, uint32_t round, const void *state, uint64_t len)
 {
     struct run *r = arg;
@@ -122,6 +125,8 @@ static int on_save(void *arg, uint32_t round, const void *state, uint64_t len)
 
 /* ---- before ---- */
 
+/* The spec's digest decides. Rounds of one spec continued by another would be a result that no file
+ * describes. */
 static int load(struct run *r)
 {
     struct kedge_learn_saved s;
@@ -160,15 +165,15 @@ static int open_folder(struct run *r)
     if (!t->out) {
         return KEDGE_OK;
     }
-    int err = kedgei_folder_open(t->out, &r->folder, r->d);
-    if (!err && !t->resume && kedgei_folder_is_used(&r->folder)) {
+    KEDGE_TRY(kedgei_folder_open(t->out, &r->folder, r->d));
+    if (!t->resume && kedgei_folder_is_used(&r->folder)) {
         (void)kedge_diag_set(r->d, KEDGE_E_EXISTS, "%s: holds results already", t->out);
         (void)kedge_diag_hint(r->d, "--resume goes on with them; or name another folder");
         return KEDGE_E_EXISTS;
     }
-    err = err || !t->resume ? err : load(r);
-    err = err ? err : put_spec(r);
-    return err ? err : kedgei_folder_begin(&r->folder, r->result.rounds, r->result.count, r->d);
+    KEDGE_TRY(t->resume ? load(r) : KEDGE_OK);
+    KEDGE_TRY(put_spec(r));
+    return kedgei_folder_begin(&r->folder, r->result.rounds, r->result.count, r->d);
 }
 
 /* Rank 0's bytes to all: length, then pieces. With one process nothing happens. */
@@ -196,7 +201,9 @@ static int share(struct run *r, struct kedge_view *bytes, struct kedge_buf *copy
         }
     }
     kedge_mem_free(rows);
-    err = err ? err : copy->err;
+    if (!err) {
+        err = copy->err;
+    }
     if (!err && x->rank != 0) {
         *bytes = kedge_buf_view(copy);
     }
@@ -213,6 +220,7 @@ static void on_say(void *arg, const char *line)
     }
 }
 
+/* An error of our own callbacks comes first: the engine only knows that it was told to stop. */
 static int engine(struct run *r)
 {
     const struct kedge_learn_task *t = r->task;
@@ -258,26 +266,25 @@ static int engine_of_many(struct run *r)
     return err;
 }
 
+/* All processes learn from rank 0 whether there is anything left to do, and from which state: its folder is
+ * the only one that counts, and a rank that decided by itself would wait for the others in vain. */
 static int run_all(struct run *r)
 {
-    struct kedge_buf copy;
+    struct kedge_buf copy KEDGE_CLEANUP(kedge_buf_deinit);
     uint8_t done = r->result.complete;
     struct kedge_view flag = kedge_view_of(&done, 1);
+    kedge_buf_init(&copy, SIZE_MAX);
     if (r->task->processes > 1 && !r->exchange) {
         return r->result.complete ? KEDGE_OK : engine_of_many(r);
     }
-    kedge_buf_init(&copy, SIZE_MAX);
-    int err = share(r, &flag, &copy);
-    bool complete = !err && flag.ptr[0];
+    KEDGE_TRY(share(r, &flag, &copy));
+    bool complete = flag.ptr[0];
     kedge_buf_clear(&copy);
-    err = err ? err : share(r, &r->state, &copy);
-    if (!err && !complete) {
-        err = engine(r);
-    }
-    kedge_buf_deinit(&copy);
-    return err;
+    KEDGE_TRY(share(r, &r->state, &copy));
+    return complete ? KEDGE_OK : engine(r);
 }
 
+/* What needs no reader of Kedge's own: one line that a script or a table can take. */
 static int put_summary(struct run *r)
 {
     char hex[KEDGE_HASH_HEX_LEN + 1];
@@ -297,6 +304,8 @@ static int put_summary(struct run *r)
     return err;
 }
 
+/* Of one process alone: the others have the same rounds and no folder. A run that was stopped has no summary
+ * file, so that nobody takes a part for the result. */
 static int finish(struct run *r)
 {
     struct kedge_learn_result *res = &r->result;
@@ -322,6 +331,21 @@ static int finish(struct run *r)
     return err || res->was_complete ? err : kedgei_folder_save(&r->folder, &s, r->d);
 }
 
+static int run_whole(struct run *r)
+{
+    const struct kedge_learn_task *task = r->task;
+    KEDGE_TRY(kedge_learn_spec_check(task->spec, r->d));
+    KEDGE_TRY(kedge_learn_spec_digest(task->spec, &r->result.spec));
+    KEDGE_TRY(r->is_first ? open_folder(r) : KEDGE_OK);
+    for (uint32_t i = 0; task->on_round && i < r->result.count; i++) {
+        (void)task->on_round(task->arg, &r->result.rounds[i], true);
+    }
+    KEDGE_TRY(run_all(r));
+    return finish(r);
+}
+
+/* On an error nothing is given back, also rounds that were computed: with a folder they are in it, and
+ * --resume goes on from them. */
 int kedge_learn_report_run(const struct kedge_learn_task *task, struct kedge_learn_result *ret,
                            struct kedge_diag *reterr)
 {
@@ -333,14 +357,7 @@ int kedge_learn_report_run(const struct kedge_learn_task *task, struct kedge_lea
                     .d = reterr};
     r.saved_ns = r.begin_ns;
     kedge_buf_init(&r.loaded, SIZE_MAX);
-    int err = kedge_learn_spec_check(task->spec, reterr);
-    err = err ? err : kedge_learn_spec_digest(task->spec, &r.result.spec);
-    err = err || !r.is_first ? err : open_folder(&r);
-    for (uint32_t i = 0; !err && task->on_round && i < r.result.count; i++) {
-        (void)task->on_round(task->arg, &r.result.rounds[i], true);
-    }
-    err = err ? err : run_all(&r);
-    err = err ? err : finish(&r);
+    int err = run_whole(&r);
     kedgei_folder_close(&r.folder);
     kedge_buf_deinit(&r.loaded);
     if (err) {

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/try.h"
 #include "sim/learn/spec/spec_json.h"
 #include "sim/learn/spec/world.h"
 #include "sim/partition/recipes.h"
@@ -167,8 +168,8 @@ static int check_steps(const struct kedge_learn_spec *s, struct kedge_diag *d)
 
 int kedge_learn_spec_check(const struct kedge_learn_spec *s, struct kedge_diag *reterr)
 {
-    int err = check_job(s, reterr);
-    err = err ? err : check_numbers(s, reterr);
-    err = err ? err : check_sites(s, reterr);
-    return err ? err : check_steps(s, reterr);
+    KEDGE_TRY(check_job(s, reterr));
+    KEDGE_TRY(check_numbers(s, reterr));
+    KEDGE_TRY(check_sites(s, reterr));
+    return check_steps(s, reterr);
 }

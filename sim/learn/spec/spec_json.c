@@ -5,6 +5,7 @@
 
 #include "common/base/nearest.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "job/keys.h"
 #include "sim/learn/spec/world.h"
@@ -38,13 +39,12 @@ static int refuse_old(const json_t *o, struct kedge_diag *d)
     return KEDGE_OK;
 }
 
+/* Words of earlier versions are named with what they are called now. As unknown keys they would only be
+ * refused, and whoever has an old file would have to search. */
 static int refuse_old_words(const json_t *whole, struct kedge_diag *d)
 {
-    int err = refuse_old(whole, d);
-    err = err ? err : refuse_old(json_object_get(whole, "world"), d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(refuse_old(whole, d));
+    KEDGE_TRY(refuse_old(json_object_get(whole, "world"), d));
     if (json_is_object(json_object_get(whole, "data"))) {
         return kedge_diag_set(d, KEDGE_E_FORMAT, "\"data\" is now \"world\": {\"data\": …}");
     }
@@ -115,12 +115,13 @@ static int merge(json_t *whole, json_t *over, struct kedge_diag *d)
     return KEDGE_OK;
 }
 
+/* The names are gathered while the table is searched, so that the error can list them all. */
 static int merge_preset(json_t *whole, const json_t *name, struct kedge_diag *d)
 {
     const char *word = json_string_value(name);
     const struct kedge_learn_preset *p = kedge_learn_preset_at(0);
     char names[400] = "";
-    json_t *preset = NULL;
+    json_auto_t *preset = NULL;
     for (size_t i = 0; p && !(word && strcmp(word, p->name) == 0); p = kedge_learn_preset_at(++i)) {
         size_t len = strlen(names);
         (void)snprintf(names + len, sizeof names - len, "%s%s", i ? ", " : "", p->name);
@@ -128,10 +129,8 @@ static int merge_preset(json_t *whole, const json_t *name, struct kedge_diag *d)
     if (!p) {
         return kedge_diag_set(d, KEDGE_E_FORMAT, "\"preset\": expected one of %s", names);
     }
-    int err = kedgei_json_load(kedge_view_str(p->json), KEDGE_LEARN_SPEC_TEXT_MAX, "preset", &preset, d);
-    err = err ? err : merge(whole, preset, d);
-    json_decref(preset);
-    return err;
+    KEDGE_TRY(kedgei_json_load(kedge_view_str(p->json), KEDGE_LEARN_SPEC_TEXT_MAX, "preset", &preset, d));
+    return merge(whole, preset, d);
 }
 
 /* ---- a whole spec ---- */
@@ -171,21 +170,18 @@ static int add_names(json_t *whole, const json_t *world, struct kedge_diag *d)
 /* own: what the run says for itself and so must read. */
 static int read_whole(json_t *whole, const json_t *own, struct kedge_learn_spec *ret, struct kedge_diag *d)
 {
-    json_t *world = json_incref(json_object_get(whole, "world"));
+    json_auto_t *world = json_incref(json_object_get(whole, "world"));
     struct kedge_learn_spec spec;
     memset(&spec, 0, sizeof spec);
-    int err = refuse_old_words(whole, d);
+    KEDGE_TRY(refuse_old_words(whole, d));
     (void)json_object_del(whole, "world");
-    err = err ? err : add_names(whole, world, d);
-    err = err ? err : kedge_job_spec_drop_unread(whole, own, d);
-    err = err ? err : kedge_job_spec_read_in_world(whole, &spec.job, d);
-    err = err ? err : kedge_job_spec_check_keys(own, &spec.job, d);
-    err = err ? err : kedgei_world_read(world, json_object_get(own, "world"), &spec, d);
-    json_decref(world);
-    if (!err) {
-        *ret = spec;
-    }
-    return err;
+    KEDGE_TRY(add_names(whole, world, d));
+    KEDGE_TRY(kedge_job_spec_drop_unread(whole, own, d));
+    KEDGE_TRY(kedge_job_spec_read_in_world(whole, &spec.job, d));
+    KEDGE_TRY(kedge_job_spec_check_keys(own, &spec.job, d));
+    KEDGE_TRY(kedgei_world_read(world, json_object_get(own, "world"), &spec, d));
+    *ret = spec;
+    return KEDGE_OK;
 }
 
 /* One run of the file: of a variant (NULL: the file itself), or with a strategy in the place of the file's
@@ -194,24 +190,19 @@ static int read_run(const json_t *file, json_t *variant, const char *strategy, s
                     struct kedge_diag *d)
 {
     static const char base[] = "{\"name\": \"simulation\"}";
-    json_t *whole = NULL, *named = strategy ? json_pack("{s:s}", "strategy", strategy) : NULL;
-    json_t *rest = json_copy((json_t *)(uintptr_t)file), *none = json_object();
+    json_auto_t *whole = NULL, *named = strategy ? json_pack("{s:s}", "strategy", strategy) : NULL;
+    json_auto_t *rest = json_copy((json_t *)(uintptr_t)file), *none = json_object();
     const json_t *preset = json_object_get(file, "preset");
     bool is_alone = !variant && !strategy && !json_object_get(file, "variants");
-    int err = rest && none && (!strategy || named) ? KEDGE_OK : no_memory(d);
+    KEDGE_TRY(rest && none && (!strategy || named) ? KEDGE_OK : no_memory(d));
     (void)json_object_del(rest, "preset");
     (void)json_object_del(rest, "variants");
-    err = err ? err : kedgei_json_load(kedge_view_str(base), sizeof base, "spec", &whole, d);
-    err = err || !preset ? err : merge_preset(whole, preset, d);
-    err = err ? err : merge(whole, rest, d);
-    err = err || !variant ? err : merge(whole, variant, d);
-    err = err || !named ? err : merge(whole, named, d);
-    err = err ? err : read_whole(whole, variant ? variant : is_alone ? rest : none, ret, d);
-    json_decref(whole);
-    json_decref(named);
-    json_decref(rest);
-    json_decref(none);
-    return err;
+    KEDGE_TRY(kedgei_json_load(kedge_view_str(base), sizeof base, "spec", &whole, d));
+    KEDGE_TRY(preset ? merge_preset(whole, preset, d) : KEDGE_OK);
+    KEDGE_TRY(merge(whole, rest, d));
+    KEDGE_TRY(variant ? merge(whole, variant, d) : KEDGE_OK);
+    KEDGE_TRY(named ? merge(whole, named, d) : KEDGE_OK);
+    return read_whole(whole, variant ? variant : is_alone ? rest : none, ret, d);
 }
 
 /* ---- documents ---- */
@@ -248,6 +239,8 @@ static int check_variants(const json_t *file, struct kedge_diag *d)
     return KEDGE_OK;
 }
 
+/* kedge sim reads this kind of file and job specs: what only a simulation has tells them apart. A file that
+ * is no JSON is neither, and its error is told by the reader of the other kind. */
 bool kedge_learn_spec_is(struct kedge_view text)
 {
     static const char *const marks[] = {"preset", "world", "synthetic_updates"}; /* an old one, too */
@@ -267,22 +260,17 @@ bool kedge_learn_spec_is(struct kedge_view text)
 int kedge_learn_spec_parse(struct kedge_view text, const char *variant, struct kedge_learn_spec *ret,
                            struct kedge_diag *reterr)
 {
-    json_t *file = NULL;
-    int err = kedgei_json_load(text, KEDGE_LEARN_SPEC_TEXT_MAX, "spec", &file, reterr);
-    if (err) {
-        return err;
-    }
+    json_auto_t *file = NULL;
+    KEDGE_TRY(kedgei_json_load(text, KEDGE_LEARN_SPEC_TEXT_MAX, "spec", &file, reterr));
     json_t *one = variant ? json_object_get(json_object_get(file, "variants"), variant) : NULL;
-    err = check_variants(file, reterr);
-    if (!err && variant && !one && !kedge_strategy_find(variant)) {
+    KEDGE_TRY(check_variants(file, reterr));
+    if (variant && !one && !kedge_strategy_find(variant)) {
         (void)kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "%.60s: neither a variant of the spec nor a strategy",
                              variant);
         (void)kedge_diag_hint(reterr, "\"variants\" in the spec names some; docs/cli.md has the strategies");
-        err = KEDGE_E_NOT_FOUND;
+        return KEDGE_E_NOT_FOUND;
     }
-    err = err ? err : read_run(file, one, one ? NULL : variant, ret, reterr);
-    json_decref(file);
-    return err;
+    return read_run(file, one, one ? NULL : variant, ret, reterr);
 }
 
 void kedge_learn_spec_put(const struct kedge_learn_spec *spec, struct kedge_buf *out)

@@ -6,6 +6,7 @@
 
 #include "common/base/nearest.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "sim/learn/spec/world.h"
 
@@ -242,16 +243,13 @@ static int read_devices(const json_t *v, struct kedge_learn_spec *s, struct kedg
 int kedgei_world_read(const json_t *world, const json_t *own, struct kedge_learn_spec *spec,
                       struct kedge_diag *d)
 {
-    int err = world ? check_world(world, d) : KEDGE_OK;
-    for (size_t i = 0; i < kedgei_world_key_count && !err; i++) {
+    KEDGE_TRY(world ? check_world(world, d) : KEDGE_OK);
+    for (size_t i = 0; i < kedgei_world_key_count; i++) {
         const json_t *v = value_of(world, &kedgei_world_keys[i]);
         take_fallback(&kedgei_world_keys[i], spec);
-        err = v ? read_value(&kedgei_world_keys[i], v, spec, d) : KEDGE_OK;
+        KEDGE_TRY(v ? read_value(&kedgei_world_keys[i], v, spec, d) : KEDGE_OK);
     }
-    err = err ? err : read_devices(json_object_get(world, "devices"), spec, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(read_devices(json_object_get(world, "devices"), spec, d));
     if (!value_of(world, find_key(kedgei_world_keys, kedgei_world_key_count, "data", "images"))) {
         memcpy(spec->images, "mnist", sizeof "mnist"); /* its name serves on every machine */
     }
