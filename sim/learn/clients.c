@@ -111,16 +111,10 @@ int kedgei_learn_clients_load(struct kedgei_learn_pool *pool, const struct kedge
                                                 .missing = spec->missing};
     struct kedge_clients *c = &pool->clients;
     struct kedge_partition partition;
-    int err = kedge_clients_load(&source, c, reterr);
-    err = err ? err : check_steps(spec, c, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_clients_deal(c, 0, spec->job.seed, &partition, reterr);
-    if (err) {
-        return err;
-    }
-    err = prepare(c, spec, &partition, reterr);
+    KEDGE_TRY(kedge_clients_load(&source, c, reterr));
+    KEDGE_TRY(check_steps(spec, c, reterr));
+    KEDGE_TRY(kedge_clients_deal(c, 0, spec->job.seed, &partition, reterr));
+    int err = prepare(c, spec, &partition, reterr);
     if (err) {
         kedge_partition_deinit(&partition);
         return err;

@@ -13,6 +13,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/dataset.h"
 #include "common/tensor/idx.h"
 #include "sim/learn/engine.h"
@@ -441,17 +442,17 @@ int kedgei_learn_pool_load(struct kedgei_learn_pool *pool, const struct kedge_le
         return load_synthetic(pool, spec, ret_partition, reterr);
     }
     bool clients = spec->partition == KEDGE_LEARN_CLIENTS;
-    int err = clients ? kedgei_learn_clients_load(pool, spec, ret_partition, reterr)
-                      : load_files(pool, spec, reterr);
-    for (uint32_t i = 0; i < pool->n && !err; i++) {
+    KEDGE_TRY(clients ? kedgei_learn_clients_load(pool, spec, ret_partition, reterr)
+                      : load_files(pool, spec, reterr));
+    for (uint32_t i = 0; i < pool->n; i++) {
         uint32_t k = (uint32_t)pool->labels[i];
         pool->classes = k >= pool->classes ? k + 1 : pool->classes;
     }
-    if (!err && pool->classes > KEDGEI_LEARN_CLASSES_MAX) {
-        err = kedge_diag_set(reterr, KEDGE_E_SHAPE, "%s: %u classes, at most %d", spec->images, pool->classes,
-                             KEDGEI_LEARN_CLASSES_MAX);
+    if (pool->classes > KEDGEI_LEARN_CLASSES_MAX) {
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "%s: %u classes, at most %d", spec->images,
+                              pool->classes, KEDGEI_LEARN_CLASSES_MAX);
     }
-    err = err ? err : set_scale(pool, spec->partition, reterr);
-    err = err ? err : set_turns(pool, reterr);
-    return err || clients ? err : make_partition(pool, spec, ret_partition, reterr);
+    KEDGE_TRY(set_scale(pool, spec->partition, reterr));
+    KEDGE_TRY(set_turns(pool, reterr));
+    return clients ? KEDGE_OK : make_partition(pool, spec, ret_partition, reterr);
 }
