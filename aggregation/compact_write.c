@@ -4,6 +4,7 @@
 
 #include "aggregation/compact.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { HALF = 16, BINS = 1 << HALF, CODE_MAX = 127, SIGNIFICAND_BITS = 8, BIAS = 127 };
 
@@ -40,9 +41,7 @@ int kedge_compact_plan(const struct kedge_compact *c, const int32_t *values, siz
     const uint64_t most = kedge_compact_entries_most(c, n);
     uint64_t above_high, above_low;
     uint32_t *bins = kedge_mem_new(BINS, sizeof *bins);
-    if (!bins) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(bins);
     for (size_t i = 0; i < n; i++) {
         bins[size_of(values[i]) >> HALF]++;
     }

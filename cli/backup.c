@@ -2,8 +2,6 @@
  */
 #include "chain/state/backup.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>

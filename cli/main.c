@@ -1,6 +1,5 @@
 /* kedge: the command line of operators, tenants and auditors. Its commands are in commands.c. */
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

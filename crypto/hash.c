@@ -9,6 +9,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 struct kedge_hasher {
     EVP_MD_CTX *ctx;
@@ -108,9 +109,7 @@ int kedge_hasher_new(struct kedge_hasher **ret_hasher)
 {
     pthread_once(&once, fetch_once);
     struct kedge_hasher *h = kedge_mem_new(1, sizeof *h);
-    if (!h) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(h);
     h->ctx = EVP_MD_CTX_new();
     if (!h->ctx) {
         kedge_mem_free(h);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/os/entropy.h"
+#include "common/base/try.h"
 #include "crypto/sign.h"
 
 enum { SERIALISED = 65 }; /* 04 ‖ X ‖ Y */
@@ -43,9 +44,7 @@ int kedge_secp_public_of(const struct kedge_secp_secret *secret, struct kedge_se
 {
     secp256k1_pubkey key;
     secp256k1_context *context = open_context();
-    if (!context) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(context);
     int err = secp256k1_ec_pubkey_create(context, &key, secret->b) ? put_public(context, &key, ret_public)
                                                                    : KEDGE_E_KEY;
     secp256k1_context_destroy(context);
@@ -62,9 +61,7 @@ int kedge_secp_sign(const struct kedge_hash *hash, const struct kedge_secp_secre
     uint8_t compact[64];
     int parity = 0, err = KEDGE_OK;
     secp256k1_context *context = open_context();
-    if (!context) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(context);
     if (!secp256k1_ec_seckey_verify(context, secret->b)
         || !secp256k1_ecdsa_sign_recoverable(context, &signature, hash->b, secret->b, NULL, NULL)) {
         err = KEDGE_E_KEY;
@@ -94,9 +91,7 @@ int kedge_secp_recover(const struct kedge_hash *hash, const struct kedge_secp_si
         return KEDGE_E_VERIFY;
     }
     secp256k1_context *context = open_context();
-    if (!context) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(context);
     memcpy(compact, signature->r, 32);
     memcpy(compact + 32, signature->s, 32);
     int err = KEDGE_E_VERIFY;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 struct rotation {
     size_t p;
@@ -133,17 +134,12 @@ int kedge_eigen_symmetric(double *matrix, size_t n, double *values, double *vect
     if (!isfinite(total)) {
         return KEDGE_E_NOT_FINITE;
     }
-    double *v = kedge_mem_new(n * n, sizeof *v);
-    if (!v) {
-        return KEDGE_E_NOMEM;
-    }
+    double *v KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(n * n, sizeof *v);
+    KEDGE_TRY_MEM(v);
     for (size_t i = 0; i < n; i++) {
         v[i * n + i] = 1.0;
     }
-    int err = diagonalise(matrix, v, n, total);
-    if (!err) {
-        write_sorted(matrix, v, n, values, vectors);
-    }
-    kedge_mem_free(v);
-    return err;
+    KEDGE_TRY(diagonalise(matrix, v, n, total));
+    write_sorted(matrix, v, n, values, vectors);
+    return KEDGE_OK;
 }

@@ -4,9 +4,9 @@
 #include "grouping/linkage.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 struct links {
     size_t n, left; /* clusters left */
@@ -112,9 +112,7 @@ static int open_links(struct links *l, const double *distance)
     l->size = kedge_mem_new(l->n, sizeof *l->size);
     l->next = kedge_mem_new(l->n, sizeof *l->next);
     l->into = kedge_mem_new(l->n, sizeof *l->into);
-    if (!l->distance || !l->size || !l->next || !l->into) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(l->distance && l->size && l->next && l->into);
     for (size_t i = 0; i < l->n; i++) {
         l->size[i] = 1;
         l->into[i] = i;

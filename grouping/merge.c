@@ -3,6 +3,7 @@
  * its pairs are worth their prices, so among these pairs the lexicographically least choice is looked for. */
 #include "grouping/merge.h"
 
+#include "common/base/try.h"
 #include "grouping/distance.h"
 #include "grouping/flexcfl.h"
 #include "grouping/linkage.h"
@@ -22,18 +23,16 @@ int kedge_merge(const double *cosine, size_t groups, double threshold, uint32_t 
     }
     const struct kedge_linkage_cut cut = {.least = 1, .most = groups, .cut = 3.0};
     size_t left = 0;
-    int err = kedge_linkage(distance, groups, KEDGE_LINKAGE_COMPLETE, &cut, cluster, &left);
-    for (size_t i = 0; i < groups && !err; i++) {
+    KEDGE_TRY(kedge_linkage(distance, groups, KEDGE_LINKAGE_COMPLETE, &cut, cluster, &left));
+    for (size_t i = 0; i < groups; i++) {
         size_t first = 0;
         while (cluster[first] != cluster[i]) { /* at most i */
             first++;
         }
         into[i] = (uint32_t)first;
     }
-    if (!err) {
-        *ret_groups = left;
-    }
-    return err;
+    *ret_groups = left;
+    return KEDGE_OK;
 }
 
 /* Slots without a cluster are those of clusters without sites, behind all others: so every slot has one. */

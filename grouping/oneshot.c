@@ -4,6 +4,7 @@
 
 #include "aggregation/gram.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "grouping/distance.h"
 #include "grouping/flexcfl.h"
 #include "grouping/linkage.h"
@@ -45,22 +46,18 @@ int kedge_oneshot(const int64_t *gram, const uint32_t *maxima, size_t count, dou
     }
     size_t index[KEDGE_GRAM_VECTORS_MAX], n = 0;
     const struct kedge_linkage_cut cut = {.least = 1, .most = most, .cut = link};
-    double *distance = make_distance(gram, maxima, count, index, &n);
-    uint32_t *cluster = kedge_mem_new(count, sizeof *cluster);
-    int err = distance && cluster ? KEDGE_OK : KEDGE_E_NOMEM;
-    if (!err && n == 0) {
-        err = KEDGE_E_NO_DIRECTION;
+    double *distance KEDGE_CLEANUP(kedge_mem_release) = make_distance(gram, maxima, count, index, &n);
+    uint32_t *cluster KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(count, sizeof *cluster);
+    KEDGE_TRY(distance && cluster ? KEDGE_OK : KEDGE_E_NOMEM);
+    if (n == 0) {
+        return KEDGE_E_NO_DIRECTION;
     }
-    if (!err) {
-        err = kedge_linkage(distance, n, KEDGE_LINKAGE_AVERAGE, &cut, cluster, ret_groups);
-    }
-    for (size_t i = 0; i < count && !err; i++) {
+    KEDGE_TRY(kedge_linkage(distance, n, KEDGE_LINKAGE_AVERAGE, &cut, cluster, ret_groups));
+    for (size_t i = 0; i < count; i++) {
         group[i] = KEDGE_GROUP_NONE;
     }
-    for (size_t a = 0; a < n && !err; a++) {
+    for (size_t a = 0; a < n; a++) {
         group[index[a]] = cluster[a];
     }
-    kedge_mem_free(distance);
-    kedge_mem_free(cluster);
-    return err;
+    return KEDGE_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "aggregation/gram.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "grouping/eigen.h"
 
 static void fill_centred(const int64_t *gram, size_t count, const size_t *index, size_t n, double *matrix,
@@ -62,22 +63,17 @@ int kedge_picture(const int64_t *gram, const uint32_t *maxima, size_t count, dou
         }
     }
     const size_t size = n ? n : 1;
-    double *matrix = kedge_mem_new(size * size, sizeof *matrix);
-    double *vectors = kedge_mem_new(size * size, sizeof *vectors);
-    double *values = kedge_mem_new(size, sizeof *values);
-    int err = matrix && vectors && values ? KEDGE_OK : KEDGE_E_NOMEM;
-    if (!err && n > 0) {
+    double *matrix KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(size * size, sizeof *matrix);
+    double *vectors KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(size * size, sizeof *vectors);
+    double *values KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(size, sizeof *values);
+    KEDGE_TRY(matrix && vectors && values ? KEDGE_OK : KEDGE_E_NOMEM);
+    if (n > 0) {
         fill_centred(gram, count, index, n, matrix, values);
-        err = kedge_eigen_symmetric(matrix, n, values, vectors);
+        KEDGE_TRY(kedge_eigen_symmetric(matrix, n, values, vectors));
     }
-    if (!err) {
-        for (size_t i = 0; i < 2 * count; i++) {
-            xy[i] = 0.0;
-        }
-        write_picture(values, vectors, index, n, xy, ret_share);
+    for (size_t i = 0; i < 2 * count; i++) {
+        xy[i] = 0.0;
     }
-    kedge_mem_free(matrix);
-    kedge_mem_free(vectors);
-    kedge_mem_free(values);
-    return err;
+    write_picture(values, vectors, index, n, xy, ret_share);
+    return KEDGE_OK;
 }

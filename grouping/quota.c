@@ -4,6 +4,7 @@
 
 #include "aggregation/share_cap.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 /* Σ min(available, level), not beyond want + 1. */
 static uint64_t count_below(const uint64_t *available, size_t tenants, uint64_t level, uint64_t want)
@@ -81,22 +82,22 @@ static int cap_shares(const uint32_t *tenant, const int64_t *square, size_t coun
 int kedge_quota_direction(const uint32_t *tenant, const int64_t *square, size_t count, uint32_t share_max,
                           uint64_t *weight)
 {
-    struct kedge_share_input *inputs = kedge_mem_new(count ? count : 1, sizeof *inputs);
-    int err = inputs ? cap_shares(tenant, square, count, share_max, inputs) : KEDGE_E_NOMEM;
+    struct kedge_share_input *inputs KEDGE_CLEANUP(kedge_mem_release) =
+        kedge_mem_new(count ? count : 1, sizeof *inputs);
+    KEDGE_TRY(inputs ? cap_shares(tenant, square, count, share_max, inputs) : KEDGE_E_NOMEM);
     double most = 0.0;
-    for (size_t i = 0, n = 0; i < count && !err; i++) {
+    for (size_t i = 0, n = 0; i < count; i++) {
         if (square[i] > 0) {
             double share = (double)inputs[n++].weight / sqrt((double)square[i]);
             most = share > most ? share : most;
         }
     }
-    for (size_t i = 0, n = 0; i < count && !err; i++) {
+    for (size_t i = 0, n = 0; i < count; i++) {
         weight[i] = 0;
         if (square[i] > 0) {
             double share = (double)inputs[n++].weight / sqrt((double)square[i]);
             weight[i] = (uint64_t)((share / most) * 0x1p+20 + 0.5);
         }
     }
-    kedge_mem_free(inputs);
-    return err;
+    return KEDGE_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "aggregation/gram.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "grouping/distance.h"
 #include "grouping/linkage.h"
 #include "grouping/quality.h"
@@ -69,26 +70,20 @@ int kedge_split(const int64_t *gram, const uint32_t *maxima, size_t count, uint3
     if (n < 2) {
         return KEDGE_E_NO_DIRECTION;
     }
-    double *distance = kedge_mem_new(n * n, sizeof *distance);
-    uint32_t *cluster = kedge_mem_new(n, sizeof *cluster);
-    int err = distance && cluster ? KEDGE_OK : KEDGE_E_NOMEM;
-    if (!err) {
-        fill_distance(gram, count, index, n, distance);
-        err = kedge_linkage(distance, n, KEDGE_LINKAGE_COMPLETE, &cut, cluster, &parts);
+    double *distance KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(n * n, sizeof *distance);
+    uint32_t *cluster KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(n, sizeof *cluster);
+    KEDGE_TRY(distance && cluster ? KEDGE_OK : KEDGE_E_NOMEM);
+    fill_distance(gram, count, index, n, distance);
+    KEDGE_TRY(kedge_linkage(distance, n, KEDGE_LINKAGE_COMPLETE, &cut, cluster, &parts));
+    /* the first that has a direction is in part 0, and so are those that have none */
+    for (size_t i = 0; i < count; i++) {
+        part[i] = 0;
     }
-    if (!err) {
-        /* the first that has a direction is in part 0, and so are those that have none */
-        for (size_t i = 0; i < count; i++) {
-            part[i] = 0;
-        }
-        for (size_t a = 0; a < n; a++) {
-            part[index[a]] = cluster[a];
-        }
-        if (ret_silhouette) {
-            *ret_silhouette = kedge_silhouette(distance, n, cluster, 2, NULL);
-        }
+    for (size_t a = 0; a < n; a++) {
+        part[index[a]] = cluster[a];
     }
-    kedge_mem_free(distance);
-    kedge_mem_free(cluster);
-    return err;
+    if (ret_silhouette) {
+        *ret_silhouette = kedge_silhouette(distance, n, cluster, 2, NULL);
+    }
+    return KEDGE_OK;
 }

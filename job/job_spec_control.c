@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "aggregation/share_cap.h"
+#include "common/base/try.h"
 #include "job/job_spec_impl.h"
 
 bool kedge_job_spec_has_control(const struct kedge_job_spec *spec)
@@ -14,14 +15,13 @@ bool kedge_job_spec_has_control(const struct kedge_job_spec *spec)
 static int add_all(struct kedge_layout *ret, const char *prefix, const struct kedge_layout *layout,
                    struct kedge_diag *reterr)
 {
-    int err = KEDGE_OK;
-    for (uint32_t i = 0; i < layout->count && !err; i++) {
+    for (uint32_t i = 0; i < layout->count; i++) {
         const struct kedge_tensor *t = &layout->tensors[i];
         char name[2 * KEDGE_TENSOR_NAME_MAX];
         snprintf(name, sizeof name, "%s%s", prefix, t->name);
-        err = kedge_layout_add(ret, name, t->dims, t->dims_count, reterr);
+        KEDGE_TRY(kedge_layout_add(ret, name, t->dims, t->dims_count, reterr));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* An update of such a job is one vector with the change of the control variate after that of the model, so

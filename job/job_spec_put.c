@@ -2,7 +2,6 @@
  * does not read is left out, for a parser that refuses it is right. What is read again is the same spec:
  * numbers have as many digits as that takes. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "aggregation/share_cap.h"

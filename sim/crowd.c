@@ -1,10 +1,9 @@
 /* Time and memory of a crowd: the queue of what is under way, and the run. */
 #include "sim/crowd.h"
 
-#include <string.h>
-
 #include "common/base/limits.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "sim/crowd_impl.h"
 #include "sim/index.h"
 #include "sim/world.h"
@@ -150,16 +149,13 @@ static void free_all(struct crowd *c)
 int kedge_crowd_run(const struct kedge_crowd_spec *spec, kedge_crowd_progress *progress, void *arg,
                     struct kedge_crowd_outcome *ret, struct kedge_diag *reterr)
 {
-    int err = kedge_crowd_spec_check(spec, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_crowd_spec_check(spec, reterr));
     struct crowd *c = kedge_mem_new(1, sizeof *c);
     if (!c) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a crowd");
     }
     c->spec = *spec;
-    err = crowd_server_begin(c);
+    int err = crowd_server_begin(c);
     if (err) {
         err = kedge_diag_set(reterr, err, "out of memory for %u sites", spec->sites);
     } else {

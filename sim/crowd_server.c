@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "sim/crowd_impl.h"
 #include "sim/index.h"
 #include "sim/world.h"
@@ -261,9 +262,7 @@ static int allocate(struct crowd *c)
     c->slot_of = kedge_mem_new(s->sites, sizeof *c->slot_of);
     c->inputs = kedge_mem_new(s->sites_per_round, sizeof *c->inputs);
     c->params = kedge_mem_new(1, sizeof *c->params);
-    if (!c->mem || !c->slot_of || !c->inputs || !c->params) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(c->mem && c->slot_of && c->inputs && c->params);
     c->server_timer_ns = UINT64_MAX;
     return kedge_coord_init(c->mem, len, &limits, &times, &c->core);
 }
@@ -289,10 +288,7 @@ static void add_members(struct crowd *c)
  * an open poll, and the task that answers it is what wakes the site. */
 int crowd_server_begin(struct crowd *c)
 {
-    int err = allocate(c);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(allocate(c));
     add_members(c);
     struct kedge_coord_event start = blank(c, KEDGE_EV_START);
     step(c, &start);

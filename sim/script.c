@@ -1,6 +1,5 @@
 /* What a seed makes of everything: sizes, rates, jobs, and the script of what does not follow from the cores.
  */
-#include <stdio.h>
 
 #include "aggregation/share_cap.h"
 #include "sim/world.h"

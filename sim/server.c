@@ -5,7 +5,6 @@
  * an event of the queue, later by as long as the seed says, and may fail there. A crash throws the core away.
  * What the world keeps outside of it (ledgers, main chain, jobs that are stored) is what a real coordinator
  * has on its disk, and a restart has nothing else (restart.c). */
-#include <stdio.h>
 #include <string.h>
 
 #include "common/base/mem.h"

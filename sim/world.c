@@ -3,9 +3,6 @@
  * with effects, and these become later events. Nothing else moves: no thread, no clock, no file. */
 #include "sim/world.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "common/base/mem.h"
 
 enum {

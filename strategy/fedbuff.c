@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "strategy/weigh.h"
 
 int kedge_weigh_fedbuff(const struct kedge_strategy_options *options,
@@ -15,14 +16,10 @@ int kedge_weigh_fedbuff(const struct kedge_strategy_options *options,
     if (!kedgei_inputs_ok(inputs, n)) {
         return KEDGE_E_ARG;
     }
-    double *share = kedge_mem_new(n, sizeof *share);
-    if (!share) {
-        return KEDGE_E_NOMEM;
-    }
+    double *share KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(n, sizeof *share);
+    KEDGE_TRY_MEM(share);
     for (size_t i = 0; i < n; i++) {
         share[i] = (1 / sqrt(1 + (double)inputs[i].staleness)) / (double)n;
     }
-    int err = kedgei_weigh_reals(share, n, weight, ret_divisor);
-    kedge_mem_free(share);
-    return err;
+    return kedgei_weigh_reals(share, n, weight, ret_divisor);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "strategy/weigh.h"
 
 static int compare_steps(const void *pa, const void *pb)
@@ -49,10 +50,8 @@ int kedge_weigh_fednova_bounded(const struct kedge_strategy_input *inputs, size_
     if (!kedgei_inputs_ok(inputs, n) || !(medians >= 1)) {
         return KEDGE_E_ARG;
     }
-    double *share = kedge_mem_new(n, sizeof *share);
-    if (!share) {
-        return KEDGE_E_NOMEM;
-    }
+    double *share KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(n, sizeof *share);
+    KEDGE_TRY_MEM(share);
     double samples = 0, work = 0;
     for (size_t i = 0; i < n; i++) {
         samples += (double)inputs[i].samples;
@@ -63,7 +62,5 @@ int kedge_weigh_fednova_bounded(const struct kedge_strategy_input *inputs, size_
     for (size_t i = 0; i < n; i++) {
         share[i] = ((double)inputs[i].samples / samples) * (far / effective_steps(&inputs[i]));
     }
-    int err = kedgei_weigh_reals(share, n, weight, ret_divisor);
-    kedge_mem_free(share);
-    return err;
+    return kedgei_weigh_reals(share, n, weight, ret_divisor);
 }

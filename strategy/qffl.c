@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "strategy/weigh.h"
 
 static const double loss_least = 1e-10;
@@ -42,10 +43,8 @@ int kedge_weigh_qffl(const struct kedge_strategy_options *options, const struct 
     if (!ok) {
         return KEDGE_E_ARG;
     }
-    double *share = kedge_mem_new(n, sizeof *share);
-    if (!share) {
-        return KEDGE_E_NOMEM;
-    }
+    double *share KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(n, sizeof *share);
+    KEDGE_TRY_MEM(share);
     const double steep = 1 / lr;
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
@@ -61,7 +60,5 @@ int kedge_weigh_qffl(const struct kedge_strategy_options *options, const struct 
     for (size_t i = 0; i < n; i++) {
         share[i] = share[i] / sum;
     }
-    int err = kedgei_weigh_reals(share, n, weight, ret_divisor);
-    kedge_mem_free(share);
-    return err;
+    return kedgei_weigh_reals(share, n, weight, ret_divisor);
 }

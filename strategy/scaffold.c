@@ -5,6 +5,7 @@
 
 #include "aggregation/mean.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "strategy/server.h"
 
 int kedge_server_control_tile(const float *control, const int32_t *const *changes, size_t count,
@@ -13,17 +14,15 @@ int kedge_server_control_tile(const float *control, const int32_t *const *change
     if (sites == 0 || sites < count) {
         return KEDGE_E_ARG;
     }
-    struct kedge_mean_source *sources = kedge_mem_new(count ? count : 1, sizeof *sources);
-    if (!sources) {
-        return KEDGE_E_NOMEM;
-    }
+    struct kedge_mean_source *sources KEDGE_CLEANUP(kedge_mem_release) =
+        kedge_mem_new(count ? count : 1, sizeof *sources);
+    KEDGE_TRY_MEM(sources);
     for (size_t k = 0; k < count; k++) {
         sources[k] = (struct kedge_mean_source){.values = changes[k], .weight = 1};
     }
-    int err = kedge_mean_tile(control, sources, count, first, n, scale_bits, sites, out);
-    for (size_t i = 0; i < n && !err; i++) {
-        err = isfinite(out[i]) ? KEDGE_OK : KEDGE_E_NOT_FINITE;
+    KEDGE_TRY(kedge_mean_tile(control, sources, count, first, n, scale_bits, sites, out));
+    for (size_t i = 0; i < n; i++) {
+        KEDGE_TRY(isfinite(out[i]) ? KEDGE_OK : KEDGE_E_NOT_FINITE);
     }
-    kedge_mem_free(sources);
-    return err;
+    return KEDGE_OK;
 }

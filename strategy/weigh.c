@@ -6,6 +6,7 @@
 
 #include "aggregation/share_cap.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 bool kedgei_inputs_ok(const struct kedge_strategy_input *inputs, size_t n)
 {
@@ -63,14 +64,12 @@ int kedge_weigh_first(const struct kedge_strategy_options *options, const struct
                       size_t n, double lr, uint64_t *weight, uint64_t *ret_divisor)
 {
     uint64_t all;
-    int err = kedge_weigh_equal(options, inputs, n, lr, weight, &all);
-    for (size_t i = 1; i < n && !err; i++) {
+    KEDGE_TRY(kedge_weigh_equal(options, inputs, n, lr, weight, &all));
+    for (size_t i = 1; i < n; i++) {
         weight[i] = 0;
     }
-    if (!err) {
-        *ret_divisor = 1;
-    }
-    return err;
+    *ret_divisor = 1;
+    return KEDGE_OK;
 }
 
 /* Shares become whole weights over one divisor, because sums of updates are exact integers. The divisor is
@@ -123,29 +122,24 @@ int kedge_strategy_cap(uint64_t *weight, const uint32_t *tenant, size_t n, uint3
     if (n == 0 || n > KEDGE_SHARE_INPUTS_MAX || *divisor < 1 || *divisor > KEDGEI_DIVISOR_MAX) {
         return KEDGE_E_ARG;
     }
-    struct kedge_share_input *inputs = kedge_mem_new(n, sizeof *inputs);
-    if (!inputs) {
-        return KEDGE_E_NOMEM;
-    }
+    struct kedge_share_input *inputs KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(n, sizeof *inputs);
+    KEDGE_TRY_MEM(inputs);
     uint64_t before = 0, after = 0;
     for (size_t i = 0; i < n; i++) {
         inputs[i] = (struct kedge_share_input){.tenant = tenant[i], .weight = weight[i]};
         before += weight[i]; /* below 2^43 where the cap takes them */
     }
-    int err = kedge_share_cap(inputs, n, share_max);
-    for (size_t i = 0; i < n && !err; i++) {
+    KEDGE_TRY(kedge_share_cap(inputs, n, share_max));
+    for (size_t i = 0; i < n; i++) {
         after += inputs[i].weight;
     }
-    if (!err && after > KEDGEI_DIVISOR_MAX) {
-        err = KEDGE_E_OVERFLOW;
+    if (after > KEDGEI_DIVISOR_MAX) {
+        return KEDGE_E_OVERFLOW;
     }
-    if (!err) {
-        uint64_t scaled = before == *divisor ? after : multiply_divide(*divisor, after, before);
-        *divisor = scaled > 0 ? scaled : 1;
-        for (size_t i = 0; i < n; i++) {
-            weight[i] = inputs[i].weight;
-        }
+    uint64_t scaled = before == *divisor ? after : multiply_divide(*divisor, after, before);
+    *divisor = scaled > 0 ? scaled : 1;
+    for (size_t i = 0; i < n; i++) {
+        weight[i] = inputs[i].weight;
     }
-    kedge_mem_free(inputs);
-    return err;
+    return KEDGE_OK;
 }

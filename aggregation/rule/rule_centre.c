@@ -4,7 +4,6 @@
  * that far updates do not have to be pushed back first, and takes a fixed number of steps, each of which can
  * only lower the sum. */
 #include <math.h>
-#include <stdbool.h>
 
 #include "aggregation/rule/rule_impl.h"
 #include "common/base/mem.h"

@@ -2,7 +2,6 @@
  * as many as must be good: of n votes n − f − 2. With capped votes an update of m votes stands for m copies:
  * its other copies are at distance 0, and the score takes the nearest others up to M − F − 1 − m votes (M
  * all, F = f), the last one in part. */
-#include <stdbool.h>
 #include <string.h>
 
 #include "aggregation/rule/rule_impl.h"

@@ -118,9 +118,7 @@ int kedgei_rule_root(const struct kedge_rule_params *params, const struct kedge_
     (void)params;
     const size_t all = inputs->count + 1;
     double *product = kedge_mem_new(all * all, sizeof *product);
-    if (!product) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(product);
     uint64_t divisor = 0;
     kedgei_rule_products(inputs, all, product);
     for (int shift = 0; !weigh_trust(product, inputs, shift, weight, &divisor); shift++) {

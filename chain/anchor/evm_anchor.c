@@ -4,7 +4,6 @@
  * answer ends the round; the next one begins from the start, later each time. */
 #include "chain/anchor/evm_anchor.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 

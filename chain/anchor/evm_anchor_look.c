@@ -2,7 +2,6 @@
  * and against the main chain. */
 #include "chain/anchor/evm_anchor_impl.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* How many rounds in a row before what may be a node's lag is taken for what it is. */

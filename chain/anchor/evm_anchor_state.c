@@ -1,5 +1,4 @@
 /* The durable form: fixed fields, big-endian, behind a title, before a SHA-256 of it all. One encoding. */
-#include <stdio.h>
 #include <string.h>
 
 #include "chain/anchor/evm_anchor_impl.h"

@@ -61,9 +61,7 @@ static int claim(const struct kedge_anchor_files *files, const struct kedge_anch
                  struct kedge_diag *reterr)
 {
     struct kedge_evm_evidence *e = kedge_mem_new(1, sizeof *e);
-    if (!e) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(e);
     int err = kedge_evm_evidence_read(files->anchor, e, reterr);
     if (!err) {
         err = claim_of(e, files->number, main, trust, ret, reterr);

@@ -122,15 +122,13 @@ static int fill_report(struct kedgei_audit *a, bool readable, bool replayed, str
                                    .findings = a->findings.items};
     r.verdict = r.error_count ? KEDGE_AUDIT_NO : a->trust ? KEDGE_AUDIT_YES : KEDGE_AUDIT_SELF_CONSISTENT;
     memcpy(r.deployment, a->deployment, sizeof r.deployment);
-    int err = readable ? kedgei_describe_logs(a, &r) : KEDGE_OK;
-    if (!err) {
-        a->findings.items = NULL;
-        a->outside = NULL;
-        a->evidence = NULL;
-        a->refusals = NULL;
-        *ret = r;
-    }
-    return err;
+    KEDGE_TRY(readable ? kedgei_describe_logs(a, &r) : KEDGE_OK);
+    a->findings.items = NULL;
+    a->outside = NULL;
+    a->evidence = NULL;
+    a->refusals = NULL;
+    *ret = r;
+    return KEDGE_OK;
 }
 
 /* Whether signatures may be checked by tables is a setting of the process (crypto/sign.h), so it is put

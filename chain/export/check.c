@@ -222,8 +222,7 @@ static int check_model(struct kedgei_ex_check *c, const char *signature)
 
 static int check_models(struct kedgei_ex_check *c)
 {
-    int err = KEDGE_OK;
-    for (size_t i = 0; i < c->files.count && !err; i++) {
+    for (size_t i = 0; i < c->files.count; i++) {
         const char *name = c->files.files[i].name;
         char signature[KEDGE_PATH_MAX];
         if (strncmp(name, "models/", 7) != 0) {
@@ -231,12 +230,12 @@ static int check_models(struct kedgei_ex_check *c)
         }
         snprintf(signature, sizeof signature, "%.*s/model.sig", (int)(strrchr(name, '/') - name), name);
         if (!kedgei_ex_find(c, signature)) {
-            err = kedgei_ex_wrong(c, name, "a model without model.sig");
+            KEDGE_TRY(kedgei_ex_wrong(c, name, "a model without model.sig"));
         } else if (strcmp(name, signature) == 0) {
-            err = check_model(c, name);
+            KEDGE_TRY(check_model(c, name));
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* ---- time stamps ---- */

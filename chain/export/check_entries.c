@@ -170,9 +170,7 @@ static int check_main(struct reading *r, uint64_t index, struct kedge_view entry
     if (c->release_count == c->release_cap) {
         size_t cap = c->release_cap ? 2 * c->release_cap : 16;
         struct kedge_hash *releases = kedge_mem_resize(c->releases, cap, sizeof *releases);
-        if (!releases) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(releases);
         c->releases = releases;
         c->release_cap = cap;
     }

@@ -177,22 +177,21 @@ static bool ends_with(const char *s, const char *end)
  * export stands there unchecked, where a reader could take it for checked. */
 static int check_files(struct kedgei_ex_check *c)
 {
-    int err = KEDGE_OK;
-    for (size_t i = 0; i < c->files.count && !err; i++) {
+    for (size_t i = 0; i < c->files.count; i++) {
         const char *name = c->files.files[i].name;
         struct growth g = {.from = 0};
         if (strncmp(name, "checkpoints/", 12) != 0) {
             continue;
         }
         if (ends_with(name, ".note")) {
-            err = check_note(c, name);
+            KEDGE_TRY(check_note(c, name));
         } else if (ends_with(name, ".consistency.json")) {
-            err = read_growth(c, name, &g);
+            KEDGE_TRY(read_growth(c, name, &g));
         } else {
-            err = kedgei_ex_wrong(c, name, "neither a checkpoint nor a consistency proof");
+            KEDGE_TRY(kedgei_ex_wrong(c, name, "neither a checkpoint nor a consistency proof"));
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* A quorum counts for all entries up to the size that it cosigned. It is enough that one checkpoint of

@@ -1,6 +1,5 @@
 /* The provenance of a job, drawn: time runs downwards, one column per group. A box is what a round made of a
  * group; the bar in it shows whose weight it is, tenant by tenant. Long jobs show their beginning and end. */
-#include <stdio.h>
 #include <string.h>
 
 #include "chain/export/work.h"

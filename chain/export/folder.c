@@ -58,16 +58,12 @@ static int note_file(struct kedgei_ex_folder *f, const char *path, uint64_t size
     if (f->count == f->cap) {
         size_t cap = f->cap ? 2 * f->cap : 64;
         struct kedgei_ex_file *files = kedge_mem_resize(f->files, cap, sizeof *files);
-        if (!files) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(files);
         f->files = files;
         f->cap = cap;
     }
     char *copy = kedge_mem_strdup(path);
-    if (!copy) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(copy);
     f->files[f->count++] = (struct kedgei_ex_file){copy, size, *digest};
     f->bytes += size;
     return KEDGE_OK;

@@ -14,6 +14,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 enum { BLOCK = 256 * 1024 };
 
@@ -49,16 +50,12 @@ static int add(struct kedge_oms_list *list, size_t max, const char *name, const 
     if (list->count == list->cap) {
         size_t cap = list->cap ? 2 * list->cap : 16;
         struct kedge_oms_file *files = kedge_mem_resize(list->files, cap, sizeof *files);
-        if (!files) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(files);
         list->files = files;
         list->cap = cap;
     }
     char *copy = kedge_mem_strdup(name);
-    if (!copy) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(copy);
     list->files[list->count].name = copy;
     list->files[list->count].digest = digest ? *digest : (struct kedge_hash){{0}};
     list->count++;

@@ -1,6 +1,5 @@
 /* One job in report.html: when it was, who gave what, how good its models were, how they were made. */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "chain/export/page.h"
 #include "common/base/try.h"

@@ -1,8 +1,6 @@
 /* The style sheet of report.html and the words that its parts are made of. Contrasts of all colours, in light
  * and dark, are computed from this text by a test (tests/unit/export/test_page.c). */
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "chain/export/page.h"

@@ -235,24 +235,23 @@ static int release_provenance(struct kedgei_ex_work *w, const struct kedgei_ex_j
 
 int kedgei_ex_provenance(struct kedgei_ex_work *w)
 {
-    int err = KEDGE_OK;
-    for (uint32_t j = 0; j < w->r.job_count && !err; j++) {
+    for (uint32_t j = 0; j < w->r.job_count; j++) {
         struct kedgei_ex_job *job = w->r.jobs[j];
         if (job->release_count == 0) {
             continue;
         }
-        for (size_t i = 0; i < job->round_count && !err; i++) {
+        for (size_t i = 0; i < job->round_count; i++) {
             if (job->rounds[i].step != KEDGEI_EX_NONE) {
-                err = round_provenance(w, job, &job->rounds[i]);
+                KEDGE_TRY(round_provenance(w, job, &job->rounds[i]));
             }
         }
-        for (size_t g = 0; g < KEDGE_GROUPS_MAX && !err; g++) {
+        for (size_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
             if (job->releases[g] != KEDGEI_EX_NONE) {
-                err = release_provenance(w, job, job->releases[g]);
+                KEDGE_TRY(release_provenance(w, job, job->releases[g]));
             }
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* ---- the verification ---- */

@@ -29,9 +29,7 @@ int kedgei_ex_entry(struct kedgei_ex_log *log, uint64_t index, struct kedge_buf 
 static int ex_decode(struct kedge_view entry, struct kedge_statement *ret)
 {
     struct kedge_signed_statement *parts = kedge_mem_new(1, sizeof *parts);
-    if (!parts) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(parts);
     int err = kedge_statement_read(entry, ret, parts, NULL);
     kedge_buf_deinit(&parts->payload);
     kedge_mem_free(parts);

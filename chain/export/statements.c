@@ -1,7 +1,6 @@
 /* Statements as they stand in the logs, each with the proof that it stands there, and the keys that signed.
  */
 #include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "chain/export/work.h"
@@ -124,17 +123,16 @@ static int put_public(struct kedgei_ex_work *w)
 static int put_book(struct kedgei_ex_work *w, const struct kedgei_ex_log *log,
                     const struct kedge_keybook *book)
 {
-    int err = KEDGE_OK;
-    for (uint32_t i = 0; i < book->count && !err; i++) {
+    for (uint32_t i = 0; i < book->count; i++) {
         const struct kedge_book_key *k = &book->keys[i];
         json_t *o = key_json(kedge_key_role_name(k->role), k->holder.s[0] ? k->holder.s : log->name,
                              log->log.origin, &k->key, k->from, k->until);
         if (k->revoked) {
             json_object_set_new(o, "revoked", json_true());
         }
-        err = put_line(&w->key_lines, o);
+        KEDGE_TRY(put_line(&w->key_lines, o));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* The coordinator's statement keys, each with the entries of the main chain that it came and went with. */

@@ -6,15 +6,14 @@
 
 #include "chain/export/record.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 /* ---- the main chain ---- */
 
 static int take_opened(struct kedgei_ex_job *job, const struct kedge_st_job_opened *o)
 {
     job->parts = kedge_mem_new((size_t)o->tenant_count + 1, sizeof *job->parts);
-    if (!job->parts) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(job->parts);
     job->opened_ms = o->time_ms;
     job->part_count = o->tenant_count;
     for (uint32_t i = 0; i < o->tenant_count; i++) {
@@ -112,9 +111,7 @@ static struct kedgei_ex_site *site_of(struct kedgei_ex_job *job, uint32_t tenant
 int kedgei_ex_job_used(struct kedgei_ex_job *job, uint32_t tenant, const struct kedge_id *site)
 {
     struct kedgei_ex_site *s = site_of(job, tenant, site);
-    if (!s) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(s);
     s->used++;
     return KEDGE_OK;
 }
@@ -167,9 +164,7 @@ static int take_evaluation(struct kedgei_ex_job *job, const struct kedge_st_eval
     if (!job->evaluated) {
         size_t points = job->round_count < KEDGEI_EX_POINTS_MAX ? job->round_count : KEDGEI_EX_POINTS_MAX;
         job->evaluated = kedge_mem_new(points * groups, sizeof *job->evaluated);
-        if (!job->evaluated) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(job->evaluated);
         job->points = points;
     }
     add_evaluation(&job->evaluated[ex_point_of(job, round) * groups + e->group], e);
@@ -181,9 +176,7 @@ static int take_evaluation(struct kedgei_ex_job *job, const struct kedge_st_eval
 static int take_update(struct kedgei_ex_job *job, uint32_t tenant, const struct kedge_st_update *u)
 {
     struct kedgei_ex_site *site = site_of(job, tenant, &u->site);
-    if (!site) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(site);
     site->sent++;
     site->samples = u->samples;
     job->joules_known = (job->updates == 0 || job->joules_known) && u->energy_quality != KEDGE_ENERGY_UNKNOWN;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 static bool is_of(const struct kedge_note_line *line, const struct kedge_vkey *vkey)
 {
@@ -30,18 +31,13 @@ static int find_line(const struct kedge_note *note, const struct kedge_vkey *log
 
 int kedge_follow_bare_note(struct kedge_view note, const struct kedge_vkey *log, struct kedge_buf *ret_note)
 {
-    struct kedge_note *two = kedge_mem_new(2, sizeof *two); /* too large for a stack */
+    struct kedge_note *two KEDGE_CLEANUP(kedge_mem_release) =
+        kedge_mem_new(2, sizeof *two); /* too large for a stack */
     struct kedge_view line;
-    int err = two ? kedge_note_parse(note, &two[0]) : KEDGE_E_NOMEM;
-    if (!err) {
-        err = find_line(&two[0], log, &two[1], &line);
-    }
-    if (!err) {
-        kedge_buf_put(ret_note, two[0].text.ptr, two[0].text.len);
-        kedge_buf_put_str(ret_note, "\n");
-        kedge_buf_put(ret_note, line.ptr, line.len);
-        err = ret_note->err;
-    }
-    kedge_mem_free(two);
-    return err;
+    KEDGE_TRY(two ? kedge_note_parse(note, &two[0]) : KEDGE_E_NOMEM);
+    KEDGE_TRY(find_line(&two[0], log, &two[1], &line));
+    kedge_buf_put(ret_note, two[0].text.ptr, two[0].text.len);
+    kedge_buf_put_str(ret_note, "\n");
+    kedge_buf_put(ret_note, line.ptr, line.len);
+    return ret_note->err;
 }

@@ -117,9 +117,7 @@ int kedge_follow_blobs(struct kedge_ledger *copy, uint64_t from, const struct ke
                        kedge_follow_visit_blob *visit, void *arg)
 {
     struct walk w = {.salted = salted, .visit = visit, .arg = arg, .st = kedge_mem_new(1, sizeof *w.st)};
-    if (!w.st) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(w.st);
     kedge_buf_init(&w.payload, KEDGE_ENTRY_MAX);
     int err = kedge_ledger_for_each(copy, from, visit_entry, &w);
     kedge_buf_deinit(&w.payload);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { FIRST_CAP = 64 };
 
@@ -49,9 +50,7 @@ static int add_claim(struct kedge_follow_erased *e, const struct kedge_statement
     if (e->claim_count == e->claim_cap) {
         size_t cap = e->claim_cap ? 2 * e->claim_cap : FIRST_CAP;
         struct kedge_follow_claim *p = kedge_mem_resize(e->claims, cap, sizeof *p);
-        if (!p) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(p);
         e->claims = p;
         e->claim_cap = cap;
     }
@@ -117,9 +116,7 @@ static int keep_digest(struct kedge_follow_erased *e, const struct kedge_hash *d
     if (e->count == e->cap) {
         size_t cap = e->cap ? 2 * e->cap : FIRST_CAP;
         struct kedge_hash *p = kedge_mem_resize(e->digests, cap, sizeof *p);
-        if (!p) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(p);
         e->digests = p;
         e->cap = cap;
     }

@@ -29,13 +29,9 @@ static int path_of_copy(struct kedge_ledger *copy, uint64_t old_size, uint64_t s
 
 static int verify_evidence(const struct kedge_follow *f, struct kedge_view text)
 {
-    struct kedge_fork_evidence *e = kedge_mem_new(1, sizeof *e);
-    int err = e ? kedge_fork_evidence_decode(text, e) : KEDGE_E_NOMEM;
-    if (!err) {
-        err = kedge_fork_evidence_verify(e, &f->vkey, 1, NULL, NULL);
-    }
-    kedge_mem_free(e);
-    return err;
+    struct kedge_fork_evidence *e KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *e);
+    KEDGE_TRY(e ? kedge_fork_evidence_decode(text, e) : KEDGE_E_NOMEM);
+    return kedge_fork_evidence_verify(e, &f->vkey, 1, NULL, NULL);
 }
 
 /* Appends the evidence when it proves something. */

@@ -72,13 +72,12 @@ static int prove(struct run *r, const struct kedge_frontier *frontier)
     struct kedge_hash root;
     struct kedge_path path = {.count = 0};
     kedge_frontier_root(frontier, &root);
-    int err = frontier->size == r->target.size
+    KEDGE_TRY(frontier->size == r->target.size
                   ? KEDGE_OK
                   : kedge_consistency_prove(kedgei_remote_subtree, &r->remote, frontier->size, r->target.size,
-                                            &path);
-    return err ? err
-               : kedge_consistency_verify(frontier->size, r->target.size, &root, &r->target.root, path.hashes,
-                                          path.count);
+                                            &path));
+    return kedge_consistency_verify(frontier->size, r->target.size, &root, &r->target.root, path.hashes,
+                                    path.count);
 }
 
 /* Entries [from, to) of one tile, whose leaf hashes are proven. */

@@ -52,27 +52,24 @@ int kedgei_remote_tile(struct kedgei_remote *r, unsigned level, uint64_t index,
         return kedge_diag_set(r->reterr, KEDGE_E_VERIFY,
                               "log %s: a proof asks for a tile that it cannot have", r->origin);
     }
-    struct kedge_buf bytes;
+    struct kedge_buf bytes KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&bytes, KEDGE_TILE_BYTES_MAX);
-    int err = fetch(r, tile, &bytes);
+    KEDGE_TRY(fetch(r, tile, &bytes));
     size_t len = (size_t)tile.width * KEDGE_HASH_LEN;
-    if (!err && (bytes.len < len || (bytes.len != len && bytes.len != KEDGE_TILE_BYTES_MAX))) {
-        err = kedge_diag_set(r->reterr, KEDGE_E_VERIFY,
-                             "log %s: tile %llu of level %u has %zu bytes, expected %zu", r->origin,
-                             (unsigned long long)index, level, bytes.len, len);
+    if (bytes.len < len || (bytes.len != len && bytes.len != KEDGE_TILE_BYTES_MAX)) {
+        KEDGE_TRY(kedge_diag_set(r->reterr, KEDGE_E_VERIFY,
+                                 "log %s: tile %llu of level %u has %zu bytes, expected %zu", r->origin,
+                                 (unsigned long long)index, level, bytes.len, len));
     }
-    if (!err) {
-        t = &r->tiles[r->next];
-        r->next = (r->next + 1) % KEDGEI_REMOTE_TILES;
-        t->used = true;
-        t->level = tile.level;
-        t->index = index;
-        t->width = tile.width;
-        memcpy(t->hashes, bytes.ptr, len);
-        *ret = t;
-    }
-    kedge_buf_deinit(&bytes);
-    return err;
+    t = &r->tiles[r->next];
+    r->next = (r->next + 1) % KEDGEI_REMOTE_TILES;
+    t->used = true;
+    t->level = tile.level;
+    t->index = index;
+    t->width = tile.width;
+    memcpy(t->hashes, bytes.ptr, len);
+    *ret = t;
+    return KEDGE_OK;
 }
 
 /* Tiles have the hashes of every eighth level only, 256 of them each. The hash of a subtree between two

@@ -11,6 +11,7 @@
 
 #include "chain/log/lines.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 enum {
     STATUS_OK = 200,
@@ -31,10 +32,7 @@ int kedge_add_checkpoint_format(uint64_t old_size, const struct kedge_hash *path
         return KEDGE_E_ARG;
     }
     size_t line_len = kedge_base64_len(KEDGE_HASH_LEN) + 1;
-    int err = kedge_buf_reserve(ret_request, 4 + 19 + 1 + path_len * line_len + 1 + note.len);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_buf_reserve(ret_request, 4 + 19 + 1 + path_len * line_len + 1 + note.len));
     kedge_buf_printf(ret_request, "old %" PRIu64 "\n", old_size);
     for (size_t i = 0; i < path_len; i++) {
         kedge_base64_put(ret_request, kedge_view_of(path[i].b, sizeof path[i].b));

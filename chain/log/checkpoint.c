@@ -27,10 +27,7 @@ int kedge_checkpoint_format(struct kedge_view origin, uint64_t size, const struc
     if (!is_origin(origin) || size > KEDGE_TREE_SIZE_MAX) {
         return KEDGE_E_ARG;
     }
-    int err = kedge_buf_reserve(ret_text, origin.len + 1 + 20 + 1 + kedge_base64_len(KEDGE_HASH_LEN) + 1);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_buf_reserve(ret_text, origin.len + 1 + 20 + 1 + kedge_base64_len(KEDGE_HASH_LEN) + 1));
     kedge_buf_put(ret_text, origin.ptr, origin.len);
     kedge_buf_printf(ret_text, "\n%" PRIu64 "\n", size);
     kedge_base64_put(ret_text, kedge_view_of(root->b, sizeof root->b));

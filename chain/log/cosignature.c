@@ -86,10 +86,7 @@ static int write_note(const struct kedge_note *note, struct kedge_buf *ret_note)
     if (len > KEDGE_NOTE_MAX) {
         return KEDGE_E_TOO_LONG;
     }
-    int err = kedge_buf_reserve(ret_note, len);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_buf_reserve(ret_note, len));
     kedge_buf_put(ret_note, note->text.ptr, note->text.len);
     kedge_buf_put_u8(ret_note, '\n');
     for (uint32_t i = 0; i < note->line_count; i++) {

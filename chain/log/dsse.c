@@ -72,10 +72,7 @@ static int put_envelope(struct kedge_view type, struct kedge_view payload,
     if (payload.len > KEDGE_ENTRY_MAX || len > KEDGE_ENTRY_MAX) {
         return KEDGE_E_TOO_LONG;
     }
-    int err = kedge_buf_reserve(out, len);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_buf_reserve(out, len));
     kedge_buf_put_str(out, head);
     kedge_base64_put(out, payload);
     kedge_buf_put_str(out, before_type);

@@ -42,10 +42,7 @@ int kedge_fork_evidence_encode(struct kedge_view note, struct kedge_view other, 
     bool swap = a.size > b.size;
     struct kedge_view first = swap ? other : note, second = swap ? note : other;
     size_t line_len = kedge_base64_len(KEDGE_HASH_LEN) + 1;
-    int err = kedge_buf_reserve(ret_text, sizeof header + count * line_len + 2 + first.len + second.len);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_buf_reserve(ret_text, sizeof header + count * line_len + 2 + first.len + second.len));
     kedge_buf_put_str(ret_text, header);
     for (size_t i = 0; i < count; i++) {
         kedge_base64_put(ret_text, kedge_view_of(path->hashes[i].b, KEDGE_HASH_LEN));

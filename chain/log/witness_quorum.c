@@ -213,13 +213,11 @@ int kedge_witness_policy_evaluate(const struct kedge_witness_policy *policy, str
                                   const struct kedge_witness_demand *demand,
                                   struct kedge_witness_evaluation *ret_evaluation, struct kedge_diag *reterr)
 {
-    struct known *known = kedge_mem_new(1, sizeof *known);
+    struct known *known KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *known);
     if (!known) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "%s", kedge_strerror(KEDGE_E_NOMEM));
     }
-    int err = evaluate(policy, note, demand, known, ret_evaluation, reterr);
-    kedge_mem_free(known);
-    return err;
+    return evaluate(policy, note, demand, known, ret_evaluation, reterr);
 }
 
 /* What the quorum stands on. */

@@ -23,16 +23,14 @@ static int text_of(const char *state, char out[TEXT_MAX], struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     struct statx st = {.stx_mask = 0};
-    int err = kedge_state_path(path, d, state, "coordinator.lmdb/data.mdb");
-    if (!err && statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &st) != 0) {
-        err = kedge_diag_set(d, kedge_errno(errno), "%s: %s", path, strerror(errno));
+    KEDGE_TRY(kedge_state_path(path, d, state, "coordinator.lmdb/data.mdb"));
+    if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &st) != 0) {
+        KEDGE_TRY(kedge_diag_set(d, kedge_errno(errno), "%s: %s", path, strerror(errno)));
     }
-    if (!err) {
-        bool born = st.stx_mask & STATX_BTIME;
-        snprintf(out, TEXT_MAX, "file %" PRIu64 " born %" PRId64 ".%09" PRIu32 "\n", (uint64_t)st.stx_ino,
-                 born ? (int64_t)st.stx_btime.tv_sec : 0, born ? (uint32_t)st.stx_btime.tv_nsec : 0);
-    }
-    return err;
+    bool born = st.stx_mask & STATX_BTIME;
+    snprintf(out, TEXT_MAX, "file %" PRIu64 " born %" PRId64 ".%09" PRIu32 "\n", (uint64_t)st.stx_ino,
+             born ? (int64_t)st.stx_btime.tv_sec : 0, born ? (uint32_t)st.stx_btime.tv_nsec : 0);
+    return KEDGE_OK;
 }
 
 enum kedge_in_use kedge_in_use_look(const char *state)

@@ -134,17 +134,11 @@ static int restore_line(const char *dir, const char *out, struct kedge_view *res
 /* SHA256SUMS names files: what is empty does not stand there. */
 static int make_empty_folders(const char *out, struct kedge_diag *d)
 {
-    struct kedge_id *tenants = NULL;
+    struct kedge_id *tenants KEDGE_CLEANUP(kedge_mem_release) = NULL;
     size_t count = 0;
-    int err = kedgei_make_blob_folders(out, NULL, 0, d);
-    if (!err) {
-        err = kedge_state_tenants(out, &tenants, &count, d);
-    }
-    if (!err) {
-        err = kedgei_make_blob_folders(out, tenants, count, d);
-    }
-    kedge_mem_free(tenants);
-    return err;
+    KEDGE_TRY(kedgei_make_blob_folders(out, NULL, 0, d));
+    KEDGE_TRY(kedge_state_tenants(out, &tenants, &count, d));
+    return kedgei_make_blob_folders(out, tenants, count, d);
 }
 
 int kedge_backup_restore(const char *dir, const char *out, struct kedge_diag *reterr)

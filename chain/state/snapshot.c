@@ -13,9 +13,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/try.h"

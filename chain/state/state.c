@@ -65,14 +65,8 @@ static int make_dirs(const char *state, const char *const *names, size_t count, 
 {
     char path[KEDGE_PATH_MAX];
     for (size_t i = 0; i < count; i++) {
-        int err = kedge_state_path(path, d, state, "%s", names[i]);
-        if (err) {
-            return err;
-        }
-        err = kedge_dir_make(path, 0700, d);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedge_state_path(path, d, state, "%s", names[i]));
+        KEDGE_TRY(kedge_dir_make(path, 0700, d));
     }
     return KEDGE_OK;
 }
@@ -359,20 +353,15 @@ int kedge_state_tenant_create(const char *state, const struct kedge_id *tenant, 
 static int read_salt(const char *state, struct kedge_state_log *log, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX], hex[2 * KEDGE_SALT_LEN + 2];
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, TENANT_FILE_MAX);
-    int err = kedge_state_path(path, d, state, "tenants/%s/tenant.json", log->tenant.s);
-    if (!err) {
-        err = kedge_file_read(path, &text, d);
+    KEDGE_TRY(kedge_state_path(path, d, state, "tenants/%s/tenant.json", log->tenant.s));
+    KEDGE_TRY(kedge_file_read(path, &text, d));
+    KEDGE_TRY(json_file_string(path, kedge_buf_view(&text), "salt", hex, sizeof hex, d));
+    if (kedge_hex_decode(kedge_view_str(hex), log->salt, sizeof log->salt) != KEDGE_OK) {
+        KEDGE_TRY(kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"salt\": expected 64 hex digits", path));
     }
-    if (!err) {
-        err = json_file_string(path, kedge_buf_view(&text), "salt", hex, sizeof hex, d);
-    }
-    if (!err && kedge_hex_decode(kedge_view_str(hex), log->salt, sizeof log->salt) != KEDGE_OK) {
-        err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"salt\": expected 64 hex digits", path);
-    }
-    kedge_buf_deinit(&text);
-    return err;
+    return KEDGE_OK;
 }
 
 int kedge_state_log_open(const char *state, const struct kedge_id *tenant, enum kedge_state_mode mode,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 static const char FORMAT[] = "kedge-contact/v1";
@@ -65,10 +66,7 @@ static const char *take_fields(const json_t *o, struct kedge_contact *ret)
 int kedge_contact_read(struct kedge_view file, struct kedge_contact *ret, struct kedge_diag *reterr)
 {
     json_t *o = NULL;
-    int err = kedgei_json_load(file, KEDGE_CONTACT_FILE_MAX, "contact", &o, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_json_load(file, KEDGE_CONTACT_FILE_MAX, "contact", &o, reterr));
     struct kedge_contact contact = {.text = ""};
     const char *wrong = take_fields(o, &contact);
     json_decref(o);

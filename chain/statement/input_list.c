@@ -11,6 +11,7 @@
 
 #include "chain/log/lines.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 #define LEAF_MAX ((uint64_t)1 << 53)
 #define WEIGHT_MAX ((uint64_t)1 << 62)
@@ -197,9 +198,7 @@ int kedge_input_list_decode(struct kedge_view blob, struct kedge_input_list *ret
         return KEDGE_E_FORMAT;
     }
     struct kedge_input_list list = {.rows = kedge_mem_new(count, sizeof list.rows[0])};
-    if (!list.rows) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(list.rows);
     struct kedge_view rest = blob;
     struct kedge_view line;
     int err = KEDGE_OK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/limits.h"
+#include "common/base/try.h"
 
 int kedge_main_entry_encode(const uint8_t salt[KEDGE_SALT_LEN], struct kedge_view note,
                             struct kedge_buf *ret_entry)
@@ -16,10 +17,7 @@ int kedge_main_entry_encode(const uint8_t salt[KEDGE_SALT_LEN], struct kedge_vie
     if (note.len > KEDGE_ENTRY_MAX - KEDGE_SALT_LEN) {
         return KEDGE_E_TOO_LONG;
     }
-    int err = kedge_buf_reserve(ret_entry, KEDGE_SALT_LEN + note.len);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_buf_reserve(ret_entry, KEDGE_SALT_LEN + note.len));
     kedge_buf_put_u8(ret_entry, salt[0] | 0x80);
     kedge_buf_put(ret_entry, salt + 1, KEDGE_SALT_LEN - 1);
     kedge_buf_put(ret_entry, note.ptr, note.len);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 void kedge_mainbook_init(struct kedge_mainbook *book)
 {
@@ -128,10 +129,7 @@ int kedge_mainbook_verify(const struct kedge_mainbook *book, const struct kedge_
             others++;
             continue;
         }
-        int err = verify_one(st, entry, i, keys[k], reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(verify_one(st, entry, i, keys[k], reterr));
         own++; /* keyids are distinct, so each key is met once */
     }
     if (gone) {
@@ -275,10 +273,7 @@ int kedge_mainbook_check(const struct kedge_mainbook *book, const struct kedge_s
                    : kedge_diag_set(reterr, KEDGE_E_EXISTS, "the policy is entry 0, and there only");
     }
     /* all four begin with their bound */
-    int err = check_bound(book, &st->u.role_granted.of, index, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(check_bound(book, &st->u.role_granted.of, index, reterr));
     switch ((int)st->kind) {
     case KEDGE_ST_ROLE_GRANTED:
         return check_granted(book, &st->u.role_granted, reterr);
@@ -300,9 +295,7 @@ int kedge_mainbook_check(const struct kedge_mainbook *book, const struct kedge_s
 static int add_key(struct kedge_mainbook *book, const struct kedge_public_key *key, uint64_t index)
 {
     struct kedge_main_key *keys = kedge_mem_resize(book->keys, (size_t)book->key_count + 1, sizeof *keys);
-    if (!keys) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(keys);
     book->keys = keys;
     if (book->key_count > 0) {
         keys[book->key_count - 1].until = index;
@@ -315,9 +308,7 @@ static int add_role(struct kedge_mainbook *book, const struct kedge_st_role_gran
 {
     struct kedge_main_role *roles =
         kedge_mem_resize(book->roles, (size_t)book->role_count + 1, sizeof *roles);
-    if (!roles) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(roles);
     book->roles = roles;
     roles[book->role_count++] =
         (struct kedge_main_role){g->role, g->name, g->public_key, index, KEDGE_MAINBOOK_ALWAYS};
@@ -326,13 +317,11 @@ static int add_role(struct kedge_mainbook *book, const struct kedge_st_role_gran
 
 static int begin(struct kedge_mainbook *book, const struct kedge_st_policy *p)
 {
-    int err = add_key(book, &p->statement_key, 0);
-    if (!err) {
-        book->begun = true;
-        memcpy(book->deployment, p->deployment, sizeof book->deployment);
-        book->main_log_key = p->main_log_key;
-    }
-    return err;
+    KEDGE_TRY(add_key(book, &p->statement_key, 0));
+    book->begun = true;
+    memcpy(book->deployment, p->deployment, sizeof book->deployment);
+    book->main_log_key = p->main_log_key;
+    return KEDGE_OK;
 }
 
 int kedge_mainbook_apply(struct kedge_mainbook *book, const struct kedge_statement *st, uint64_t index,

@@ -5,17 +5,15 @@
 
 #include "chain/statement/statement_fields.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 int kedge_statement_sign(const struct kedge_statement *st, const struct kedge_key_pair *pair,
                          struct kedge_buf *ret_envelope, struct kedge_diag *reterr)
 {
     struct kedge_buf payload KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
-    int err = kedge_statement_encode(st, &payload, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_dsse_build(KEDGE_DSSE_IN_TOTO, kedge_buf_view(&payload), pair, ret_envelope);
+    KEDGE_TRY(kedge_statement_encode(st, &payload, reterr));
+    int err = kedge_dsse_build(KEDGE_DSSE_IN_TOTO, kedge_buf_view(&payload), pair, ret_envelope);
     if (err) {
         kedge_diag_set(reterr, err, "statement %s: cannot make its envelope: %s",
                        kedge_statement_kind_name(st->kind), kedge_strerror(err));
@@ -106,11 +104,8 @@ int kedge_statement_open(struct kedge_view envelope, const struct kedge_public_k
     struct kedge_buf payload KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
     struct kedge_dsse_entry entry;
-    int err = open_envelope(envelope, &payload, &entry, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_dsse_entry_verify(&entry, kedge_buf_view(&payload), key);
+    KEDGE_TRY(open_envelope(envelope, &payload, &entry, reterr));
+    int err = kedge_dsse_entry_verify(&entry, kedge_buf_view(&payload), key);
     if (err) {
         return refuse_signature(err, reterr);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "chain/statement/statement_read.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 /* Where in the statement a problem is, for the message. */
@@ -137,10 +138,7 @@ static int get_element(const struct place *at, const struct kedgei_list *list, j
         const char *expected = get_scalar(&list->fields[0], value, elem + list->fields[0].offset);
         return expected ? refuse(at, "", expected, reterr) : KEDGE_OK;
     }
-    int err = check_keys(at, list->fields, list->field_count, value, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(check_keys(at, list->fields, list->field_count, value, reterr));
     for (size_t i = 0; i < list->field_count; i++) {
         const struct kedgei_field *f = &list->fields[i];
         const char *expected = get_scalar(f, json_object_get(value, f->name), elem + f->offset);
@@ -162,10 +160,7 @@ static int get_list(const struct place *outer, const struct kedgei_field *f, con
     uint8_t *elem = base + f->offset;
     for (uint32_t i = 0; i < count; i++, elem += list->elem_size) {
         struct place at = {outer->kind, f->name, i};
-        int err = get_element(&at, list, json_array_get(value, i), elem, reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(get_element(&at, list, json_array_get(value, i), elem, reterr));
         if (i > 0 && kedgei_list_cmp(list, elem - list->elem_size, elem) >= 0) {
             return refuse(&at, "", "elements in strictly ascending order", reterr);
         }
@@ -259,14 +254,8 @@ static int get_root(const json_t *root, struct kedge_statement *st, struct kedge
     }
     memset(st, 0, sizeof *st);
     st->kind = (enum kedge_statement_kind)(k - kedgei_kinds);
-    int err = get_subject(k, json_object_get(root, "subject"), st, reterr);
-    if (err) {
-        return err;
-    }
-    err = get_predicate(k, json_object_get(root, "predicate"), st, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(get_subject(k, json_object_get(root, "subject"), st, reterr));
+    KEDGE_TRY(get_predicate(k, json_object_get(root, "predicate"), st, reterr));
     return check_subject(k, st, reterr);
 }
 
@@ -279,11 +268,8 @@ int kedge_statement_decode(struct kedge_view payload, struct kedge_statement *re
         *ret_st = st;
         return KEDGE_OK;
     }
-    int err = kedgei_json_load(payload, KEDGE_ENTRY_MAX, "statement", &root, reterr);
-    if (err) {
-        return err;
-    }
-    err = get_root(root, &st, reterr);
+    KEDGE_TRY(kedgei_json_load(payload, KEDGE_ENTRY_MAX, "statement", &root, reterr));
+    int err = get_root(root, &st, reterr);
     json_decref(root);
     if (!err) {
         *ret_st = st;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chain/statement/statement_fields.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 static void put_hex(struct kedge_buf *out, const void *bytes)
@@ -118,10 +119,7 @@ static int put_list(const struct kedgei_kind *k, const struct kedgei_field *f, c
             return refuse(k, f->name, "strictly ascending elements", reterr);
         }
         kedge_buf_put_u8(out, i == 0 ? '[' : ',');
-        int err = put_element(k, f, elem, out, reterr);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(put_element(k, f, elem, out, reterr));
     }
     kedge_buf_put_str(out, count == 0 ? "[]" : "]");
     return KEDGE_OK;
@@ -138,10 +136,7 @@ static int put_predicate(const struct kedgei_kind *k, const struct kedge_stateme
         }
         kedge_buf_printf(out, "%s\"%s\":", i == 0 ? "{" : ",", f->name);
         if (f->type == KEDGEI_LIST) {
-            int err = put_list(k, f, base, out, reterr);
-            if (err) {
-                return err;
-            }
+            KEDGE_TRY(put_list(k, f, base, out, reterr));
             continue;
         }
         const char *expected = kedgei_field_check(f, kedgei_field_in(f, st));
@@ -186,12 +181,9 @@ int kedge_statement_encode(const struct kedge_statement *st, struct kedge_buf *r
                      KEDGEI_STATEMENT_TYPE, k->subject_name);
     put_hex(&out, subject.b);
     kedge_buf_printf(&out, "}}],\"predicateType\":\"%s\",\"predicate\":", k->predicate_type);
-    int err = put_predicate(k, st, &out, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(put_predicate(k, st, &out, reterr));
     kedge_buf_put_u8(&out, '}');
-    err = out.err;
+    int err = out.err;
     if (!err) {
         kedge_buf_put(ret_payload, out.ptr, out.len);
         err = ret_payload->err;

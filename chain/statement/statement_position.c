@@ -4,6 +4,7 @@
  * history is not the ledger's, where the entry is passed, and where since then anything has changed on
  * which it rests. */
 #include "chain/statement/statement_position.h"
+#include "common/base/try.h"
 
 const struct kedge_id *kedge_statement_tenant(const struct kedge_statement *st)
 {
@@ -64,11 +65,8 @@ int kedge_position_judge(const struct kedge_keybook *book, const struct kedge_st
         return kedge_diag_set(reterr, KEDGE_E_POSITION,
                               "signed for another deployment: its main_log_key is not this one's");
     }
-    int err = judge_span(&st->at, ledger, reterr);
-    if (err) {
-        return err;
-    }
-    err = ledger->root(ledger->arg, st->at.seen_size, &root);
+    KEDGE_TRY(judge_span(&st->at, ledger, reterr));
+    int err = ledger->root(ledger->arg, st->at.seen_size, &root);
     if (err) {
         return kedge_diag_set(reterr, err, "the root of %llu entries: %s",
                               (unsigned long long)st->at.seen_size, kedge_strerror(err));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 enum {
     FORM_SHORT = 1,
@@ -19,10 +20,7 @@ int kedgei_checkpoint_spell(struct kedge_view origin, uint64_t size,
 {
     struct kedge_hash root;
     memcpy(root.b, in, sizeof root.b);
-    int err = kedge_checkpoint_format(origin, size, &root, out);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_checkpoint_format(origin, size, &root, out));
     kedge_buf_put_str(out, "\n\xe2\x80\x94 "); /* U+2014 EM DASH, space */
     kedge_buf_put(out, origin.ptr, origin.len);
     kedge_buf_put_u8(out, ' ');

@@ -13,6 +13,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 
 enum {
     QUEUE_DEFAULT = 4096,
@@ -116,9 +117,7 @@ int kedge_committer_submit(struct kedge_committer *c, const struct kedge_ledger_
         return KEDGE_E_TOO_LONG;
     }
     struct submission *s = copy_items(items, count);
-    if (!s) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(s);
     s->done = done;
     s->arg = arg;
     pthread_mutex_lock(&c->mutex);

@@ -1,5 +1,4 @@
 /* Blobs against what references them. Both lists are ascending, so one walk compares them. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

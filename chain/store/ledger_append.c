@@ -349,10 +349,7 @@ int kedge_ledger_append(struct kedge_ledger *l, const struct kedge_ledger_append
 {
     struct kedge_ledger_appended results[KEDGE_APPEND_MAX];
     struct kedge_ledger_batch batch = {.items = items, .count = count, .results = results};
-    int err = kedge_ledger_append_batches(l, &batch, 1, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_ledger_append_batches(l, &batch, 1, reterr));
     if (batch.err) {
         return kedge_diag_set(reterr, batch.err, "ledger %s: item %zu: %s", l->origin, batch.bad_item,
                               batch.err == KEDGE_E_EXISTS ? "its idempotency key belongs to another entry"

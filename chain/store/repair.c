@@ -10,13 +10,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "chain/log/checkpoint.h"
 #include "chain/store/blob/guard.h"
 #include "chain/store/repair_impl.h"
-#include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/try.h"
 

@@ -1,7 +1,6 @@
 /* Entries come from the copy; those that it withholds or does not have yet, from the damaged store, read in
  * children a stretch at a time: a stretch that kills its child is asked for one by one. None of them is
  * believed: the tree's root was signed. */
-#include <stdio.h>
 #include <string.h>
 
 #include "chain/log/checkpoint.h"
@@ -36,11 +35,9 @@ static int salvage_entries(void *arg, struct kedge_buf *ret_out, struct kedge_di
     struct kedge_kv_tx *tx;
     struct kedge_buf room;
     kedge_buf_init(&room, KEDGE_ENTRY_MAX);
-    int err = kedge_kv_lmdb_open(s->store, &salvage_options, &kv, d);
-    if (!err) {
-        err = kedge_kv_begin(kv, false, &tx, d);
-    }
-    for (uint64_t i = s->from; i < s->to && !err; i++) {
+    KEDGE_TRY(kedge_kv_lmdb_open(s->store, &salvage_options, &kv, d));
+    KEDGE_TRY(kedge_kv_begin(kv, false, &tx, d));
+    for (uint64_t i = s->from; i < s->to; i++) {
         struct kedgei_key key = kedgei_key_index(i);
         struct kedge_view entry = kedge_view_of(NULL, 0);
         int bad = kedge_kv_peek(tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), &entry);
@@ -53,9 +50,9 @@ static int salvage_entries(void *arg, struct kedge_buf *ret_out, struct kedge_di
         if (usable) {
             kedge_buf_put(ret_out, entry.ptr, entry.len);
         }
-        err = ret_out->err;
+        KEDGE_TRY(ret_out->err);
     }
-    return err; /* the process ends: nothing needs closing */
+    return KEDGE_OK;
 }
 
 /* Entries [from, to) of the damaged store into out, as above; what cannot be read is empty. A stretch
@@ -192,13 +189,13 @@ static int raise_goal(void *arg, uint64_t size, struct kedge_view note)
     struct kedgei_rebuild *b = arg;
     struct kedge_checkpoint c;
     struct kedge_vkey vkey;
-    int err = make_vkey(b, &vkey);
-    if (!err && size > b->goal.size
+    KEDGE_TRY(make_vkey(b, &vkey));
+    if (size > b->goal.size
         && kedge_checkpoint_open(note, kedge_view_str(b->r->origin), &vkey, 1, &c, NULL) == KEDGE_OK
         && c.size == size) {
         b->goal = (struct kedgei_high_water){size, c.root};
     }
-    return err;
+    return KEDGE_OK;
 }
 
 int kedgei_rebuild_raise(struct kedgei_rebuild *b)

@@ -5,15 +5,14 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 static int add(struct kedge_groups_view *v, struct kedge_groups_change change)
 {
     if (v->change_count == v->change_cap) {
         size_t cap = v->change_cap ? 2 * v->change_cap : 16;
         struct kedge_groups_change *items = kedge_mem_resize(v->changes, cap, sizeof *items);
-        if (!items) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(items);
         v->changes = items;
         v->change_cap = cap;
     }

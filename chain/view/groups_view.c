@@ -7,6 +7,7 @@
 #include "chain/log/dsse.h"
 #include "chain/statement/entry_index.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 /* ---- what is found ---- */
 
@@ -72,9 +73,7 @@ static int compare_moves(const void *pa, const void *pb)
 static int put_in_order(struct kedge_groups_view *v)
 {
     uint32_t *place = kedge_mem_new(v->site_count + 1, sizeof *place);
-    if (!place) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(place);
     for (size_t i = 0; i < v->site_count; i++) {
         v->sites[i].group = (uint32_t)i; /* its old place for a moment */
     }
@@ -221,14 +220,10 @@ static int look(struct kedge_groups_view *v, const struct kedge_layout *layout,
 static int spec_of_job(const struct kedge_groups_log *main, const struct kedge_hash *digest,
                        struct kedge_job_spec *ret, struct kedge_diag *d)
 {
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, KEDGE_SPEC_MAX);
-    int err = kedge_blobs_read(main->blobs, digest, &text, d);
-    if (!err) {
-        err = kedge_job_spec_parse(kedge_buf_view(&text), ret, d);
-    }
-    kedge_buf_deinit(&text);
-    return err;
+    KEDGE_TRY(kedge_blobs_read(main->blobs, digest, &text, d));
+    return kedge_job_spec_parse(kedge_buf_view(&text), ret, d);
 }
 
 static int measure(struct kedge_groups_view *v, const struct kedge_groups_log *main,

@@ -72,9 +72,7 @@ int kedgei_view_move(struct kedgei_view_walk *w, uint32_t site, const struct ked
 {
     struct kedge_groups_view *v = w->view;
     struct kedge_groups_move *moves = grown(v->moves, v->move_count, &w->move_cap, sizeof *moves);
-    if (!moves) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(moves);
     v->moves = moves;
     v->moves[v->move_count++] = *move;
     if (v->sites[site].moves++ == 0
@@ -96,9 +94,7 @@ int kedgei_view_site(struct kedgei_view_walk *w, const struct kedge_id *site, ui
         }
     }
     struct kedge_groups_site *sites = grown(v->sites, v->site_count, &w->site_cap, sizeof *sites);
-    if (!sites) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(sites);
     v->sites = sites;
     *ret = (uint32_t)v->site_count;
     v->sites[v->site_count++] = (struct kedge_groups_site){.tenant = w->log->tenant,

@@ -1,6 +1,5 @@
 /* kedge anchor verify: the evidence of an anchor on an Ethereum-compatible chain, offline. Says what is
  * proven and what only a node could tell. */
-#include <stdio.h>
 #include <string.h>
 
 #include "chain/anchor/evm_evidence.h"

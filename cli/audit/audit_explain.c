@@ -2,7 +2,6 @@
  * stands in it; here it is drawn. */
 #include "chain/audit/explain/explain.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
  */
 #include "cli/doctor/doctor.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/local.h"

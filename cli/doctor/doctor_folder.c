@@ -1,15 +1,11 @@
 /* A coordinator's state folder: settings, keys, logs; a site's is client/doctor's. */
-#include <dirent.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "chain/log/checkpoint.h"
 #include "cli/doctor/doctor.h"
 #include "cli/local.h"
-#include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "common/base/os/slots.h"

@@ -1,6 +1,5 @@
 /* What this machine has of Kedge's own: programs, libraries, data files. */
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/doctor/doctor.h"

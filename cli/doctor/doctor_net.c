@@ -1,15 +1,12 @@
 /* TLS on loopback with throw-away keys. */
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/doctor/doctor.h"
 #include "cli/local.h"
 #include "common/base/os/clock.h"
-#include "common/base/os/file.h"
 #include "common/json/json.h"
 #include "common/net/client.h"
 #include "common/net/server.h"
-#include "crypto/keyfile.h"
 
 enum { CALL_MS = 3000, FILE_MAX = 65536 };
 

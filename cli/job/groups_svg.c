@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "common/base/limits.h"
 
 enum {
     WIDTH = 720,

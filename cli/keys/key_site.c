@@ -10,7 +10,6 @@
 #include "common/base/mem.h"
 #include "common/base/try.h"
 #include "crypto/keyfile.h"
-#include "crypto/passphrase.h"
 
 /* One of a site's keys on its way: FOLDER/keys/NAME.pem, and NAME-next.pem until the other is in force. */
 struct step {

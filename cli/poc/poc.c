@@ -1,7 +1,6 @@
 /* `kedge poc DIR`: a whole federation on this machine as real processes over TLS, one grouped job and one
  * without groups beside it; everything is left in DIR for the auditor. The same DIR again goes on with what
  * is unfinished. */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

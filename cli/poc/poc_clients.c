@@ -3,7 +3,6 @@
  * folder goes on without the data. */
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "common/base/try.h"
 

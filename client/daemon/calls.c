@@ -7,7 +7,6 @@
  * main chain must be signed. What does not hold becomes CALL_FAILED, as if nothing had come: the site asks
  * again, and a coordinator gains nothing by a bad answer that it would not gain by silence. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "chain/log/checkpoint.h"
@@ -15,7 +14,6 @@
 #include "client/daemon/energy/energy.h"
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
-#include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "common/base/try.h"
 
@@ -52,12 +50,9 @@ static int take_chain(struct kedge_site_host *h, const struct kedge_shown_main *
     if (shown->newest.len == 0) {
         return KEDGE_OK;
     }
-    int err = kedge_client_check_main(h, &c->seen, shown, &c->reply.shown, &c->reply.breaks);
-    if (!err) {
-        kedge_buf_put(&c->note, shown->newest.ptr, shown->newest.len);
-        err = c->note.err;
-    }
-    return err;
+    KEDGE_TRY(kedge_client_check_main(h, &c->seen, shown, &c->reply.shown, &c->reply.breaks));
+    kedge_buf_put(&c->note, shown->newest.ptr, shown->newest.len);
+    return c->note.err;
 }
 
 /* The receipt proves that the envelope is entry leaf_index of a tree whose signed root we were given (RFC

@@ -1,7 +1,6 @@
 /* Tasks that ended without a result: what the coordinator is told of them. The reason goes always, so that no
  * round waits; words go only where the owner says so ("tell": "reasons"), and then as a line or two, plain.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "client/daemon/host.h"

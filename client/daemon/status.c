@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 enum {
@@ -158,9 +158,7 @@ int kedge_status_encode(const struct kedge_status *s, struct kedge_buf *out)
     json_object_set_new(o, "trainer_idle_seconds", json_integer(s->trainer_idle_seconds));
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
-    if (!text) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(text);
     kedge_buf_put(out, text, strlen(text));
     kedge_buf_put(out, "\n", 1);
     free(text); /* json_dumps */

@@ -130,9 +130,7 @@ static int get_envelope(const json_t *o, const struct kedge_site_digest *digest,
         return KEDGE_E_FORMAT;
     }
     char *copy = kedge_mem_new(text.len + 1, 1);
-    if (!copy) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(copy);
     memcpy(copy, text.ptr, text.len);
     *ret = (struct kedge_site_envelope){*digest, copy, text.len};
     return KEDGE_OK;

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "client/doctor/doctor.h"
-#include "common/base/limits.h"
 #include "common/base/os/file.h"
 #include "crypto/keyfile.h"
 

@@ -3,7 +3,6 @@
 #include <grp.h>
 #include <jansson.h>
 #include <pwd.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,7 +1,6 @@
 /* A site's folder: who it is, what its owner allows, which keys it holds, which main chain it has seen. */
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

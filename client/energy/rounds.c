@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static const double scale_least = 0.0625, scale_most = 1048576, in_time = 0.8, model_error = 0.05;
 

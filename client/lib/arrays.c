@@ -96,16 +96,12 @@ static int read_head(int fd, uint64_t len, struct kedge_layout *ret, uint64_t *i
     if (start > len) {
         return kedge_diag_set(d, KEDGE_E_FORMAT, "it ends within its header");
     }
-    uint8_t *head = kedge_mem_new((size_t)start, 1);
-    if (!head) {
-        return KEDGE_E_NOMEM;
-    }
-    int err = pread(fd, head, (size_t)start, 0) == (ssize_t)start
-                  ? kedge_safetensors_read(kedge_view_of(head, (size_t)start), len, KEDGE_SAFETENSORS_ANY,
-                                           ret, io_start, d)
-                  : kedge_diag_set(d, KEDGE_E_IO, "cannot read it");
-    kedge_mem_free(head);
-    return err;
+    uint8_t *head KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new((size_t)start, 1);
+    KEDGE_TRY_MEM(head);
+    return pread(fd, head, (size_t)start, 0) == (ssize_t)start
+               ? kedge_safetensors_read(kedge_view_of(head, (size_t)start), len, KEDGE_SAFETENSORS_ANY, ret,
+                                        io_start, d)
+               : kedge_diag_set(d, KEDGE_E_IO, "cannot read it");
 }
 
 static int read_file(int fd, uint64_t len, struct kedge_arrays *a, struct kedge_diag *d)

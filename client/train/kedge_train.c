@@ -177,15 +177,12 @@ static int read_base(struct trainer *t, const struct kedge_task *task, struct ke
     if (t->scales_count == 0) {
         return kedge_weights_read(task->base, &t->layout, kedge_net_weights(t->net), reterr);
     }
-    float *all = kedge_mem_new(t->layout.values_count, sizeof *all);
-    int err = all ? kedge_weights_read(task->base, &t->layout, all, reterr)
-                  : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for the base");
-    if (!err) {
-        memcpy(kedge_net_weights(t->net), all, n * sizeof *all);
-        memcpy(t->scales, all + n, t->scales_count * sizeof *all);
-    }
-    kedge_mem_free(all);
-    return err;
+    float *all KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(t->layout.values_count, sizeof *all);
+    KEDGE_TRY(all ? kedge_weights_read(task->base, &t->layout, all, reterr)
+                  : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for the base"));
+    memcpy(kedge_net_weights(t->net), all, n * sizeof *all);
+    memcpy(t->scales, all + n, t->scales_count * sizeof *all);
+    return KEDGE_OK;
 }
 
 static int write_out(const struct trainer *t, const struct kedge_task *task, struct kedge_diag *reterr)
@@ -194,15 +191,13 @@ static int write_out(const struct trainer *t, const struct kedge_task *task, str
     if (t->scales_count == 0) {
         return kedge_weights_write(task->out, &t->layout, kedge_net_weights(t->net), reterr);
     }
-    float *all = kedge_mem_new(t->layout.values_count, sizeof *all);
+    float *all KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(t->layout.values_count, sizeof *all);
     if (!all) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for the new weights");
     }
     memcpy(all, kedge_net_weights(t->net), n * sizeof *all);
     memcpy(all + n, t->scales, t->scales_count * sizeof *all);
-    int err = kedge_weights_write(task->out, &t->layout, all, reterr);
-    kedge_mem_free(all);
-    return err;
+    return kedge_weights_write(task->out, &t->layout, all, reterr);
 }
 
 static double now_seconds(void)

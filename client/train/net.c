@@ -69,9 +69,7 @@ static int take_memory(struct kedge_net *net)
     net->host = ops->unified ? net->weights : kedge_mem_new(net->values_count, sizeof(float));
     net->work = ops->alloc(net->dev, (size_t)(floats * net->batch_max) * sizeof(float));
     net->labels = ops->alloc(net->dev, net->batch_max * sizeof *net->labels);
-    if (!net->weights || !net->host || !net->work || !net->labels) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(net->weights && net->host && net->work && net->labels);
     for (uint32_t i = 0; i < net->count; i++) {
         shapes[i] = net->layers[i].shape;
     }

@@ -217,9 +217,7 @@ static int open_site(struct together *t, uint32_t s, uint64_t *steps)
     t->seeds[s] = work->seed;
     w->shuffled = kedge_mem_new(work->data->n, sizeof *w->shuffled);
     t->handles[s] = net->ops->data_load(net->dev, s, &data);
-    if (!w->shuffled || !t->handles[s]) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(w->shuffled && t->handles[s]);
     shuffle(t, s);
     net->ops->upload(net->dev, s, net->weights, work->weights, bytes);
     if (work->towards) {

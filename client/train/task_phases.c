@@ -1,6 +1,5 @@
 /* "trainable" of a request: the part of the model that may change. "phases": parts of it that are trained one
  * after the other, each by itself. */
-#include <string.h>
 
 #include "client/train/task.h"
 #include "common/base/try.h"

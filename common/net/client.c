@@ -228,9 +228,7 @@ int kedge_net_call_begin(struct kedge_net_client *client, size_t len, struct ked
         return KEDGE_E_TOO_LONG;
     }
     struct kedgei_frame *frame = kedgei_frame_new(len);
-    if (!frame) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(frame);
     *ret_request = (struct kedge_net_outgoing){frame->body, len, frame};
     return KEDGE_OK;
 }

@@ -71,9 +71,7 @@ static int introduce(struct kedge_net_client *client, uint64_t deadline_ns)
         return err;
     }
     struct kedgei_frame *greeting = kedgei_frame_greeting(client->has_claim ? &client->claim : NULL);
-    if (!greeting) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(greeting);
     kedgei_link_queue(link, greeting);
     err = kedgei_link_send(link, &done);
     while (!err && link->in.state == KEDGEI_GREETING) {

@@ -9,6 +9,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 _Static_assert(offsetof(struct kedgei_frame, body) == offsetof(struct kedgei_frame, head) + KEDGEI_HEAD_LEN,
                "the body follows the head");
@@ -151,9 +152,7 @@ int kedgei_decoder_give(struct kedgei_decoder *d)
 {
     KEDGE_ASSERT(d->state == KEDGEI_NO_MEMORY);
     d->frame = kedgei_frame_new(d->len);
-    if (!d->frame) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(d->frame);
     d->frame->call = d->call;
     d->state = d->len == 0 ? KEDGEI_WHOLE : KEDGEI_BODY;
     return KEDGE_OK;

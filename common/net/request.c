@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/net/server_state.h"
 
 /* The server whose network thread this is: it finds its outbox without being woken. */
@@ -78,9 +79,7 @@ int kedge_net_reply_begin(struct kedge_net_request *req, size_t len, uint8_t **r
         return KEDGE_E_TOO_LONG;
     }
     struct kedgei_frame *reply = kedgei_frame_new(len);
-    if (!reply) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(reply);
     kedgei_frame_free(req->reply);
     req->reply = reply;
     size_t charge = req->request->len + len;

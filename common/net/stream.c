@@ -4,7 +4,6 @@
  * returns the same one. */
 #include "common/net/stream.h"
 
-#include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -4,7 +4,6 @@
  *
  * OpenSSL's error queue belongs to the thread and not to the connection: it is cleared before each call
  * and after each failure, or one connection's failure would be read as another's. */
-#include <limits.h>
 #include <openssl/err.h>
 #include <pthread.h>
 

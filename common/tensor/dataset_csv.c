@@ -1,5 +1,4 @@
 /* CSV files as data sets. */
-#include <stdio.h>
 #include <string.h>
 
 #include "common/base/mem.h"

@@ -116,7 +116,7 @@ int kedge_dataset_standardize(struct kedge_dataset *train, struct kedge_dataset 
     if (train->stride > 0) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"standardize\": characters of a text have no scale");
     }
-    double *means = kedge_mem_new(width, 2 * sizeof *means);
+    double *means KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(width, 2 * sizeof *means);
     if (!means) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %u features", width);
     }
@@ -127,10 +127,6 @@ int kedge_dataset_standardize(struct kedge_dataset *train, struct kedge_dataset 
         double found = sqrt(deviations[f]);
         deviations[f] = found > CONSTANT_BELOW * fabs(means[f]) ? found : 1;
     }
-    int err = kedge_dataset_scale(train, means, deviations, reterr);
-    if (!err) {
-        err = kedge_dataset_scale(test, means, deviations, reterr);
-    }
-    kedge_mem_free(means);
-    return err;
+    KEDGE_TRY(kedge_dataset_scale(train, means, deviations, reterr));
+    return kedge_dataset_scale(test, means, deviations, reterr);
 }

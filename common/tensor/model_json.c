@@ -126,14 +126,12 @@ static int read_layer(const struct kedge_json *doc, uint32_t at, const struct ke
             keys[count++] = layer_keys[i].keys[k];
         }
     }
-    int err = kedge_json_check_keys(doc, at, "layer", keys, count, reterr);
-    for (uint32_t k = 1; k < count && !err; k++) {
-        err = read_key(doc, at, keys[k], in, &l, reterr);
+    KEDGE_TRY(kedge_json_check_keys(doc, at, "layer", keys, count, reterr));
+    for (uint32_t k = 1; k < count; k++) {
+        KEDGE_TRY(read_key(doc, at, keys[k], in, &l, reterr));
     }
-    if (!err) {
-        *ret = l;
-    }
-    return err;
+    *ret = l;
+    return KEDGE_OK;
 }
 
 static int read_input(const struct kedge_json *doc, uint32_t at, struct kedge_model_shape *ret,

@@ -268,20 +268,16 @@ int kedge_layer_shape(const struct kedge_layer *layer, const struct kedge_model_
     if (!kind) {
         return kedge_diag_set(reterr, KEDGE_E_SHAPE, "no kind of layer has the number %d", (int)layer->type);
     }
-    int err = kind->shape(layer, in, &out, reterr);
-    if (!err) {
-        uint64_t most = KEDGE_LAYER_WIDTH_MAX,
-                 two = (uint64_t)out.dims[0] * (out.dims_count > 1 ? out.dims[1] : 1);
-        uint64_t width = two <= most ? two * (out.dims_count > 2 ? out.dims[2] : 1) : two;
-        err = width >= 1 && width <= most
+    KEDGE_TRY(kind->shape(layer, in, &out, reterr));
+    uint64_t most = KEDGE_LAYER_WIDTH_MAX,
+             two = (uint64_t)out.dims[0] * (out.dims_count > 1 ? out.dims[1] : 1);
+    uint64_t width = two <= most ? two * (out.dims_count > 2 ? out.dims[2] : 1) : two;
+    KEDGE_TRY(width >= 1 && width <= most
                   ? KEDGE_OK
                   : kedge_diag_set(reterr, KEDGE_E_SHAPE, "gives %llu values for a sample, at most %llu",
-                                   (unsigned long long)width, (unsigned long long)most);
-    }
-    if (!err) {
-        *ret = out;
-    }
-    return err;
+                                   (unsigned long long)width, (unsigned long long)most));
+    *ret = out;
+    return KEDGE_OK;
 }
 
 uint32_t kedge_layer_tensors(const struct kedge_layer *layer, const struct kedge_model_shape *in,

@@ -1,6 +1,5 @@
 /* Single arrays of the .npy format, and models as sets of arrays. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/base/mem.h"

@@ -8,6 +8,7 @@
 #include <zlib.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/idx.h"
 
 enum {
@@ -235,11 +236,8 @@ int kedge_npz_read(const struct kedge_npz *npz, const char *name, struct kedge_n
         }
         uint8_t *storage = NULL;
         struct kedge_view plain = {0};
-        int err = unpack(npz, &npz->entries[i], &storage, &plain, reterr);
-        if (err) {
-            return err;
-        }
-        err = kedge_npy_read(plain, ret, reterr);
+        KEDGE_TRY(unpack(npz, &npz->entries[i], &storage, &plain, reterr));
+        int err = kedge_npy_read(plain, ret, reterr);
         if (err) {
             kedge_mem_free(storage);
             return kedge_diag_wrap(reterr, err, "npz: array \"%s\"", name);
@@ -368,9 +366,7 @@ int kedge_npz_write(const struct kedge_npz_array *arrays, uint32_t count, struct
         return KEDGE_E_ARG;
     }
     struct kedge_npz_entry *entries = kedge_mem_new(count, sizeof *entries);
-    if (!entries) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(entries);
     kedge_buf_init(&header, 4096);
     int err = KEDGE_OK;
     for (uint32_t i = 0; i < count && !err; i++) {
@@ -387,16 +383,13 @@ int kedge_npz_write(const struct kedge_npz_array *arrays, uint32_t count, struct
 
 int kedge_npz_write_model(const struct kedge_layout *layout, const float *values, struct kedge_buf *out)
 {
-    struct kedge_npz_array *arrays = kedge_mem_new(layout->count, sizeof *arrays);
-    if (!arrays) {
-        return KEDGE_E_NOMEM;
-    }
+    struct kedge_npz_array *arrays KEDGE_CLEANUP(kedge_mem_release) =
+        kedge_mem_new(layout->count, sizeof *arrays);
+    KEDGE_TRY_MEM(arrays);
     for (uint32_t i = 0; i < layout->count; i++) {
         const struct kedge_tensor *t = &layout->tensors[i];
         arrays[i] = (struct kedge_npz_array){t->name, KEDGE_NPY_F4, t->dims_count, t->dims, values};
         values += t->count;
     }
-    int err = kedge_npz_write(arrays, layout->count, out);
-    kedge_mem_free(arrays);
-    return err;
+    return kedge_npz_write(arrays, layout->count, out);
 }

@@ -196,39 +196,34 @@ static int build_layout(const struct entry *entries, uint32_t count, struct kedg
 static int read_header(struct kedge_view text, struct kedge_layout *layout, struct kedge_diag *reterr)
 {
     size_t tokens_max = text.len / 2 + 1 < TOKENS_MAX ? text.len / 2 + 1 : TOKENS_MAX;
-    struct kedge_json_token *tokens = kedge_mem_new(tokens_max, sizeof *tokens);
+    struct kedge_json_token *tokens KEDGE_CLEANUP(kedge_mem_release) =
+        kedge_mem_new(tokens_max, sizeof *tokens);
     struct kedge_json doc;
-    struct entry *entries = NULL;
+    struct entry *entries KEDGE_CLEANUP(kedge_mem_release) = NULL;
     uint32_t count = 0;
-    int err = tokens ? kedge_json_parse(text, tokens, (uint32_t)tokens_max, &doc, reterr)
-                     : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a header of %zu bytes", text.len);
-    if (!err) {
-        uint32_t max = doc.tokens[0].count < KEDGE_TENSORS_MAX ? doc.tokens[0].count : KEDGE_TENSORS_MAX;
-        entries = kedge_mem_new(max, sizeof *entries);
-        err = entries ? read_entries(&doc, entries, &count, reterr)
-                      : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %u tensors", max);
-    }
-    if (!err) {
-        err = build_layout(entries, count, layout, reterr);
-    }
-    kedge_mem_free(entries);
-    kedge_mem_free(tokens);
-    return err;
+    KEDGE_TRY(tokens
+                  ? kedge_json_parse(text, tokens, (uint32_t)tokens_max, &doc, reterr)
+                  : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a header of %zu bytes", text.len));
+    uint32_t max = doc.tokens[0].count < KEDGE_TENSORS_MAX ? doc.tokens[0].count : KEDGE_TENSORS_MAX;
+    entries = kedge_mem_new(max, sizeof *entries);
+    KEDGE_TRY(entries ? read_entries(&doc, entries, &count, reterr)
+                      : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %u tensors", max));
+    return build_layout(entries, count, layout, reterr);
 }
 
 static int check_canonical(struct kedge_view head, uint64_t start, const struct kedge_layout *layout,
                            struct kedge_diag *reterr)
 {
-    struct kedge_buf again;
+    struct kedge_buf again KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&again, KEDGE_TENSOR_HEADER_MAX + 16);
-    int err = kedge_safetensors_header(layout, layout->dtype, &again);
-    if (!err && !kedge_view_eq(kedge_buf_view(&again), kedge_view_of(head.ptr, (size_t)start))) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                             "safetensors header is not canonical: expected compact JSON, "
-                             "keys dtype, shape, data_offsets, no metadata, padded with spaces to 8 bytes");
+    KEDGE_TRY(kedge_safetensors_header(layout, layout->dtype, &again));
+    if (!kedge_view_eq(kedge_buf_view(&again), kedge_view_of(head.ptr, (size_t)start))) {
+        KEDGE_TRY(
+            kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                           "safetensors header is not canonical: expected compact JSON, "
+                           "keys dtype, shape, data_offsets, no metadata, padded with spaces to 8 bytes"));
     }
-    kedge_buf_deinit(&again);
-    return err;
+    return KEDGE_OK;
 }
 
 /* Only the head is needed; the data may be on the disk. Their length must be exactly what the

@@ -6,7 +6,6 @@
  * rest is drawn. There are three weights, so a draw picks a class by its total weight and then a candidate
  * within it by position: no sums over all candidates for each draw. All is whole numbers, so that every
  * machine draws the same. */
-#include <string.h>
 
 #include "common/base/rng.h"
 #include "coordinator/core/core.h"

@@ -6,11 +6,8 @@
  * is still under way. */
 #include "coordinator/daemon/effects.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "common/base/mem.h"
-#include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"

@@ -4,7 +4,6 @@
  * main chain, then what the ledgers say, and only then the network: no request is answered by a
  * coordinator that does not yet know what its record says. The end goes the other way: no more
  * requests, then no more work, then no more appends, and the files last. */
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>

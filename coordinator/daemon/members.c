@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/base/os/clock.h"
-#include "common/base/os/log.h"
 #include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"

@@ -1,6 +1,5 @@
 /* What must hold of asynchronous jobs: who is at work stays at work until its update is listed, refused or
  * too old, is never drawn meanwhile, and counts for as stale as it is. All of it from durable arrays. */
-#include <string.h>
 
 #include "sim/world.h"
 

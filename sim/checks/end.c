@@ -1,5 +1,4 @@
 /* What must hold in the end and after every restart: receipts, answers, append-only logs, progress. */
-#include <string.h>
 
 #include "sim/world.h"
 

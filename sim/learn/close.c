@@ -193,9 +193,7 @@ static int put_inputs(const struct kedgei_learn *l, struct kedge_close *c)
     const bool sorted = l->job.strategy->weigh != kedge_weigh_first;
     uint64_t *keys = kedge_mem_new((size_t)l->items_count + 1, sizeof *keys);
     uint32_t count = 0, roots = 0;
-    if (!keys) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(keys);
     for (uint32_t i = 0; i < l->items_count; i++) {
         if (!kedgei_learn_result(l, i)->err) {
             const uint64_t tenant = l->sites[l->items[i].site].tenant, site = l->items[i].site;
@@ -293,10 +291,7 @@ static int run(struct kedgei_learn *l, struct kedge_close *c)
 {
     struct kedge_round_result *r = c->result;
     const bool anew = r->kind == KEDGE_TASK_PRETRAIN, keeps = anew && l->at.groups > 0;
-    int err = put_inputs(l, c);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(put_inputs(l, c));
     r->kept = keeps && c->input_count < quorum(l);
     kedge_close_begin(&l->at, r);
     if ((anew && keeps) || kedge_job_spec_refreshes(&l->job, r->round)) {
@@ -309,7 +304,7 @@ static int run(struct kedgei_learn *l, struct kedge_close *c)
     if (anew) {
         return c->input_count ? kedge_close_pretrain(c) : KEDGE_E_NO_DIRECTION;
     }
-    err = kedge_close_weigh(c);
+    int err = kedge_close_weigh(c);
     return err ? err : kedge_close_train(c);
 }
 

@@ -13,6 +13,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 enum { PIECE_MAX = 1 << 30 };
 
@@ -72,17 +73,17 @@ static int get_row(int fd, uint8_t *ptr, uint64_t max, uint64_t *ret_len)
 
 static int gather_first(struct kedge_learn_processes *p, uint8_t *rows, uint64_t max, uint64_t *lens)
 {
-    int err = KEDGE_OK;
     uint32_t size = p->exchange.size;
-    for (uint32_t r = 1; r < size && !err; r++) {
-        err = get_row(p->fds[r], rows + r * max, max, &lens[r]);
+    for (uint32_t r = 1; r < size; r++) {
+        KEDGE_TRY(get_row(p->fds[r], rows + r * max, max, &lens[r]));
     }
-    for (uint32_t r = 1; r < size && !err; r++) {
-        for (uint32_t of = 0; of < size && !err; of++) {
-            err = of == r ? KEDGE_OK : put_row(p->fds[r], rows + of * max, lens[of]); /* it has its own */
+    for (uint32_t r = 1; r < size; r++) {
+        for (uint32_t of = 0; of < size; of++) {
+            KEDGE_TRY(of == r ? KEDGE_OK
+                              : put_row(p->fds[r], rows + of * max, lens[of])); /* it has its own */
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 static int allgather(void *arg, const void *mine, uint64_t len, void *ret, uint64_t max, uint64_t *lens)

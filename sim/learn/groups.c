@@ -153,10 +153,7 @@ static int choose_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, u
     *c = (struct kedgei_learn_choice){.loss = (double)INFINITY};
     for (uint32_t j = 0; j < l->groups; j++) {
         double loss;
-        int err = kedgei_learn_loss(l, lane, l->selected[index], kedgei_learn_model(l, j), &loss);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedgei_learn_loss(l, lane, l->selected[index], kedgei_learn_model(l, j), &loss));
         if (loss < c->loss) {
             c->loss = loss;
             c->group = j;
@@ -183,17 +180,14 @@ static int choose(struct kedgei_learn *l)
 /* The model nearest to the site's last one. */
 static int go_nearest(struct kedgei_learn *l)
 {
-    int err = KEDGE_OK;
-    for (uint32_t i = 0; i < l->selected_count && !err; i++) {
+    for (uint32_t i = 0; i < l->selected_count; i++) {
         const uint32_t site = l->selected[i];
         const float *own = l->sites[site].own;
         uint32_t group = 0;
-        err = kedgei_learn_nearest(l, site, NULL, own ? own : l->w0, &group);
-        if (!err) {
-            kedgei_learn_move(l, site, group);
-        }
+        KEDGE_TRY(kedgei_learn_nearest(l, site, NULL, own ? own : l->w0, &group));
+        kedgei_learn_move(l, site, group);
     }
-    return err;
+    return KEDGE_OK;
 }
 
 /* ---- */
@@ -212,14 +206,9 @@ static int begin_models(struct kedgei_learn *l)
     l->at.groups = l->groups;
     for (uint32_t j = 0; j < l->groups; j++) {
         float *model = kedge_mem_new(l->d, sizeof *model);
-        if (!model) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(model);
         memcpy(model, kedgei_learn_model(l, j), l->d * sizeof *model);
-        int err = kedgei_vectors_give(&l->vectors, model, &l->at.group[j].model);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedgei_vectors_give(&l->vectors, model, &l->at.group[j].model));
     }
     return KEDGE_OK;
 }

@@ -3,6 +3,7 @@
  * what is shared alone, as jobs do. A site's own head is that of the model that it trained last. */
 #include <string.h>
 
+#include "common/base/try.h"
 #include "common/tensor/part.h"
 #include "sim/learn/engine.h"
 
@@ -15,11 +16,8 @@ int kedgei_learn_head_init(struct kedgei_learn *l)
     if (!l->spec->job.strategy->local->has_head) {
         return KEDGE_OK;
     }
-    int err = kedge_model_layout(&l->spec->job.model, &layout, l->reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_part_check(part, &layout, l->reterr);
+    KEDGE_TRY(kedge_model_layout(&l->spec->job.model, &layout, l->reterr));
+    int err = kedge_part_check(part, &layout, l->reterr);
     for (uint32_t i = 0; i < layout.count && !err; i++) {
         const bool shared = kedge_part_has(part, &layout, i);
         if (shared && head) {

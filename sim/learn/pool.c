@@ -266,7 +266,8 @@ static int load_files(struct kedgei_learn_pool *pool, const struct kedge_learn_s
 static int standardise(struct kedgei_learn_pool *pool, uint32_t n)
 {
     uint32_t width = pool->features;
-    uint64_t *sum = kedge_mem_new(width, sizeof *sum), *squares = kedge_mem_new(width, sizeof *squares);
+    uint64_t *sum KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(width, sizeof *sum),
+                  *squares KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(width, sizeof *squares);
     for (uint32_t i = 0; i < n && sum && squares; i++) {
         const uint8_t *row = pool->bytes + (size_t)i * width;
         for (uint32_t k = 0; k < width; k++) {
@@ -279,10 +280,7 @@ static int standardise(struct kedgei_learn_pool *pool, uint32_t n)
         pool->mean[k] = (float)mean;
         pool->inverse[k] = (float)(1.0 / (sqrt(variance > 0 ? variance : 0) + 0.001));
     }
-    int err = sum && squares ? KEDGE_OK : KEDGE_E_NOMEM;
-    kedge_mem_free(sum);
-    kedge_mem_free(squares);
-    return err;
+    return sum && squares ? KEDGE_OK : KEDGE_E_NOMEM;
 }
 
 static int set_scale(struct kedgei_learn_pool *pool, enum kedge_learn_partition partition,
@@ -421,17 +419,15 @@ static int load_synthetic(struct kedgei_learn_pool *pool, const struct kedge_lea
                           struct kedge_partition *ret, struct kedge_diag *reterr)
 {
     struct kedge_synthetic s;
-    int err = kedge_recipe_synthetic(spec->sites, spec->alpha, spec->beta, spec->job.seed, &s, reterr);
-    if (!err) {
-        *pool = (struct kedgei_learn_pool){.n = s.n,
-                                           .train_n = s.n,
-                                           .features = KEDGE_SYNTHETIC_FEATURES,
-                                           .classes = KEDGE_RECIPE_CLASSES,
-                                           .reals = s.x,
-                                           .labels = s.labels};
-        *ret = s.partition;
-    }
-    return err;
+    KEDGE_TRY(kedge_recipe_synthetic(spec->sites, spec->alpha, spec->beta, spec->job.seed, &s, reterr));
+    *pool = (struct kedgei_learn_pool){.n = s.n,
+                                       .train_n = s.n,
+                                       .features = KEDGE_SYNTHETIC_FEATURES,
+                                       .classes = KEDGE_RECIPE_CLASSES,
+                                       .reals = s.x,
+                                       .labels = s.labels};
+    *ret = s.partition;
+    return KEDGE_OK;
 }
 
 int kedgei_learn_pool_load(struct kedgei_learn_pool *pool, const struct kedge_learn_spec *spec,

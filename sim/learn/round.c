@@ -233,11 +233,9 @@ void kedgei_learn_tell_groups(struct kedgei_learn *l)
 
 static int finish(struct kedgei_learn *l, uint32_t round)
 {
-    int err = kedgei_learn_evaluate(l, round);
-    if (!err) {
-        kedgei_learn_tell_groups(l);
-    }
-    return err;
+    KEDGE_TRY(kedgei_learn_evaluate(l, round));
+    kedgei_learn_tell_groups(l);
+    return KEDGE_OK;
 }
 
 /* What the sites of this round do until each has trained. */

@@ -135,10 +135,7 @@ int kedgei_learn_rounds(struct kedgei_learn *l)
 int kedgei_learn_new(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
                      struct kedge_diag *reterr, struct kedgei_learn **ret)
 {
-    int err = kedge_learn_spec_check(spec, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_learn_spec_check(spec, reterr));
     struct kedgei_learn *l = kedge_mem_new(1, sizeof *l);
     if (!l) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a simulation");
@@ -146,7 +143,7 @@ int kedgei_learn_new(const struct kedge_learn_spec *spec, const struct kedge_lea
     l->spec = spec;
     l->host = host;
     l->reterr = reterr;
-    err = learn_init(l);
+    int err = learn_init(l);
     if (err) {
         kedgei_learn_free(l);
         return err;
@@ -174,11 +171,8 @@ int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_lear
                               "\"trial_every\": kedge sim alone tries groups, through the protocol");
     }
     struct kedgei_learn *l = NULL;
-    int err = kedgei_learn_new(spec, host, reterr, &l);
-    if (err) {
-        return err;
-    }
-    err = kedgei_learn_rounds(l);
+    KEDGE_TRY(kedgei_learn_new(spec, host, reterr, &l));
+    int err = kedgei_learn_rounds(l);
     kedgei_learn_free(l);
     return err;
 }

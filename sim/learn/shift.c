@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/rng.h"
+#include "common/base/try.h"
 #include "sim/learn/engine.h"
 
 enum { RELEASES = 4, ROUNDS_PER_RELEASE = 50 };
@@ -63,9 +64,7 @@ static int trade(const struct kedgei_learn *l, const struct kedgei_learn_site *o
 {
     size_t most = (size_t)own->train_count + own->test_count + other->train_count + other->test_count;
     uint32_t *rows = kedge_mem_new(most, sizeof *rows), n;
-    if (!rows) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(rows);
     *ret = *own;
     ret->rows = ret->train = rows;
     n = put_rows(l, rows, own->train, own->train_count, a, false);
@@ -87,11 +86,8 @@ static int swap_part(struct kedgei_learn *l, struct kedge_rng *rng, struct kedge
     if (give == UINT32_MAX || get == UINT32_MAX) {
         return KEDGE_OK;
     }
-    int err = trade(l, a, give, b, get, &x);
-    if (err) {
-        return err;
-    }
-    err = trade(l, b, get, a, give, &y);
+    KEDGE_TRY(trade(l, a, give, b, get, &x));
+    int err = trade(l, b, get, a, give, &y);
     if (err) {
         kedge_mem_free(x.rows);
         return err;
@@ -107,12 +103,11 @@ static int swap_part(struct kedgei_learn *l, struct kedge_rng *rng, struct kedge
 
 static int shift_pairs(struct kedgei_learn *l, struct kedge_rng *rng, bool all)
 {
-    int err = KEDGE_OK;
     for (uint32_t i = 0; i < l->n; i++) {
         l->order[i] = i;
     }
     kedge_rng_sample(rng, l->order, l->n, l->n);
-    for (uint32_t i = 0; i + 1 < l->n && !err; i += 2) {
+    for (uint32_t i = 0; i + 1 < l->n; i += 2) {
         struct kedgei_learn_site *a = &l->sites[l->order[i]], *b = &l->sites[l->order[i + 1]];
         if (kedge_rng_unit(rng) >= l->spec->shift_rate) {
             continue;
@@ -120,10 +115,10 @@ static int shift_pairs(struct kedgei_learn *l, struct kedge_rng *rng, bool all)
         if (all) {
             swap_all(a, b);
         } else {
-            err = swap_part(l, rng, a, b);
+            KEDGE_TRY(swap_part(l, rng, a, b));
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 void kedgei_learn_release(struct kedgei_learn *l, uint32_t round)

@@ -212,10 +212,7 @@ static int keep_of(struct kedgei_learn *l, uint32_t item)
     if (!personal && !goes_near) {
         return KEDGE_OK;
     }
-    int err = kedgei_learn_own(l, site);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_learn_own(l, site));
     if (personal) {
         memcpy(s->own, kedgei_learn_vector(l, item, !local->sends_nothing), l->d * sizeof *s->own);
     } else {
@@ -226,9 +223,8 @@ static int keep_of(struct kedgei_learn *l, uint32_t item)
 
 int kedgei_learn_keep_own(struct kedgei_learn *l)
 {
-    int err = KEDGE_OK;
-    for (uint32_t i = 0; i < l->items_count && !err; i++) {
-        err = kedgei_learn_result(l, i)->err ? KEDGE_OK : keep_of(l, i);
+    for (uint32_t i = 0; i < l->items_count; i++) {
+        KEDGE_TRY(kedgei_learn_result(l, i)->err ? KEDGE_OK : keep_of(l, i));
     }
-    return err;
+    return KEDGE_OK;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "sim/learn/engine.h"
 
 struct batch {
@@ -120,10 +121,7 @@ static uint32_t count_processors(void)
  */
 static int init_lane(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t rows)
 {
-    int err = kedge_net_new(&l->spec->job.model, rows, &lane->net, l->reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_net_new(&l->spec->job.model, rows, &lane->net, l->reterr));
     lane->x = kedge_mem_new_lines((size_t)rows * l->pool.features, sizeof *lane->x);
     lane->labels = kedge_mem_new(rows, sizeof *lane->labels);
     lane->towards = kedge_mem_new(l->d, sizeof *lane->towards);

@@ -174,9 +174,7 @@ static int change_control(struct kedgei_learn *l, const struct kedgei_learn_item
 {
     size_t bad;
     int32_t *own = kedge_mem_new((size_t)l->d, sizeof *own);
-    if (!own) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(own);
     memcpy(own, l->sites[item->site].control, (size_t)l->d * sizeof *own);
     int err =
         kedge_variate_change(&l->job, item->control, item->base, w, steps, (size_t)l->d, own, out, &bad);

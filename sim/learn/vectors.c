@@ -2,15 +2,14 @@
 
 #include "common/base/bytes.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 static int add(struct kedgei_vectors *v, struct kedgei_vector one, struct kedge_hash *ret)
 {
     if (v->count == v->max) {
         const uint32_t max = v->max ? 2 * v->max : 64;
         struct kedgei_vector *items = kedge_mem_resize(v->items, max, sizeof *items);
-        if (!items) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(items);
         v->items = items;
         v->max = max;
     }

@@ -89,11 +89,8 @@ int kedgei_clients_csv(struct kedgei_clients *b, struct kedge_view bytes,
         o.keep[GROUP] = s->group[0] ? s->group : NULL;
         o.keep[STEP] = s->step[0] ? s->step : NULL;
     }
-    int err = kedge_csv_read(bytes, &o, &csv, reterr);
-    if (err) {
-        return err;
-    }
-    err = take(b, &csv, as, reterr);
+    KEDGE_TRY(kedge_csv_read(bytes, &o, &csv, reterr));
+    int err = take(b, &csv, as, reterr);
     kedge_csv_deinit(&csv);
     return err;
 }

@@ -1,7 +1,6 @@
 /* A folder per client, or LEAF's train/ and test/. */
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -68,11 +68,9 @@ static int use_group(struct kedgei_clients *b, uint32_t row, const char *text, s
 static int use_step(struct kedgei_clients *b, uint32_t row, const char *text, struct kedge_diag *reterr)
 {
     uint32_t step;
-    int err = kedgei_clients_step(text, &step, reterr);
-    if (!err) {
-        b->c.step[row] = (uint8_t)step;
-    }
-    return err;
+    KEDGE_TRY(kedgei_clients_step(text, &step, reterr));
+    b->c.step[row] = (uint8_t)step;
+    return KEDGE_OK;
 }
 
 static int use_names(struct kedgei_clients *b, const struct kedge_npz *npz, const char *name, uint32_t n,
@@ -132,11 +130,8 @@ static int read_y(struct kedgei_clients *b, const struct kedge_npz *npz, uint32_
 {
     const char *name = b->source->label[0] ? b->source->label : "y";
     struct kedge_npy y;
-    int err = read_names(npz, name, n, false, &y, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_npy_to_labels(&y, KEDGE_CSV_LABEL_MAX, b->c.labels + b->c.n, reterr);
+    KEDGE_TRY(read_names(npz, name, n, false, &y, reterr));
+    int err = kedge_npy_to_labels(&y, KEDGE_CSV_LABEL_MAX, b->c.labels + b->c.n, reterr);
     kedge_npy_deinit(&y);
     return err ? err : kedgei_clients_labels(b, KEDGEI_LABELS_NUMBERS, reterr);
 }
@@ -166,11 +161,8 @@ int kedgei_clients_npz(struct kedgei_clients *b, struct kedge_view bytes,
                        const struct kedgei_clients_file *as, struct kedge_diag *reterr)
 {
     struct kedge_npz npz;
-    int err = kedge_npz_open(bytes, &npz, reterr);
-    if (err) {
-        return err;
-    }
-    err = read_arrays(b, &npz, as, reterr);
+    KEDGE_TRY(kedge_npz_open(bytes, &npz, reterr));
+    int err = read_arrays(b, &npz, as, reterr);
     kedge_npz_close(&npz);
     return err;
 }

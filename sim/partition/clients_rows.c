@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/dataset.h"
 #include "sim/partition/clients_impl.h"
 
@@ -39,9 +40,7 @@ int kedgei_clients_truth_room(struct kedgei_clients *b, uint32_t client)
     }
     uint32_t room = 2 * client + 16;
     uint32_t *truth = kedge_mem_resize(b->truth, room, sizeof *truth);
-    if (!truth) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(truth);
     for (uint32_t i = b->truth_room; i < room; i++) {
         truth[i] = UINT32_MAX;
     }
@@ -148,11 +147,8 @@ int kedgei_clients_file(struct kedgei_clients *b, const char *path, kedgei_clien
 {
     uint8_t *bytes = NULL;
     size_t len = 0;
-    int err = kedge_data_file_read(path, &bytes, &len, reterr);
-    if (err) {
-        return err;
-    }
-    err = read(b, kedge_view_of(bytes, len), as, reterr);
+    KEDGE_TRY(kedge_data_file_read(path, &bytes, &len, reterr));
+    int err = read(b, kedge_view_of(bytes, len), as, reterr);
     kedge_mem_free(bytes);
     return err ? kedge_diag_wrap(reterr, err, "%s", path) : KEDGE_OK;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "sim/partition/clients_impl.h"
 
 enum { SLOTS_FIRST = 64 };
@@ -30,9 +31,7 @@ static int grow_slots(struct kedgei_words *w)
 {
     uint32_t count = w->slots_count ? 2 * w->slots_count : SLOTS_FIRST;
     uint32_t *slots = kedge_mem_new(count, sizeof *slots);
-    if (!slots) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(slots);
     kedge_mem_free(w->slots);
     w->slots = slots;
     w->slots_count = count;
@@ -48,18 +47,14 @@ static int append(struct kedgei_words *w, const char *word)
     if (w->used + len > w->room) {
         size_t room = 2 * w->room + len;
         char *text = kedge_mem_resize(w->text, room, 1);
-        if (!text) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(text);
         w->text = text;
         w->room = room;
     }
     if (w->count == w->at_room) {
         uint32_t room = 2 * w->at_room + 16;
         size_t *at = kedge_mem_resize(w->at, room, sizeof *at);
-        if (!at) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(at);
         w->at = at;
         w->at_room = room;
     }
@@ -73,10 +68,7 @@ static int append(struct kedgei_words *w, const char *word)
 int kedgei_words_find(struct kedgei_words *w, const char *word, uint32_t *ret)
 {
     if (w->count >= w->slots_count / 2) {
-        int err = grow_slots(w);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(grow_slots(w));
     }
     uint32_t k = hash_of(word) & (w->slots_count - 1);
     for (; w->slots[k] != 0; k = (k + 1) & (w->slots_count - 1)) {
@@ -88,11 +80,9 @@ int kedgei_words_find(struct kedgei_words *w, const char *word, uint32_t *ret)
     if (w->count == w->most) {
         return KEDGE_E_FULL;
     }
-    int err = append(w, word);
-    if (!err) {
-        *ret = w->count - 1;
-    }
-    return err;
+    KEDGE_TRY(append(w, word));
+    *ret = w->count - 1;
+    return KEDGE_OK;
 }
 
 void kedgei_words_deinit(struct kedgei_words *w)

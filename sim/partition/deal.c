@@ -5,6 +5,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/rng.h"
+#include "common/base/try.h"
 
 int kedgei_deal_init(struct kedgei_deal *deal, const struct kedge_pool_labels *pool, uint32_t sites,
                      struct kedge_diag *reterr)
@@ -29,9 +30,7 @@ int kedgei_deal_row(struct kedgei_deal *deal, uint32_t row)
             return KEDGE_E_NOMEM;
         }
         uint32_t *more = kedge_mem_resize(deal->p.order, 2 * (size_t)deal->rows_max, sizeof *more);
-        if (!more) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(more);
         deal->p.order = more;
         deal->rows_max *= 2;
     }

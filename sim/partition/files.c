@@ -4,6 +4,7 @@
 
 #include "common/base/os/file.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/idx.h"
 #include "common/tensor/npz.h"
 
@@ -118,14 +119,10 @@ int kedge_partition_write_npz(const char *path, const struct kedge_dataset *ds, 
     const struct kedge_npz_array arrays[] = {
         {.name = "x", .type = KEDGE_NPY_F4, .dims_count = 2, .dims = x, .data = ds->reals},
         {.name = "y", .type = KEDGE_NPY_I4, .dims_count = 1, .dims = y, .data = ds->labels}};
-    struct kedge_buf out;
+    struct kedge_buf out KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&out, SIZE_MAX);
-    int err = kedge_npz_write(arrays, 2, &out);
-    if (!err) {
-        err = out.err ? out.err : kedge_file_write(path, kedge_buf_view(&out), 0600, reterr);
-    }
-    kedge_buf_deinit(&out);
-    return err;
+    KEDGE_TRY(kedge_npz_write(arrays, 2, &out));
+    return out.err ? out.err : kedge_file_write(path, kedge_buf_view(&out), 0600, reterr);
 }
 
 void kedge_partition_put_npz_source(struct kedge_buf *out, const char *key, const char *path)

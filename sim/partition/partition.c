@@ -8,6 +8,7 @@
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/rng.h"
+#include "common/base/try.h"
 
 /* Streams of KEDGE_RNG_PARTITION: part of what a seed means, never renumber. */
 enum { STREAM_POOL = 1, STREAM_SITE = 2 };
@@ -92,9 +93,7 @@ static int fill_pools(const struct kedge_partition_spec *spec, const int32_t *la
     p->count = one ? 1 : classes;
     p->begin = kedge_mem_new((size_t)p->count + 2, sizeof *p->begin);
     p->samples = kedge_mem_new(n, sizeof *p->samples);
-    if (!p->begin || !p->samples) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(p->begin && p->samples);
     uint32_t *next = p->begin + 1; /* next[c] starts as the begin of pool c and ends as its end */
     for (uint32_t i = 0; i < n; i++) {
         next[one ? 1 : labels[i] + 1]++;
@@ -198,14 +197,11 @@ int kedge_partition_make(const struct kedge_partition_spec *spec, const int32_t 
                          uint32_t classes, struct kedge_partition *ret, struct kedge_diag *reterr)
 {
     struct pools pools = {0};
-    int err = check_spec(spec, labels, n, classes, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(check_spec(spec, labels, n, classes, reterr));
     struct kedge_partition p = {.sites_count = spec->sites};
     p.sites = kedge_mem_new(spec->sites, sizeof *p.sites);
     p.order = kedge_mem_new(n, sizeof *p.order);
-    err = p.sites && p.order ? fill_pools(spec, labels, n, classes, &pools) : KEDGE_E_NOMEM;
+    int err = p.sites && p.order ? fill_pools(spec, labels, n, classes, &pools) : KEDGE_E_NOMEM;
     if (err) {
         kedge_diag_set(reterr, err, "partition: no memory for %u samples", n);
     } else {

@@ -72,9 +72,7 @@ static int draw_mnist(const struct kedgei_classes *c, uint32_t sites, uint64_t s
     uint32_t turns = (sites + MNIST_SITES_PER_TURN - 1) / MNIST_SITES_PER_TURN;
     double *extra = kedge_mem_new((size_t)turns * MNIST_CLASSES_PER_SITE, CLASSES * sizeof *extra);
     struct kedge_draw draw;
-    if (!extra) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(extra);
     kedge_draw_init(&draw, seed, KEDGE_RNG_PARTITION, KEDGEI_STREAM_SIZES, 0);
     for (uint32_t l = 0; l < CLASSES; l++) {
         double sum = 0, given = (double)(MNIST_FIRST * MNIST_CLASSES_PER_SITE) * (double)sites / CLASSES;
@@ -186,9 +184,7 @@ static int shuffle_all(const struct kedge_pool_labels *pool, uint64_t seed, uint
 {
     uint32_t *order = kedge_mem_new(pool->n ? pool->n : 1, sizeof *order);
     struct kedge_rng rng;
-    if (!order) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(order);
     for (uint32_t i = 0; i < pool->n; i++) {
         order[i] = i;
     }
@@ -307,28 +303,25 @@ static int deal_shards(struct kedgei_deal *deal, const struct kedgei_classes *c,
                        uint32_t per_site, uint64_t seed, struct kedge_diag *reterr)
 {
     uint32_t shards = deal->sites_max * per_site;
-    uint32_t *order = kedge_mem_new(shards, sizeof *order);
+    uint32_t *order KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(shards, sizeof *order);
     struct kedge_rng rng;
-    int err = order ? KEDGE_OK : KEDGE_E_NOMEM;
-    for (uint32_t i = 0; i < shards && !err; i++) {
+    KEDGE_TRY_MEM(order);
+    for (uint32_t i = 0; i < shards; i++) {
         order[i] = i;
     }
-    if (!err) {
-        kedge_rng_init(&rng, seed, KEDGE_RNG_PARTITION, KEDGEI_STREAM_SITES, 0);
-        kedge_rng_sample(&rng, order, shards, shards);
-    }
-    for (uint32_t i = 0; i < shards && !err; i++) {
+    kedge_rng_init(&rng, seed, KEDGE_RNG_PARTITION, KEDGEI_STREAM_SITES, 0);
+    kedge_rng_sample(&rng, order, shards, shards);
+    for (uint32_t i = 0; i < shards; i++) {
         uint32_t first = (uint32_t)((uint64_t)n * order[i] / shards);
         uint32_t until = (uint32_t)((uint64_t)n * (order[i] + 1) / shards);
-        for (uint32_t r = first; r < until && !err; r++) {
-            err = kedgei_deal_row(deal, c->rows[r]);
+        for (uint32_t r = first; r < until; r++) {
+            KEDGE_TRY(kedgei_deal_row(deal, c->rows[r]));
         }
-        if (!err && (i + 1) % per_site == 0) {
-            err = kedgei_deal_split(deal, 0.9, seed, reterr);
+        if ((i + 1) % per_site == 0) {
+            KEDGE_TRY(kedgei_deal_split(deal, 0.9, seed, reterr));
         }
     }
-    kedge_mem_free(order);
-    return err;
+    return KEDGE_OK;
 }
 
 int kedge_recipe_shards(const struct kedge_pool_labels *pool, uint32_t sites, uint32_t per_site,

@@ -1,6 +1,7 @@
 /* A site for each writer of handwriting, as data of real people are split (LEAF's FEMNIST). Writers are not
  * drawn: only which of a writer's samples train and which test depends on the seed. */
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "sim/partition/deal.h"
 
 enum { WRITERS_MAX = KEDGEI_SITES_MAX };
@@ -10,17 +11,13 @@ static int sort_by_writer(const struct kedge_pool_labels *pool, const uint32_t *
                           struct kedgei_classes *ret)
 {
     struct kedge_pool_labels as_labels = {.n = pool->n, .train_n = pool->n, .classes = count};
-    int32_t *labels = kedge_mem_new(pool->n, sizeof *labels);
-    if (!labels) {
-        return KEDGE_E_NOMEM;
-    }
+    int32_t *labels KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(pool->n, sizeof *labels);
+    KEDGE_TRY_MEM(labels);
     for (uint32_t i = 0; i < pool->n; i++) {
         labels[i] = (int32_t)writers[i];
     }
     as_labels.labels = labels;
-    int err = kedgei_classes_init(ret, &as_labels, 0, pool->n);
-    kedge_mem_free(labels);
-    return err;
+    return kedgei_classes_init(ret, &as_labels, 0, pool->n);
 }
 
 int kedge_recipe_writers(const struct kedge_pool_labels *pool, const uint32_t *writers, uint64_t seed,

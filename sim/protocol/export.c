@@ -25,9 +25,7 @@ static int put_set(const struct kedgei_protocol *p, uint32_t site, bool test, co
         return KEDGE_OK;
     }
     float *values = kedge_mem_new((size_t)ds.n * ds.features + 1, sizeof *values);
-    if (!values) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(values);
     kedge_dataset_gather(&ds, NULL, ds.n, values);
     ds.reals = values;
     int err = kedge_partition_write_npz(path, &ds, p->d);

@@ -264,14 +264,11 @@ static int init(struct kedgei_protocol *p)
         return kedge_diag_set(p->d, KEDGE_E_CORRUPT, "the state of another kind of run");
     }
     p->told = host->resume ? (uint32_t)kedge_load_be64(host->resume) : 0;
-    int err = kedgei_learn_new(p->spec, host, p->d, &p->l);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_learn_new(p->spec, host, p->d, &p->l));
     p->sites = p->l->names.sites;
     p->l->owner = p;
     kedgei_learn_release(p->l, 0);
-    err = kedgei_protocol_job(p);
+    int err = kedgei_protocol_job(p);
     return err ? err : make_tables(p);
 }
 

@@ -130,9 +130,7 @@ static int keep_next(struct kedgei_protocol *p, const struct kedgei_work *work, 
     struct kedgei_next *next = &p->next_of[work->site];
     if ((local->has_own_model || local->has_head) && !p->spec->planted) {
         next->own = next->own ? next->own : kedge_mem_new(n, sizeof *next->own);
-        if (!next->own) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(next->own);
         memcpy(next->own, second, n * sizeof *next->own);
     }
     if (local->variate) {
@@ -202,9 +200,7 @@ static int write_compact(struct kedgei_protocol *p, struct kedgei_work *work, co
     const uint32_t group = work->choice_count > 0 ? work->choice : work->group;
     struct kedgei_next *next = &p->next_of[work->site];
     next->left = next->left ? next->left : kedge_mem_new((size_t)p->l->d, sizeof *next->left);
-    if (!next->left) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(next->left);
     memcpy(next->left, values, (size_t)p->l->shared * sizeof *values);
     kedgei_learn_add_left(p->l, work->site, group, next->left);
     next->left_group = group;

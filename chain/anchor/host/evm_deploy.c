@@ -1,6 +1,5 @@
 /* Making the contract (kedge anchor deploy), with the account's lock held: one transaction, kept on disk from
  * before it is sent until the address is known. */
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -61,9 +61,7 @@ static int record(struct host *h, const struct kedge_evm_flight *f, struct kedge
     struct kedge_evm_evidence *e = kedge_mem_new(1, sizeof *e);
     struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    if (!e) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(e);
     const struct kedge_evm_attempt *t = &f->attempts[f->mined_attempt];
     e->chain_id = h->settings.config.chain_id;
     e->contract = h->settings.config.contract;
@@ -247,9 +245,7 @@ int kedge_anchor_run(const char *state, unsigned flags, const struct kedge_ancho
                      struct kedge_diag *reterr)
 {
     struct host *h = kedge_mem_new(1, sizeof *h);
-    if (!h) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(h);
     h->state = state;
     h->hooks = hooks;
     h->lock = -1;

@@ -10,6 +10,7 @@
 #include "chain/anchor/host/evm_rpc_impl.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/http/client.h"
 #include "common/json/json.h"
 
@@ -27,9 +28,7 @@ struct kedge_evm_rpc {
 int kedge_evm_rpc_open(const char *url, struct kedge_evm_rpc **ret, struct kedge_diag *reterr)
 {
     struct kedge_evm_rpc *rpc = kedge_mem_new(1, sizeof *rpc);
-    if (!rpc) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(rpc);
     kedge_buf_init(&rpc->reply, KEDGE_EVM_REPLY_MAX);
     int err = kedge_http_open(
         &(struct kedge_http_options){.url = url, .what = "rpc_url", .content_type = "application/json"},

@@ -4,7 +4,6 @@
  * finding. */
 #include "chain/audit/base/causes.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

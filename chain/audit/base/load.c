@@ -121,14 +121,13 @@ static int load_log(struct kedgei_audit *a, struct kedgei_log *log, const char *
 /* Keys that the command line names besides. */
 static int add_blob_keys(struct kedgei_audit *a, const struct kedgei_log *log)
 {
-    int err = KEDGE_OK;
-    for (size_t i = 0; i < a->options.blob_key_count && !err; i++) {
+    for (size_t i = 0; i < a->options.blob_key_count; i++) {
         const struct kedge_audit_blob_key *key = &a->options.blob_keys[i];
         if (kedge_id_eq(&key->tenant, &log->tenant)) {
-            err = kedge_blob_keys_add(kedge_blobs_keys(log->blobs), key->path, &a->diag);
+            KEDGE_TRY(kedge_blob_keys_add(kedge_blobs_keys(log->blobs), key->path, &a->diag));
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 static int open_blobs(struct kedgei_audit *a, struct kedgei_log *log, const char *folder)
@@ -272,11 +271,8 @@ int kedgei_record_load(struct kedgei_audit *a, const char *dir, bool *ret_readab
 {
     struct kedge_diag d = {.err = KEDGE_OK};
     bool readable = true;
-    int err = find_folders(a, dir);
-    if (err) {
-        return err;
-    }
-    err = kedge_state_deployment(a->state, a->deployment, &d);
+    KEDGE_TRY(find_folders(a, dir));
+    int err = kedge_state_deployment(a->state, a->deployment, &d);
     if (is_our_trouble(err)) {
         a->diag = d;
         return err;

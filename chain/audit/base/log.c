@@ -432,11 +432,10 @@ static int read_log(struct kedgei_audit *a, struct kedgei_log *log)
 
 int kedgei_logs_read(struct kedgei_audit *a)
 {
-    int err = KEDGE_OK;
-    for (uint32_t t = 0; t < a->tenant_count && !err; t++) {
-        err = read_log(a, &a->tenants[t]);
+    for (uint32_t t = 0; t < a->tenant_count; t++) {
+        KEDGE_TRY(read_log(a, &a->tenants[t]));
     }
-    return err ? err : read_log(a, &a->main);
+    return read_log(a, &a->main);
 }
 
 /* ---- anchors ---- */

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 static const char *const level_names[KEDGE_AUDIT_LEVEL_COUNT] = {
     [KEDGE_AUDIT_CONSISTENT] = "consistent",
@@ -263,9 +264,7 @@ int kedge_audit_claims(const struct kedge_audit_report *report, struct kedge_aud
 {
     size_t most = (size_t)report->evidence_count + KEDGE_ANCHOR_KINDS_MAX + OTHER_CLAIMS;
     struct kedge_audit_claims c = {.items = kedge_mem_new(most, sizeof *c.items)};
-    if (!c.items) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(c.items);
     claim_consistent(report, &c);
     claim_signed(report, &c);
     claim_complete(report, &c);

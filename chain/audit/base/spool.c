@@ -12,7 +12,6 @@
 #include "chain/store/blob/guard.h"
 #include "chain/store/checkpoint_form.h"
 #include "chain/store/entry_form.h"
-#include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "common/base/try.h"
 
@@ -191,14 +190,11 @@ static int run_child(void *arg, struct kedge_buf *ret_head, struct kedge_diag *r
     struct child *c = arg;
     struct kedge_state_log log = {.kv = NULL};
     enum kedge_state_mode mode = c->what->beside ? KEDGE_STATE_READ : KEDGE_STATE_COPY;
-    int err = kedge_state_log_open(c->what->state, c->what->tenant, mode, &log, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_state_log_open(c->what->state, c->what->tenant, mode, &log, reterr));
     kedge_buf_init(&c->out, WRITE_SIZE);
     kedge_buf_init(&c->withheld, WITHHELD_MAX);
     kedge_buf_init(&c->room, KEDGE_ENTRY_MAX);
-    err = kedge_buf_reserve(&c->out, WRITE_SIZE);
+    int err = kedge_buf_reserve(&c->out, WRITE_SIZE);
     if (!err) {
         err = read_log(c, &log, ret_head);
     }

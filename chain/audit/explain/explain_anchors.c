@@ -1,5 +1,4 @@
 /* Which anchors outside have the statement behind a model: the earliest of each kind. */
-#include <stdio.h>
 #include <time.h>
 
 #include "chain/audit/explain/explain_impl.h"

@@ -3,7 +3,6 @@
  * Rounds are told from the newest back, for the group whose model it is. Which groups are looked at
  * changes on the way: a cut, a join or groups made anew mean that the model before came from other
  * groups. */
-#include <stdio.h>
 #include <string.h>
 
 #include "chain/audit/explain/explain_impl.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 /* The statement of an entry once more. KEDGE_E_NOMEM, or what is wrong with it, which was said before. */
 static int read_again(const struct kedgei_log *log, uint64_t index, struct kedge_statement *st)
@@ -14,11 +15,8 @@ static int read_again(const struct kedgei_log *log, uint64_t index, struct kedge
     struct kedge_view bytes = kedgei_entry_at(log, index);
     struct kedge_signed_statement signed_by;
     struct kedge_main_entry entry = {.body = bytes};
-    int err = log->tenant.s[0] ? KEDGE_OK : kedge_main_entry_decode(bytes, &entry);
-    if (err) {
-        return err;
-    }
-    err = kedge_statement_read(entry.body, st, &signed_by, NULL);
+    KEDGE_TRY(log->tenant.s[0] ? KEDGE_OK : kedge_main_entry_decode(bytes, &entry));
+    int err = kedge_statement_read(entry.body, st, &signed_by, NULL);
     kedge_buf_deinit(&signed_by.payload);
     return err;
 }
@@ -33,20 +31,14 @@ static int unite(const struct kedgei_audit *a, const struct kedgei_job *job, con
         if (!row->fact->has_classes || row->fact->listed == 0) {
             continue;
         }
-        int err = read_again(log, row->fact->index, st);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(read_again(log, row->fact->index, st));
         if (!kedge_job_spec_takes_classes(&job->spec, round->number, st->u.update.classes)) {
             kedgei_error(f, KEDGE_AUDIT_UPDATE, log, row->fact->index,
                          "%u names of classes, but the model has %u outputs",
                          kedge_class_names_count(st->u.update.classes),
                          kedge_model_outputs(&job->spec.model));
         }
-        err = kedge_class_names_unite(united, st->u.update.classes);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedge_class_names_unite(united, st->u.update.classes));
     }
     return KEDGE_OK;
 }

@@ -1,6 +1,5 @@
 /* Whether a group-assigned may stand where it does: what its site had done, and which round gives groups in
  * that way. That it names the right group is replay's to find. */
-#include <stdio.h>
 
 #include "chain/audit/record.h"
 

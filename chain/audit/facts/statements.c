@@ -5,6 +5,7 @@
 #include "chain/audit/record.h"
 #include "chain/statement/main_entry.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 /* Names of keys in the envelope; none when it is no envelope. */
 static int read_signers(const struct kedgei_log *log, uint64_t index, struct kedge_audit_entry *e)
@@ -36,7 +37,6 @@ static int tell_entry(const struct kedgei_audit *a, const struct kedgei_log *log
     const struct kedgei_fact *fact = kedgei_fact_at(log, index);
     struct kedge_audit_entry e = {
         .log = log->origin, .index = index, .kind = "malformed", .leaf = *kedgei_hash_at(log, 0, index)};
-    int err = KEDGE_OK;
     e.codes = atomic_load_explicit(&fact->codes, memory_order_relaxed);
     if (fact->kind == KEDGEI_FACT_CHECKPOINT) {
         const struct kedgei_anchor *anchor = fact->body;
@@ -53,18 +53,17 @@ static int tell_entry(const struct kedgei_audit *a, const struct kedgei_log *log
         e.kind = kedge_statement_kind_name((enum kedge_statement_kind)fact->kind);
         e.has_subject = true;
         e.subject = fact->subject;
-        err = read_signers(log, index, &e);
+        KEDGE_TRY(read_signers(log, index, &e));
     }
-    return err ? err : a->options.each(a->options.each_arg, &e);
+    return a->options.each(a->options.each_arg, &e);
 }
 
 static int tell_log(const struct kedgei_audit *a, const struct kedgei_log *log)
 {
-    int err = KEDGE_OK;
-    for (uint64_t i = 0; i < log->count && !err; i++) {
-        err = tell_entry(a, log, i);
+    for (uint64_t i = 0; i < log->count; i++) {
+        KEDGE_TRY(tell_entry(a, log, i));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 int kedgei_tell_entries(struct kedgei_audit *a)
@@ -105,9 +104,7 @@ static void describe(const struct kedgei_log *log, struct kedge_audit_log *ret)
 int kedgei_describe_logs(const struct kedgei_audit *a, struct kedge_audit_report *ret)
 {
     ret->logs = kedge_mem_new((size_t)a->tenant_count + 1, sizeof *ret->logs);
-    if (!ret->logs) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(ret->logs);
     describe(&a->main, &ret->logs[0]);
     for (uint32_t t = 0; t < a->tenant_count; t++) {
         describe(&a->tenants[t], &ret->logs[t + 1]);

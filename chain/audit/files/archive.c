@@ -150,10 +150,7 @@ static int copy_data(struct unpacking *u, const char *name, int fd)
  * see two records. */
 static int unpack_file(struct unpacking *u, const char *name, char *path)
 {
-    int err = make_parent(u, path);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(make_parent(u, path));
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         return errno == EEXIST || errno == EISDIR || errno == ENOTDIR
@@ -161,7 +158,7 @@ static int unpack_file(struct unpacking *u, const char *name, char *path)
                    : kedge_diag_set(u->d, kedge_errno(errno), "%s: cannot write: %s", u->to->root,
                                     strerror(errno));
     }
-    err = copy_data(u, name, fd);
+    int err = copy_data(u, name, fd);
     return close(fd) == 0 || err ? err : kedge_diag_set(u->d, KEDGE_E_IO, "%s: cannot write", u->to->root);
 }
 
@@ -201,10 +198,7 @@ static int unpack_all(struct unpacking *u)
         if (r == ARCHIVE_EOF) {
             return KEDGE_OK;
         }
-        int err = r == ARCHIVE_OK ? unpack_entry(u, entry) : fail(u);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(r == ARCHIVE_OK ? unpack_entry(u, entry) : fail(u));
     }
 }
 

@@ -489,9 +489,7 @@ static void tell_pruned(const struct sweep *s)
 int kedgei_check_blobs(struct kedgei_audit *a)
 {
     struct sweep s = {.a = a, .sealed = kedge_mem_new(a->tenant_count + 1, sizeof *s.sealed)};
-    if (!s.sealed) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(s.sealed);
     collect_refs(&s);
     int err = sort_refs(&s);
     if (!err) {

@@ -3,7 +3,6 @@
  * asks before it removes any, and an audit asks whether what is missing was allowed to be. */
 #include "chain/audit/files/prune.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,6 +8,7 @@
 
 #include "chain/statement/mainbook.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 /* An admin key of a tenant, and when it was in force. */
 struct admin {
@@ -31,9 +32,7 @@ struct kedgei_authority {
 int kedgei_authority_new(struct kedgei_audit *a, struct kedgei_authority **ret)
 {
     struct kedgei_authority *y = kedge_mem_new(1, sizeof *y);
-    if (!y) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(y);
     y->a = a;
     kedge_mainbook_init(&y->book);
     y->st = kedge_mem_new(1, sizeof *y->st);
@@ -193,9 +192,7 @@ int kedgei_authority_tenant(struct kedgei_authority *y, uint32_t tenant, const s
         if (y->admin_count == y->admin_cap) {
             size_t cap = y->admin_cap ? 2 * y->admin_cap : 64;
             struct admin *more = kedge_mem_resize(y->admins, cap, sizeof *more);
-            if (!more) {
-                return KEDGE_E_NOMEM;
-            }
+            KEDGE_TRY_MEM(more);
             y->admins = more;
             y->admin_cap = cap;
         }

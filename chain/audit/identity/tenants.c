@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "chain/audit/record.h"
+#include "common/base/try.h"
 
 static struct kedgei_job *usable_job(const struct kedgei_audit *a, struct kedgei_findings *f,
                                      const struct kedgei_log *log, const struct kedgei_fact *fact,
@@ -170,10 +171,7 @@ static int give_rounds_their_updates(struct kedgei_audit *a)
 
 int kedgei_check_tenants(struct kedgei_audit *a)
 {
-    int err = kedgei_trained_collect(a);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedgei_trained_collect(a));
     for (uint32_t t = 0; t < a->tenant_count; t++) {
         const struct kedgei_log *log = &a->tenants[t];
         for (uint64_t i = 0; i < log->count; i++) {

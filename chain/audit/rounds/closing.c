@@ -12,6 +12,7 @@
 #include "chain/audit/facts/buffer.h"
 #include "chain/audit/facts/erased.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 static const struct kedgei_log *log_of(const struct kedgei_closing *c, const struct kedgei_input *in)
 {
@@ -127,9 +128,7 @@ static int put_inputs(struct kedgei_closing *c)
 {
     struct kedge_close *close = &c->close;
     close->inputs = kedge_mem_new(c->inputs.count + KEDGE_GROUPS_MAX + 1, sizeof *close->inputs);
-    if (!close->inputs) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(close->inputs);
     for (size_t i = 0; i < c->inputs.count; i++) {
         const struct kedgei_input *item = &c->inputs.items[i];
         const struct kedgei_log *log = log_of(c, item);
@@ -148,10 +147,7 @@ static int put_inputs(struct kedgei_closing *c)
             .left_out = !c->round->pretrain && item->row.group >= c->result.groups,
             .in.weight = said.samples};
         in->group = in->left_out ? 0 : in->group;
-        int err = kedge_blobs_at(log->blobs, &item->row.update, in->path, &in->file);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedge_blobs_at(log->blobs, &item->row.update, in->path, &in->file));
     }
     const uint32_t groups = c->round->pretrain ? KEDGE_GROUPS_MAX : c->result.groups;
     const bool lacks = c->is_blind || !kedgei_job_whole(c->job);
@@ -349,9 +345,7 @@ int kedgei_closing_init_blind(struct kedgei_closing *c, const struct kedgei_repl
     put_round(c);
     c->close.others = kedge_mem_new(KEDGE_GROUPS_MAX, sizeof *c->close.others);
     c->close.lacks_evaluations = true;
-    if (!c->close.others) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(c->close.others);
     for (uint32_t g = 0; g < c->result.groups; g++) {
         c->result.since[g] = 1;
         if (!round->pretrain && !c->result.merged_into[g]) {
@@ -411,14 +405,12 @@ static int run(struct kedgei_closing *c)
 
 int kedgei_closing_state(struct kedgei_closing *c, struct kedge_st_step *ret)
 {
-    struct kedgei_findings none = {.items = NULL}; /* no decision of a list is judged */
+    struct kedgei_findings none KEDGE_CLEANUP(kedgei_findings_deinit) = {
+        .items = NULL}; /* no decision of a list is judged */
     c->f = &none;
-    int err = run(c);
-    if (!err) {
-        kedge_close_state_step(&c->result, &c->job->spec, ret);
-    }
-    kedgei_findings_deinit(&none);
-    return err;
+    KEDGE_TRY(run(c));
+    kedge_close_state_step(&c->result, &c->job->spec, ret);
+    return KEDGE_OK;
 }
 
 /* Decisions that are taken are marked before the engine runs; the engine then asks for them like for all

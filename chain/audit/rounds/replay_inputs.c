@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "coordinator/core/coord.h"
 
 int kedgei_inputs_add(struct kedgei_inputs *in, uint32_t place, const struct kedge_input_row *row)
@@ -13,9 +14,7 @@ int kedgei_inputs_add(struct kedgei_inputs *in, uint32_t place, const struct ked
     if (in->count == in->cap) {
         size_t cap = in->cap ? 2 * in->cap : 32;
         struct kedgei_input *items = kedge_mem_resize(in->items, cap, sizeof *items);
-        if (!items) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(items);
         in->items = items;
         in->cap = cap;
     }
@@ -179,9 +178,7 @@ static int choose_speaking(const struct kedgei_job *job, const struct kedgei_rou
 {
     const size_t n = in->count;
     uint32_t *scratch = kedge_mem_new(3 * n + 1, sizeof *scratch);
-    if (!scratch) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(scratch);
     for (size_t i = 0; i < n; i++) {
         scratch[2 * n + i] = in->items[i].place;
     }

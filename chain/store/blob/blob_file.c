@@ -278,9 +278,7 @@ static int read_chunk(const struct kedge_blob_file *f, uint64_t i, size_t skip, 
     size_t len = left < KEDGE_BLOB_CHUNK ? (size_t)left : KEDGE_BLOB_CHUNK;
     uint8_t *scratch = kedgei_blob_scratch();
     struct kedge_view stored;
-    if (!scratch) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(scratch);
     KEDGE_TRY(take_chunk(f, i, len, scratch, &stored));
     bool is_last = left <= KEDGE_BLOB_CHUNK;
     if (skip == 0 && n == len) {

@@ -50,9 +50,7 @@ static int remember(struct kedge_blob_keys *k, const struct entry *e)
     if (k->count == k->cap) {
         size_t cap = k->cap ? 2 * k->cap : 8;
         struct entry *entries = cap <= KEYS_MAX ? kedge_mem_new(cap, sizeof *entries) : NULL;
-        if (!entries) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(entries);
         if (k->count > 0) { /* not resized: no copy of a key may stay behind */
             memcpy(entries, k->entries, k->count * sizeof *entries);
             kedge_wipe(k->entries, k->count * sizeof *entries);

@@ -206,12 +206,12 @@ static int own_path(const struct kedge_blobs *b, const struct kedge_hash *digest
 int kedge_blobs_path(const struct kedge_blobs *b, const struct kedge_hash *digest, char out[KEDGE_PATH_MAX])
 {
     char there[KEDGE_PATH_MAX];
-    int err = own_path(b, digest, out);
-    if (!err && b->other && !kedge_blob_exists(out) && own_path(b->other, digest, there) == KEDGE_OK
+    KEDGE_TRY(own_path(b, digest, out));
+    if (b->other && !kedge_blob_exists(out) && own_path(b->other, digest, there) == KEDGE_OK
         && kedge_blob_exists(there)) {
         memcpy(out, there, sizeof there);
     }
-    return err;
+    return KEDGE_OK;
 }
 
 void kedge_blobs_lean_on(struct kedge_blobs *b, const struct kedge_blobs *other)
@@ -408,11 +408,10 @@ int kedgei_blobs_pack(struct kedge_blobs *b, const struct kedge_hash *digest, st
                       struct kedge_diag *reterr)
 {
     size_t len;
-    uint8_t *brief = content.len <= KEDGEI_SHORT_CONTENT_MAX ? kedge_mem_new(content.len + 1, 1) : NULL;
+    uint8_t *brief KEDGE_CLEANUP(kedge_mem_release) =
+        content.len <= KEDGEI_SHORT_CONTENT_MAX ? kedge_mem_new(content.len + 1, 1) : NULL;
     bool is_short = brief && kedgei_short_file(content, brief, &len);
-    int err = kedgei_packs_put(&b->packs, digest, is_short ? kedge_view_of(brief, len) : content, reterr);
-    kedge_mem_free(brief);
-    return err;
+    return kedgei_packs_put(&b->packs, digest, is_short ? kedge_view_of(brief, len) : content, reterr);
 }
 
 /* The bytes of a record, as they are stored; the caller's. Offsets come from a path that may be a moment

@@ -176,9 +176,7 @@ int kedgei_packs_add_file(struct kedgei_packs *p, uint32_t number, struct kedgei
     if (p->file_count == p->file_cap) {
         size_t cap = p->file_cap ? 2 * p->file_cap : 8;
         struct kedgei_pack *files = kedge_mem_resize(p->files, cap, sizeof *files);
-        if (!files) {
-            return KEDGE_E_NOMEM;
-        }
+        KEDGE_TRY_MEM(files);
         p->files = files;
         p->file_cap = cap;
     }

@@ -48,9 +48,7 @@ static int grow(struct kedgei_packs *p)
     struct kedgei_pack_slot *old = p->slots;
     size_t old_cap = p->slot_cap, cap = old_cap ? 2 * old_cap : SLOTS_FIRST;
     struct kedgei_pack_slot *slots = kedge_mem_new(cap, sizeof *slots);
-    if (!slots) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(slots);
     p->slots = slots;
     p->slot_cap = cap;
     for (size_t i = 0; i < old_cap; i++) {

@@ -6,6 +6,7 @@
 #include "chain/store/blob/blobs_impl.h"
 #include "chain/store/blob/short_form.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 int kedgei_sealing_new(struct kedge_blobs *b, const struct kedge_id *key, const struct kedge_hash *digest,
                        uint64_t total, struct kedgei_sealing **ret, struct kedge_diag *reterr)
@@ -61,9 +62,7 @@ static bool is_last(const struct kedgei_sealing *s, uint64_t i)
 static int write_chunk(struct kedgei_sealing *s, int fd, struct kedge_view plain)
 {
     uint8_t *out = kedgei_blob_scratch();
-    if (!out) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(out);
     size_t head = s->chunks == 0 ? KEDGE_BLOB_HEAD_LEN : 0;
     uint64_t at = kedge_blob_chunk_offset(s->cipher.aead, s->chunks) - head;
     memcpy(out, s->cipher.head, head);
@@ -87,9 +86,7 @@ static int write_chunk(struct kedgei_sealing *s, int fd, struct kedge_view plain
 static int hold(struct kedgei_sealing *s, struct kedge_view bytes)
 {
     s->chunk = s->chunk ? s->chunk : kedge_mem_new(KEDGE_BLOB_CHUNK, 1);
-    if (!s->chunk) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(s->chunk);
     if (bytes.len > 0) {
         memcpy(s->chunk + s->held, bytes.ptr, bytes.len);
     }
@@ -199,9 +196,7 @@ int kedgei_sealing_resume(struct kedgei_sealing *s, int fd, struct kedge_hasher 
 {
     uint64_t size = 0;
     uint8_t *scratch = kedgei_blob_scratch();
-    if (!scratch) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(scratch);
     bool is_ours = take_head(s, fd);
     while (is_ours && (size < s->total || s->chunks == 0)) {
         size_t len = chunk_len(s, s->chunks), stored = len + kedge_blob_chunk_overhead(s->cipher.aead);

@@ -11,6 +11,7 @@
 
 #include "chain/store/blob/blobs_impl.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 struct key {
     struct kedge_id name;
@@ -62,9 +63,7 @@ static int list_keys(struct kedge_blobs *b, struct users *u)
     size_t most = kedge_blob_keys_count(b->keys);
     struct key k = {.used = false};
     u->keys = kedge_mem_new(most + 1, sizeof *u->keys);
-    if (!u->keys) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(u->keys);
     for (size_t i = 0; i < most && kedge_blob_keys_at(b->keys, i, &k.name, &k.id); i++) {
         if (k.name.s[0]) {
             u->keys[u->count++] = k;

@@ -8,6 +8,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
+#include "common/base/try.h"
 
 enum {
     AT_FLAGS = 10,
@@ -231,9 +232,7 @@ int kedgei_lmdb_walk(const struct kedgei_lmdb_file *f, uint64_t root, kedgei_lmd
         return KEDGE_OK;
     }
     uint8_t *buffers = kedge_mem_new(DEPTH_MAX, f->page_size);
-    if (!buffers) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(buffers);
     bool ok = walk_with(f, root, buffers, visit, arg);
     kedge_mem_free(buffers);
     return ok ? KEDGE_OK : KEDGE_E_CORRUPT;

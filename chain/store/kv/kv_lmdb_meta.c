@@ -5,7 +5,6 @@
  * newest has another last key; a later state's roots are not among what it freed, because pages freed by a
  * transaction are not used again by the next.) The pages of the state before may be there no more: see
  * kv_lmdb_scrub.c. */
-#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -30,6 +30,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
+#include "common/base/try.h"
 
 enum { PIECE = 65536 }; /* of the file, handled at once; also LMDB's largest page */
 
@@ -162,9 +163,7 @@ int kedgei_lmdb_scrub(struct kedge_kv *kv, int fd, uint64_t number)
 {
     struct stat st;
     struct scrub *s = kedge_mem_new(1, sizeof *s);
-    if (!s) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(s);
     s->kv = kv;
     int err = fstat(fd, &st) == 0 ? kedgei_lmdb_find_uses(fd, number, &s->u) : KEDGE_E_CORRUPT;
     if (!err) {

@@ -1,7 +1,6 @@
 /* What each page of LMDB's file is: a page of exactly one tree, of one large value, or freed exactly once.
  * One wrong number anywhere breaks that. The scrubber relies on it before it touches a byte, fsck tells of
  * it. */
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -94,9 +93,7 @@ static int find_all(struct kedgei_lmdb_uses *u)
 {
     u->f.bad_page = &u->bad_page;
     u->uses = kedge_mem_new(u->f.newest.last / 4 + 1, 1);
-    if (!u->uses) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(u->uses);
     KEDGE_TRY(kedgei_lmdb_walk(&u->f, u->f.newest.free_root, mark_tree_page, u));
     u->in_main = true;
     KEDGE_TRY(kedgei_lmdb_walk(&u->f, u->f.newest.root, mark_tree_page, u));

@@ -2,7 +2,6 @@
  * §2.1.2), and, where the owner's trust file has a witness policy, that the federation's witnesses stand
  * behind it. On the threads of calls. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "chain/log/merkle.h"
@@ -11,6 +10,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 
 /* Whether the tree of `to` contains that of `from`. */
 static bool grew(const struct kedge_site_chain *from, const struct kedge_site_chain *to,
@@ -62,26 +62,21 @@ static int check_quorum(const struct kedge_site_host *h, const struct kedge_show
                                           .logs = &h->trust.main_log,
                                           .log_count = 1,
                                           .time_min_s = age > 0 && now_s > age ? now_s - age : 0};
-    struct kedge_witness_evaluation *e = kedge_mem_new(1, sizeof *e);
-    if (!e) {
-        return KEDGE_E_NOMEM;
-    }
-    int err = shown->cosigned.len > 0
+    struct kedge_witness_evaluation *e KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *e);
+    KEDGE_TRY_MEM(e);
+    KEDGE_TRY(shown->cosigned.len > 0
                   ? kedge_witness_policy_evaluate(h->trust.witness_policy, shown->cosigned, &demand, e, d)
                   : kedge_diag_set(d, KEDGE_E_DENIED,
-                                   "the coordinator shows no checkpoint that witnesses cosigned");
-    if (!err) {
-        cosigned.size = e->checkpoint.size;
-        memcpy(cosigned.root.b, e->checkpoint.root.b, sizeof cosigned.root.b);
-        bool same = cosigned.size == newest->size
-                    && memcmp(cosigned.root.b, newest->root.b, sizeof newest->root.b) == 0;
-        if (!same && (cosigned.size >= newest->size || !grew(&cosigned, newest, shown->since_cosigned))) {
-            err = kedge_diag_set(d, KEDGE_E_DENIED,
-                                 "what the witnesses cosigned is not part of the chain that is shown");
-        }
+                                   "the coordinator shows no checkpoint that witnesses cosigned"));
+    cosigned.size = e->checkpoint.size;
+    memcpy(cosigned.root.b, e->checkpoint.root.b, sizeof cosigned.root.b);
+    bool same =
+        cosigned.size == newest->size && memcmp(cosigned.root.b, newest->root.b, sizeof newest->root.b) == 0;
+    if (!same && (cosigned.size >= newest->size || !grew(&cosigned, newest, shown->since_cosigned))) {
+        KEDGE_TRY(kedge_diag_set(d, KEDGE_E_DENIED,
+                                 "what the witnesses cosigned is not part of the chain that is shown"));
     }
-    kedge_mem_free(e);
-    return err;
+    return KEDGE_OK;
 }
 
 int kedge_client_check_main(const struct kedge_site_host *h, const struct kedge_site_chain *seen,

@@ -39,12 +39,9 @@ static int take_answer(struct kedge_site_host *h, struct ask_item *a, struct ked
     }
     const struct kedge_shown_main shown = {msg.u.wait.main_checkpoint, msg.u.wait.since_seen,
                                            msg.u.wait.cosigned, msg.u.wait.since_cosigned};
-    int err = kedge_client_check_main(h, &a->seen, &shown, &a->shown, &a->breaks);
-    if (!err) {
-        kedge_buf_put(&a->note, shown.newest.ptr, shown.newest.len);
-        err = a->note.err;
-    }
-    return err;
+    KEDGE_TRY(kedge_client_check_main(h, &a->seen, &shown, &a->shown, &a->breaks));
+    kedge_buf_put(&a->note, shown.newest.ptr, shown.newest.len);
+    return a->note.err;
 }
 
 static void ask_run(struct kedge_client_work *w, struct kedge_site_item *item)

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/mem.h"
 #include "common/json/json.h"
 
 static const char *text_of(const json_t *o, const char *key)

@@ -1,6 +1,5 @@
 /* What this site remembers of the main chain, and the evidence when it is shown another one. On the loop. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "chain/log/checkpoint.h"

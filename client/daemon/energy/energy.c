@@ -18,7 +18,6 @@
 #include "client/daemon/energy/energy_impl.h"
 #include "client/energy/host/perf.h"
 #include "common/base/mem.h"
-#include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
 #include "common/base/try.h"

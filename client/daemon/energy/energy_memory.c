@@ -7,6 +7,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/slots.h"
+#include "common/base/try.h"
 
 _Static_assert((int)KEDGE_ENERGY_TEXT_MAX <= (int)KEDGE_SLOT_CONTENT_MAX, "what is remembered fits its slot");
 
@@ -96,9 +97,7 @@ int kedgei_energy_task(struct kedge_client_work *w, uint8_t ret_key[32], struct 
     struct kedge_energy_task *t = kedge_mem_new(1, sizeof *t);
     uint32_t sizes[KEDGE_SPEC_BATCHES_MAX], start = 0, at = s->task_count;
     uint8_t key[32];
-    if (!t) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(t);
     key_of(w, key);
     for (uint32_t i = 0; i < s->task_count; i++) {
         at = memcmp(s->tasks[i].rounds.key, key, sizeof key) == 0 ? i : at;

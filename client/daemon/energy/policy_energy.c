@@ -6,7 +6,6 @@
 
 #include <jansson.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/base/text.h"

@@ -2,7 +2,6 @@
  * than was meant sees a device that never trains, so each rule that keeps it from that is named. */
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

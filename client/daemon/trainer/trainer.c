@@ -136,9 +136,7 @@ static int start_foreign(struct kedge_client_work *w, const struct kedge_trainer
     KEDGE_TRY(kedge_dir_make(folder, 0700, d));
     KEDGE_TRY(find_place(w, folder, &place, d));
     struct environment *environment = kedge_mem_new(1, sizeof *environment);
-    if (!environment) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(environment);
     put_environment(w, t, folder, environment);
     struct kedge_sandbox sandbox = {.cpu_seconds_max = t->cpu_seconds_max,
                                     .file_bytes_max = t->file_bytes_max,
@@ -296,10 +294,7 @@ static int receive_line(struct kedge_client_work *w, const struct asking *a, siz
             return KEDGE_OK;
         }
         looked = line->len;
-        int err = is_over(w, a, d);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(is_over(w, a, d));
         struct pollfd p[2] = {
             {.fd = w->trainer.process.out_fd, .events = POLLIN},
             {.fd = w->trainer.process.confined ? w->trainer.process.err_fd : -1, .events = POLLIN}};

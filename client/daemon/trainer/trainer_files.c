@@ -117,17 +117,11 @@ static int read_head(struct kedge_client_work *w, struct taken *t)
             t->d, KEDGE_E_FORMAT, "%lld bytes, expected %llu: the header and %llu values of 4 bytes",
             (long long)len, (unsigned long long)expected, (unsigned long long)t->wanted->values_count);
     }
-    uint8_t *head = kedge_mem_new((size_t)start, 1);
-    if (!head) {
-        return KEDGE_E_NOMEM;
-    }
-    int err = kedge_fd_read_at(t->fd, head, (size_t)start, 0);
-    if (!err) {
-        err = kedge_safetensors_read(kedge_view_of(head, (size_t)start), (uint64_t)len, KEDGE_SAFETENSORS_ANY,
-                                     &t->layout, &t->start, t->d);
-    }
-    kedge_mem_free(head);
-    return err;
+    uint8_t *head KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new((size_t)start, 1);
+    KEDGE_TRY_MEM(head);
+    KEDGE_TRY(kedge_fd_read_at(t->fd, head, (size_t)start, 0));
+    return kedge_safetensors_read(kedge_view_of(head, (size_t)start), (uint64_t)len, KEDGE_SAFETENSORS_ANY,
+                                  &t->layout, &t->start, t->d);
 }
 
 /* The tensor in its file that the model has under this name. */

@@ -24,10 +24,7 @@ static int ask(struct kedge_client_work *w, uint64_t serial, const struct kedge_
 {
     struct kedge_trainer_given given;
     bool foreign = w->spec->is_external; /* then it reads copies in its own folder */
-    int err = foreign ? kedge_client_trainer_give(w, base, NULL, NULL, &given, d) : KEDGE_OK;
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(foreign ? kedge_client_trainer_give(w, base, NULL, NULL, &given, d) : KEDGE_OK);
     json_t *request = request_of(w, t, tests ? "evaluate" : "measure", classes, foreign ? given.base : base);
     return kedge_client_ask(w, serial, request, false, tests, ret, d);
 }

@@ -72,20 +72,16 @@ static int join(struct kedge_client_work *w, const char *shared_path, struct ked
                 struct kedge_diag *d)
 {
     const struct kedge_part *part = &w->spec->share;
-    float *whole = new_values(&w->whole, d), *shared = whole ? new_values(&w->layout, d) : NULL;
-    int err = shared ? read_values(&w->layout, shared_path, shared, d) : KEDGE_E_NOMEM;
-    if (!err && h->kept.is_new) {
+    float *whole KEDGE_CLEANUP(kedge_mem_release) = new_values(&w->whole, d),
+                 *shared KEDGE_CLEANUP(kedge_mem_release) = whole ? new_values(&w->layout, d) : NULL;
+    KEDGE_TRY(shared ? read_values(&w->layout, shared_path, shared, d) : KEDGE_E_NOMEM);
+    if (h->kept.is_new) {
         kedge_model_init(&w->spec->model, w->spec->seed, whole);
         kedge_part_take(part, &w->whole, false, whole, h->kept.values);
     }
-    if (!err) {
-        kedge_part_put(part, &w->whole, false, h->kept.values, whole);
-        kedge_part_put(part, &w->whole, true, shared, whole);
-        err = write_values(&w->whole, whole, h->base, d);
-    }
-    kedge_mem_free(whole);
-    kedge_mem_free(shared);
-    return err;
+    kedge_part_put(part, &w->whole, false, h->kept.values, whole);
+    kedge_part_put(part, &w->whole, true, shared, whole);
+    return write_values(&w->whole, whole, h->base, d);
 }
 
 int kedge_client_head_open(struct kedge_client_work *w, const struct kedge_id *job,
@@ -110,16 +106,12 @@ int kedge_client_head_split(struct kedge_client_work *w, struct kedge_client_hea
                             struct kedge_diag *d)
 {
     const struct kedge_part *part = &w->spec->share;
-    float *whole = new_values(&w->whole, d), *shared = whole ? new_values(&w->layout, d) : NULL;
-    int err = shared ? read_values(&w->whole, h->out, whole, d) : KEDGE_E_NOMEM;
-    if (!err) {
-        kedge_part_take(part, &w->whole, false, whole, h->kept.values);
-        kedge_part_take(part, &w->whole, true, whole, shared);
-        err = write_values(&w->layout, shared, shared_path, d);
-    }
-    kedge_mem_free(whole);
-    kedge_mem_free(shared);
-    return err;
+    float *whole KEDGE_CLEANUP(kedge_mem_release) = new_values(&w->whole, d),
+                 *shared KEDGE_CLEANUP(kedge_mem_release) = whole ? new_values(&w->layout, d) : NULL;
+    KEDGE_TRY(shared ? read_values(&w->whole, h->out, whole, d) : KEDGE_E_NOMEM);
+    kedge_part_take(part, &w->whole, false, whole, h->kept.values);
+    kedge_part_take(part, &w->whole, true, whole, shared);
+    return write_values(&w->layout, shared, shared_path, d);
 }
 
 void kedge_client_head_close(struct kedge_client_head *h)

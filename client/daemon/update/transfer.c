@@ -131,7 +131,7 @@ static int fetch_piece(struct kedge_client_work *w, struct fetch *f)
     const struct kedge_site_effect *fx = f->fx;
     uint32_t max = fx->len <= KEDGE_CHUNK_MAX ? KEDGE_CHUNK_MAX : PIECE;
     struct kedge_msg msg = {.type = KEDGE_MSG_BLOB_GET}, answer;
-    struct kedge_net_reply reply = {.impl = NULL};
+    struct kedge_net_reply reply KEDGE_CLEANUP(kedge_net_reply_release) = {.impl = NULL};
     if (f->base) {
         msg.type = KEDGE_MSG_BLOB_GET_SINCE;
         msg.u.blob_get_since =
@@ -142,15 +142,9 @@ static int fetch_piece(struct kedge_client_work *w, struct fetch *f)
         msg.u.blob_get = (struct kedge_msg_blob_get){.job = fx->task.job, .offset = f->offset, .max = max};
         memcpy(msg.u.blob_get.digest, fx->digest.b, sizeof fx->digest.b);
     }
-    int err = call(w, &msg, &reply, &answer);
-    if (!err) {
-        err = take_error(w, fx->serial, &answer);
-    }
-    if (!err) {
-        err = take_piece(f, &answer);
-    }
-    kedge_net_reply_release(&reply);
-    return err;
+    KEDGE_TRY(call(w, &msg, &reply, &answer));
+    KEDGE_TRY(take_error(w, fx->serial, &answer));
+    return take_piece(f, &answer);
 }
 
 /* Downloads to a temporary file and renames it when the digest is right; where there is `old`, the file of
@@ -422,7 +416,7 @@ static int put_piece(struct kedge_client_work *w, const struct kedge_site_effect
     size_t len = packed_len < piece.len ? packed_len : piece.len;
     struct kedge_msg msg = put_of(r, offset, piece.len, packed_len), answer;
     struct kedge_net_outgoing out;
-    struct kedge_net_reply reply = {.impl = NULL};
+    struct kedge_net_reply reply KEDGE_CLEANUP(kedge_net_reply_release) = {.impl = NULL};
     uint8_t prefix[KEDGE_MSG_PREFIX_MAX];
     size_t prefix_len;
     KEDGE_TRY(kedge_msg_prefix(&msg, prefix, &prefix_len));
@@ -436,21 +430,16 @@ static int put_piece(struct kedge_client_work *w, const struct kedge_site_effect
     } else if (len > 0) {
         memcpy(out.ptr + prefix_len, piece.ptr, len);
     }
-    int err = kedge_net_call_send(w->h->net, &out, CHUNK_TIMEOUT_MS, &reply);
-    if (!err) {
-        err = kedge_msg_decode(reply.view, &answer);
-    }
-    if (!err) {
-        err = take_error(w, fx->serial, &answer);
-    }
-    if (!err && (answer.type != KEDGE_MSG_PUT_OK || answer.u.put_ok.next_offset > r->update_len)) {
-        err = KEDGE_E_FORMAT;
-    } else if (!err) {
+    KEDGE_TRY(kedge_net_call_send(w->h->net, &out, CHUNK_TIMEOUT_MS, &reply));
+    KEDGE_TRY(kedge_msg_decode(reply.view, &answer));
+    KEDGE_TRY(take_error(w, fx->serial, &answer));
+    if (answer.type != KEDGE_MSG_PUT_OK || answer.u.put_ok.next_offset > r->update_len) {
+        return KEDGE_E_FORMAT;
+    } else {
         *ret_next = answer.u.put_ok.next_offset;
         *ret_complete = answer.u.put_ok.complete;
     }
-    kedge_net_reply_release(&reply);
-    return err;
+    return KEDGE_OK;
 }
 
 /* `piece` holds PIECE bytes, or the whole of a file that goes at once. The coordinator says the next offset,

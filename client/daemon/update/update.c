@@ -33,12 +33,9 @@ static int open_model(struct kedge_client_work *w, const char *path, struct mode
 {
     struct kedge_layout got;
     uint64_t start;
-    int err = kedge_map_open(path, &ret->map, d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_map_open(path, &ret->map, d));
     struct kedge_view all = kedge_view_of(ret->map.ptr, ret->map.len);
-    err = kedge_safetensors_read(all, all.len, KEDGE_SAFETENSORS_CANONICAL, &got, &start, d);
+    int err = kedge_safetensors_read(all, all.len, KEDGE_SAFETENSORS_CANONICAL, &got, &start, d);
     if (!err) {
         err = kedge_layout_check_same(&w->layout, &got, KEDGE_DTYPE_F32, d);
         kedge_layout_deinit(&got);
@@ -283,10 +280,8 @@ int kedge_client_sign_update(struct kedge_client_work *w, const struct kedge_sit
                              struct kedge_site_result *r, struct kedge_site_envelope *ret_envelope,
                              struct kedge_diag *d)
 {
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
-    if (!st) {
-        return KEDGE_E_NOMEM;
-    }
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
+    KEDGE_TRY_MEM(st);
     struct kedge_st_update *u = &st->u.update;
     st->kind = KEDGE_ST_UPDATE;
     memcpy(st->subject.b, r->update.b, sizeof st->subject.b);
@@ -306,19 +301,15 @@ int kedge_client_sign_update(struct kedge_client_work *w, const struct kedge_sit
     if (kedge_job_spec_asks_classes(w->spec, t->round)) {
         memcpy(u->classes, m->classes, sizeof u->classes);
     }
-    int err = put_envelope(w, st, r, ret_envelope, d);
-    kedge_mem_free(st);
-    return err;
+    return put_envelope(w, st, r, ret_envelope, d);
 }
 
 int kedge_client_sign_evaluation(struct kedge_client_work *w, const struct kedge_site_task *t,
                                  const struct kedge_metrics *m, struct kedge_site_result *r,
                                  struct kedge_site_envelope *ret_envelope, struct kedge_diag *d)
 {
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
-    if (!st) {
-        return KEDGE_E_NOMEM;
-    }
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
+    KEDGE_TRY_MEM(st);
     struct kedge_st_evaluation *e = &st->u.evaluation;
     st->kind = KEDGE_ST_EVALUATION;
     memcpy(st->subject.b, t->base.b, sizeof st->subject.b);
@@ -339,7 +330,5 @@ int kedge_client_sign_evaluation(struct kedge_client_work *w, const struct kedge
         e->trial_correct = m->trial_correct;
         e->trial_loss = m->trial_loss;
     }
-    int err = put_envelope(w, st, r, ret_envelope, d);
-    kedge_mem_free(st);
-    return err;
+    return put_envelope(w, st, r, ret_envelope, d);
 }

@@ -7,6 +7,7 @@
 
 #include "aggregation/quantise.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 void kedge_variate_drift(const struct kedge_job_spec *spec, const int32_t *own, const float *server, size_t n,
                          float *ret)
@@ -24,9 +25,7 @@ int kedge_variate_change(const struct kedge_job_spec *spec, const float *server,
 {
     const double unit = 1.0 / ((double)steps * spec->learning_rate);
     float *both = kedge_mem_new(2 * n, sizeof *both);
-    if (!both) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(both);
     for (size_t i = 0; i < n; i++) {
         both[i] = server ? server[i] : 0;
         both[n + i] = (float)(((double)base[i] - (double)out[i]) * unit);

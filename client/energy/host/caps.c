@@ -49,15 +49,13 @@ static int put(const struct kedge_meters *m, const struct kedge_cap *cap, uint64
 
 static int keep(const struct kedge_caps *c, struct kedge_diag *d)
 {
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, KEPT_MAX);
     for (uint32_t i = 0; i < c->count; i++) {
         kedge_buf_printf(&text, "%s %" PRIu64 " %s\n", c->caps[i].gpu ? "nvml" : "rapl", c->caps[i].found,
                          c->caps[i].where);
     }
-    int err = text.err ? text.err : kedge_file_write(c->kept, kedge_buf_view(&text), 0600, d);
-    kedge_buf_deinit(&text);
-    return err;
+    return text.err ? text.err : kedge_file_write(c->kept, kedge_buf_view(&text), 0600, d);
 }
 
 /* One line: "rapl 125000000 /sys/…/constraint_0_power_limit_uw". */

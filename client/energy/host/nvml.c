@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/try.h"
 
 /* Return values of the library. */
 enum { NVML_OK = 0, NVML_NO_PERMISSION = 4, NVML_NOT_FOUND = 6, NVML_NOT_SUPPORTED = 3 };
@@ -75,9 +76,7 @@ static bool load(struct kedge_nvml *n)
 int kedge_nvml_open(const char *library, struct kedge_nvml **ret)
 {
     struct kedge_nvml *n = kedge_mem_new(1, sizeof *n);
-    if (!n) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(n);
     n->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!n->library || !load(n) || n->init() != NVML_OK) {
         if (n->library) {

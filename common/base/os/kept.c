@@ -225,9 +225,7 @@ static int find_unseen(const char *dir, const char *mark, struct rows *r)
 {
     struct row **rows = kedge_mem_new(r->count + 1, sizeof *rows);
     size_t count = 0, begin = 0;
-    if (!rows) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(rows);
     for (size_t i = 0; i < r->count; i++) {
         if (!r->items[i].is_gone) {
             rows[count++] = &r->items[i];

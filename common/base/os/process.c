@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -23,6 +22,7 @@
 
 #include "common/base/os/clock.h"
 #include "common/base/os/file.h"
+#include "common/base/try.h"
 
 extern char **environ;
 
@@ -156,10 +156,7 @@ static int start(const struct kedge_process_options *o, const struct kedge_sandb
 {
     struct pipes p = {.log = -1};
     struct complaint c = {.os_errno = 0};
-    int err = open_pipes(o, &p, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(open_pipes(o, &p, reterr));
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {

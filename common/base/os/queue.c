@@ -9,6 +9,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 
 struct kedge_queue {
     pthread_mutex_t lock;
@@ -22,9 +23,7 @@ int kedge_queue_new(size_t capacity, struct kedge_queue **ret)
 {
     KEDGE_ASSERT(capacity > 0 && capacity < SIZE_MAX / sizeof(void *) / 2);
     struct kedge_queue *q = kedge_mem_new(1, sizeof *q + capacity * sizeof q->items[0]);
-    if (!q) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(q);
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -12,6 +12,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/try.h"
 #include "common/net/socket.h"
 #include "common/net/web/http_state.h"
 
@@ -336,9 +337,7 @@ static int receive(struct kedgei_http_session *s)
 /* An answer for which there was no memory ends the connection here. */
 static int send_out(struct kedgei_http_session *s)
 {
-    if (!s->out) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(s->out);
     long n = kedgei_stream_write(&s->stream, s->out->bytes + s->sent, s->out->len - s->sent);
     if (n <= 0) {
         return n == 0 ? KEDGE_E_BUSY : (int)n;

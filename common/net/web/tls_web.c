@@ -1,5 +1,4 @@
 /* TLS for clients that are not ours: TLS 1.3, a certificate of ours, none of theirs. */
-#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <string.h>

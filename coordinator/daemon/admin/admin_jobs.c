@@ -1,13 +1,11 @@
 /* Jobs: submitted, halted, resumed, cancelled. One submit token is one job. */
 #include "coordinator/daemon/admin/admin.h"
 
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/mem.h"
-#include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "common/base/try.h"
 #include "coordinator/daemon/admin/admin_args.h"

@@ -1,6 +1,5 @@
 /* Keys of tenants: added, rotated, revoked and recovered by statements that their holders signed. */
 #include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "chain/statement/entry_index.h"

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "common/base/try.h"
 #include "coordinator/daemon/admin/admin_append.h"

@@ -7,7 +7,6 @@
  * it. */
 #include "coordinator/daemon/restore/restore.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
  * changes, finished work waits in a list. */
 #include "coordinator/daemon/rounds/rounds.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "chain/statement/entry_index.h"

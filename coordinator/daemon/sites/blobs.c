@@ -6,8 +6,6 @@
  * chunk, and no connection holds state beside the open upload. */
 #include "coordinator/daemon/sites/blobs.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/base/mem.h"

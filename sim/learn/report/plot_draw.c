@@ -35,10 +35,7 @@ static int add_dark_style(const char *dir, const char *name, struct kedge_diag *
     if (err || !kedge_file_exists(path)) {
         return err; /* a script that draws no such file */
     }
-    err = kedge_file_read(path, &svg, reterr);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_file_read(path, &svg, reterr));
     const uint8_t *at = svg.len > 0 ? memmem(svg.ptr, svg.len, after, sizeof after - 1) : NULL;
     if (!at) {
         return KEDGE_OK;

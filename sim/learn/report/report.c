@@ -8,6 +8,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/base/try.h"
 
 enum kind { COUNT32, COUNT64, REAL, HEX, MEMBERS };
 enum { LAST_ROUNDS = 10, VERSION = 2, ROUNDS_MOST = 1000000 };
@@ -360,9 +361,7 @@ int kedge_learn_read_saved(struct kedge_view bytes, struct kedge_learn_saved *re
         return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "a saved run: its checksum does not fit");
     }
     struct kedge_reader in = kedge_reader_of(kedge_view_of(bytes.ptr, bytes.len - KEDGE_HASH_LEN));
-    int err = read_body(&in, &s, reterr);
-    if (!err) {
-        *ret = s;
-    }
-    return err;
+    KEDGE_TRY(read_body(&in, &s, reterr));
+    *ret = s;
+    return KEDGE_OK;
 }

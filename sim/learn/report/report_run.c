@@ -30,15 +30,12 @@ struct run {
 
 int kedge_learn_spec_digest(const struct kedge_learn_spec *spec, struct kedge_hash *ret)
 {
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, SPEC_TEXT_MAX);
     kedge_learn_spec_put(spec, &text);
-    int err = text.err;
-    if (!err) {
-        kedge_sha256(kedge_buf_view(&text), ret);
-    }
-    kedge_buf_deinit(&text);
-    return err;
+    KEDGE_TRY(text.err);
+    kedge_sha256(kedge_buf_view(&text), ret);
+    return KEDGE_OK;
 }
 
 void kedge_learn_result_deinit(struct kedge_learn_result *r)
@@ -150,13 +147,11 @@ static int load(struct run *r)
 
 static int put_spec(struct run *r)
 {
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, SPEC_TEXT_MAX);
     kedge_learn_spec_put(r->task->spec, &text);
     kedge_buf_put_str(&text, "\n");
-    int err = text.err ? text.err : kedgei_folder_put(&r->folder, "spec.json", kedge_buf_view(&text), r->d);
-    kedge_buf_deinit(&text);
-    return err;
+    return text.err ? text.err : kedgei_folder_put(&r->folder, "spec.json", kedge_buf_view(&text), r->d);
 }
 
 static int open_folder(struct run *r)
@@ -251,16 +246,13 @@ static int engine(struct run *r)
 static int engine_of_many(struct run *r)
 {
     struct kedge_learn_processes *p;
-    int err = kedge_learn_processes_start(r->task->processes, &p, r->d);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(kedge_learn_processes_start(r->task->processes, &p, r->d));
     r->exchange = kedge_learn_processes_exchange(p);
     r->is_first = r->exchange->rank == 0;
     if (!r->is_first) {
         kedgei_folder_close(&r->folder); /* its lock goes with the first process, not with the last */
     }
-    err = engine(r);
+    int err = engine(r);
     kedge_learn_processes_end(p, err);
     r->exchange = NULL;
     return err;

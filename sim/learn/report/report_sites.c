@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/base/text.h"
+#include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 #include "grouping/flexcfl.h"
 #include "sim/learn/report/report.h"
@@ -85,11 +86,8 @@ int kedge_learn_put_model(const struct kedge_model_spec *model, const float *val
                           struct kedge_diag *reterr)
 {
     struct kedge_layout layout;
-    int err = kedge_model_layout(model, &layout, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_safetensors_header(&layout, KEDGE_DTYPE_F32, out);
+    KEDGE_TRY(kedge_model_layout(model, &layout, reterr));
+    int err = kedge_safetensors_header(&layout, KEDGE_DTYPE_F32, out);
     for (uint64_t i = 0; i < layout.values_count && !err; i++) {
         uint32_t bits;
         memcpy(&bits, &values[i], sizeof bits);
