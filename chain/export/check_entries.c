@@ -167,13 +167,7 @@ static int check_main(struct reading *r, uint64_t index, struct kedge_view entry
     if (err || r->st->kind != KEDGE_ST_RELEASE) {
         return err;
     }
-    if (c->release_count == c->release_cap) {
-        size_t cap = c->release_cap ? 2 * c->release_cap : 16;
-        struct kedge_hash *releases = kedge_mem_resize(c->releases, cap, sizeof *releases);
-        KEDGE_TRY_MEM(releases);
-        c->releases = releases;
-        c->release_cap = cap;
-    }
+    KEDGE_TRY_MEM(kedge_mem_grow(&c->releases, &c->release_cap, c->release_count, 16, sizeof *c->releases));
     c->releases[c->release_count++] = r->st->subject;
     c->release_last = index > c->release_last ? index : c->release_last;
     return KEDGE_OK;

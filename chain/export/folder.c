@@ -55,13 +55,7 @@ static int note_file(struct kedgei_ex_folder *f, const char *path, uint64_t size
     if (f->count == KEDGEI_EX_FILES_MAX) {
         return KEDGE_E_FULL;
     }
-    if (f->count == f->cap) {
-        size_t cap = f->cap ? 2 * f->cap : 64;
-        struct kedgei_ex_file *files = kedge_mem_resize(f->files, cap, sizeof *files);
-        KEDGE_TRY_MEM(files);
-        f->files = files;
-        f->cap = cap;
-    }
+    KEDGE_TRY_MEM(kedge_mem_grow(&f->files, &f->cap, f->count, 64, sizeof *f->files));
     char *copy = kedge_mem_strdup(path);
     KEDGE_TRY_MEM(copy);
     f->files[f->count++] = (struct kedgei_ex_file){copy, size, *digest};

@@ -47,13 +47,7 @@ static int add(struct kedge_oms_list *list, size_t max, const char *name, const 
     if (list->count == max) {
         return KEDGE_E_FULL;
     }
-    if (list->count == list->cap) {
-        size_t cap = list->cap ? 2 * list->cap : 16;
-        struct kedge_oms_file *files = kedge_mem_resize(list->files, cap, sizeof *files);
-        KEDGE_TRY_MEM(files);
-        list->files = files;
-        list->cap = cap;
-    }
+    KEDGE_TRY_MEM(kedge_mem_grow(&list->files, &list->cap, list->count, 16, sizeof *list->files));
     char *copy = kedge_mem_strdup(name);
     KEDGE_TRY_MEM(copy);
     list->files[list->count].name = copy;

@@ -198,14 +198,8 @@ static int open_round(struct scan *s, struct kedgei_ex_job *job, uint64_t index)
         job->rounds[job->round_count - 1].opened = index;
         return KEDGE_OK;
     }
-    if (job->round_count == job->round_cap) {
-        size_t cap = job->round_cap ? 2 * job->round_cap : 16;
-        struct kedgei_ex_round *rounds = kedge_mem_resize(job->rounds, cap, sizeof *rounds);
-        if (!rounds) {
-            return kedge_diag_set(s->reterr, KEDGE_E_NOMEM, "out of memory");
-        }
-        job->rounds = rounds;
-        job->round_cap = cap;
+    if (!kedge_mem_grow(&job->rounds, &job->round_cap, job->round_count, 16, sizeof *job->rounds)) {
+        return kedge_diag_set(s->reterr, KEDGE_E_NOMEM, "out of memory");
     }
     job->rounds[job->round_count++] = (struct kedgei_ex_round){
         .number = s->st->u.round_opened.round, .opened = index, .step = KEDGEI_EX_NONE};

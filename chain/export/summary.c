@@ -93,14 +93,8 @@ static struct kedgei_ex_site *site_of(struct kedgei_ex_job *job, uint32_t tenant
     if (at < job->site_count && job->sites[at].tenant == tenant && kedge_id_eq(&job->sites[at].id, site)) {
         return &job->sites[at];
     }
-    if (job->site_count == job->site_cap) {
-        size_t cap = job->site_cap ? 2 * job->site_cap : 16;
-        struct kedgei_ex_site *sites = kedge_mem_resize(job->sites, cap, sizeof *sites);
-        if (!sites) {
-            return NULL;
-        }
-        job->sites = sites;
-        job->site_cap = cap;
+    if (!kedge_mem_grow(&job->sites, &job->site_cap, job->site_count, 16, sizeof *job->sites)) {
+        return NULL;
     }
     memmove(&job->sites[at + 1], &job->sites[at], (job->site_count - at) * sizeof *job->sites);
     job->site_count++;

@@ -47,13 +47,7 @@ struct walk {
 
 static int add_claim(struct kedge_follow_erased *e, const struct kedge_statement *st, uint64_t index)
 {
-    if (e->claim_count == e->claim_cap) {
-        size_t cap = e->claim_cap ? 2 * e->claim_cap : FIRST_CAP;
-        struct kedge_follow_claim *p = kedge_mem_resize(e->claims, cap, sizeof *p);
-        KEDGE_TRY_MEM(p);
-        e->claims = p;
-        e->claim_cap = cap;
-    }
+    KEDGE_TRY_MEM(kedge_mem_grow(&e->claims, &e->claim_cap, e->claim_count, FIRST_CAP, sizeof *e->claims));
     e->claims[e->claim_count++] = (struct kedge_follow_claim){st->subject, index, st->u.erased.entry};
     return KEDGE_OK;
 }
@@ -113,13 +107,7 @@ static int visit_entry(void *arg, uint64_t index, struct kedge_view bytes)
 
 static int keep_digest(struct kedge_follow_erased *e, const struct kedge_hash *digest)
 {
-    if (e->count == e->cap) {
-        size_t cap = e->cap ? 2 * e->cap : FIRST_CAP;
-        struct kedge_hash *p = kedge_mem_resize(e->digests, cap, sizeof *p);
-        KEDGE_TRY_MEM(p);
-        e->digests = p;
-        e->cap = cap;
-    }
+    KEDGE_TRY_MEM(kedge_mem_grow(&e->digests, &e->cap, e->count, FIRST_CAP, sizeof *e->digests));
     e->digests[e->count++] = *digest;
     return KEDGE_OK;
 }

@@ -36,13 +36,9 @@ static int gather(DIR *dir, const char *suffix, uint64_t **ret, size_t *ret_coun
         }
         if (count == KEDGE_ANCHORS_MAX) {
             err = KEDGE_E_FULL;
-        } else if (count == cap) {
-            cap = cap ? 2 * cap : 64;
-            uint64_t *more = kedge_mem_resize(numbers, cap, sizeof *more);
-            numbers = more ? more : numbers;
-            err = more ? KEDGE_OK : KEDGE_E_NOMEM;
-        }
-        if (!err) {
+        } else if (!kedge_mem_grow(&numbers, &cap, count, 64, sizeof *numbers)) {
+            err = KEDGE_E_NOMEM;
+        } else {
             numbers[count++] = number;
         }
     }

@@ -27,16 +27,8 @@ static int add(struct kedge_tree *t, const char *dir, const char *name, struct k
     if (t->count == KEDGE_TREE_FILES_MAX) {
         return kedge_diag_set(d, KEDGE_E_TOO_LONG, "%s: more files than %d", dir, KEDGE_TREE_FILES_MAX);
     }
-    if (t->count == t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : 256;
-        char **names = kedge_mem_resize(t->names, cap, sizeof *names);
-        if (!names) {
-            return nomem(d, dir);
-        }
-        t->names = names;
-        t->cap = cap;
-    }
-    char *copy = kedge_mem_strdup(name);
+    char *copy =
+        kedge_mem_grow(&t->names, &t->cap, t->count, 256, sizeof *t->names) ? kedge_mem_strdup(name) : NULL;
     if (!copy) {
         return nomem(d, dir);
     }

@@ -44,15 +44,9 @@ static enum kedge_blob_verdict take_file(void *arg, const struct kedge_hash *dig
         find(r, KEDGE_FSCK_STRAY, path, "this is no blob", "look at it and move it away");
         return KEDGE_BLOB_KEEP;
     }
-    if (r->count == r->cap) {
-        size_t cap = r->cap ? 2 * r->cap : 1024;
-        struct file *files = kedge_mem_resize(r->files, cap, sizeof *files);
-        if (!files) {
-            r->nomem = true;
-            return KEDGE_BLOB_STOP;
-        }
-        r->files = files;
-        r->cap = cap;
+    if (!kedge_mem_grow(&r->files, &r->cap, r->count, 1024, sizeof *r->files)) {
+        r->nomem = true;
+        return KEDGE_BLOB_STOP;
     }
     r->files[r->count++] = (struct file){*digest, size};
     return KEDGE_BLOB_KEEP;

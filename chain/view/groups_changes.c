@@ -9,13 +9,7 @@
 
 static int add(struct kedge_groups_view *v, struct kedge_groups_change change)
 {
-    if (v->change_count == v->change_cap) {
-        size_t cap = v->change_cap ? 2 * v->change_cap : 16;
-        struct kedge_groups_change *items = kedge_mem_resize(v->changes, cap, sizeof *items);
-        KEDGE_TRY_MEM(items);
-        v->changes = items;
-        v->change_cap = cap;
-    }
+    KEDGE_TRY_MEM(kedge_mem_grow(&v->changes, &v->change_cap, v->change_count, 16, sizeof *v->changes));
     v->changes[v->change_count++] = change;
     return KEDGE_OK;
 }

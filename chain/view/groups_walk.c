@@ -24,17 +24,6 @@ static int parse_entry(struct kedgei_view_walk *w, uint64_t index, struct kedge_
                : KEDGE_OK;
 }
 
-static void *grown(void *items, size_t count, size_t *cap, size_t size)
-{
-    if (count < *cap) {
-        return items;
-    }
-    size_t more = *cap ? 2 * *cap : 64;
-    void *p = kedge_mem_resize(items, more, size);
-    *cap = p ? more : *cap;
-    return p;
-}
-
 static int visit_key(void *arg, struct kedge_view key, uint64_t index)
 {
     struct kedgei_view_walk *w = arg;
@@ -71,9 +60,7 @@ int kedgei_view_move(struct kedgei_view_walk *w, uint32_t site, const struct ked
                      const struct kedge_hash *update)
 {
     struct kedge_groups_view *v = w->view;
-    struct kedge_groups_move *moves = grown(v->moves, v->move_count, &w->move_cap, sizeof *moves);
-    KEDGE_TRY_MEM(moves);
-    v->moves = moves;
+    KEDGE_TRY_MEM(kedge_mem_grow(&v->moves, &w->move_cap, v->move_count, 64, sizeof *v->moves));
     v->moves[v->move_count++] = *move;
     if (v->sites[site].moves++ == 0
         || move->entry >= v->sites[site].entry) { /* the order of the ledger decides */
@@ -93,9 +80,7 @@ int kedgei_view_site(struct kedgei_view_walk *w, const struct kedge_id *site, ui
             return KEDGE_OK;
         }
     }
-    struct kedge_groups_site *sites = grown(v->sites, v->site_count, &w->site_cap, sizeof *sites);
-    KEDGE_TRY_MEM(sites);
-    v->sites = sites;
+    KEDGE_TRY_MEM(kedge_mem_grow(&v->sites, &w->site_cap, v->site_count, 64, sizeof *v->sites));
     *ret = (uint32_t)v->site_count;
     v->sites[v->site_count++] = (struct kedge_groups_site){.tenant = w->log->tenant,
                                                            .site = *site,

@@ -49,14 +49,8 @@ static struct cost *site_of(struct walk *w, const struct kedge_st_update *u)
             return &w->sites[i];
         }
     }
-    if (w->count == w->cap) {
-        const size_t more = w->cap ? 2 * w->cap : 64;
-        struct cost *p = more <= 2 * SITES_MAX ? kedge_mem_resize(w->sites, more, sizeof *p) : NULL;
-        if (!p) {
-            return NULL;
-        }
-        w->sites = p;
-        w->cap = more;
+    if (w->count == 2 * SITES_MAX || !kedge_mem_grow(&w->sites, &w->cap, w->count, 64, sizeof *w->sites)) {
+        return NULL;
     }
     w->sites[w->count] = (struct cost){.tenant = u->tenant, .site = u->site};
     return &w->sites[w->count++];

@@ -137,14 +137,8 @@ static bool take_words(struct kedge_cli *c, struct order *o)
 
 static int add_update(struct order *o, const json_t *row, struct kedge_diag *d)
 {
-    if (o->count == o->cap) {
-        size_t cap = o->cap ? 2 * o->cap : 256;
-        struct update *p = kedge_mem_resize(o->updates, cap, sizeof *p);
-        if (!p) {
-            return KEDGE_E_NOMEM;
-        }
-        o->updates = p;
-        o->cap = cap;
+    if (!kedge_mem_grow(&o->updates, &o->cap, o->count, 256, sizeof *o->updates)) {
+        return KEDGE_E_NOMEM;
     }
     struct update u = {.entry = (uint64_t)kedge_cli_int(row, "entry"),
                        .bytes = (uint64_t)kedge_cli_int(row, "bytes"),

@@ -57,6 +57,23 @@ char *kedge_mem_strdup(const char *s)
     return copy;
 }
 
+bool kedge_mem_grow(void *block, size_t *cap, size_t count, size_t first, size_t size)
+{
+    void *p;
+    const size_t more = *cap ? 2 * *cap : first;
+    if (count < *cap) {
+        return true;
+    }
+    memcpy(&p, block, sizeof p);
+    p = kedge_mem_resize(p, more, size);
+    if (!p) {
+        return false;
+    }
+    memcpy(block, &p, sizeof p);
+    *cap = more;
+    return true;
+}
+
 void kedge_mem_free(void *p)
 {
     free(p);

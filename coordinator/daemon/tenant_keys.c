@@ -23,15 +23,8 @@ static int note_index(void *arg, struct kedge_view key, uint64_t index)
 {
     struct found *f = arg;
     (void)key;
-    if (f->count == f->cap) {
-        size_t cap = f->cap ? 2 * f->cap : 64;
-        uint64_t *more = cap <= ENTRIES_MAX ? kedge_mem_resize(f->indexes, cap, sizeof *more) : NULL;
-        if (!more) {
-            return KEDGE_E_NOMEM;
-        }
-        f->indexes = more;
-        f->cap = cap;
-    }
+    KEDGE_TRY_MEM(f->count < ENTRIES_MAX
+                  && kedge_mem_grow(&f->indexes, &f->cap, f->count, 64, sizeof *f->indexes));
     f->indexes[f->count++] = index;
     return KEDGE_OK;
 }

@@ -60,15 +60,9 @@ static struct kedge_audit_finding *take_slot(struct kedgei_findings *f, enum ked
     if (*kept >= KEDGE_AUDIT_FINDINGS_MAX && f->kept[code] >= KEDGE_AUDIT_FINDINGS_OF_CODE) {
         return NULL;
     }
-    if (f->count == f->cap) {
-        uint32_t cap = f->cap ? 2 * f->cap : 4;
-        struct kedge_audit_finding *items = kedge_mem_resize(f->items, cap, sizeof *items);
-        if (!items) {
-            f->nomem = true;
-            return NULL;
-        }
-        f->items = items;
-        f->cap = cap;
+    if (!kedge_mem_grow(&f->items, &f->cap, f->count, 4, sizeof *f->items)) {
+        f->nomem = true;
+        return NULL;
     }
     (*kept)++;
     f->kept[code]++;

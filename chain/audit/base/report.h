@@ -10,7 +10,8 @@
 /* All zero is empty. */
 struct kedgei_findings {
     struct kedge_audit_finding *items; /* owned */
-    uint32_t count, cap;
+    uint32_t count;
+    size_t cap;
     uint64_t errors, notes; /* all that were met */
     uint32_t errors_kept, notes_kept;
     uint32_t kept[KEDGE_AUDIT_CODE_COUNT]; /* by code, of both severities */

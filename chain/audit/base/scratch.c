@@ -328,6 +328,24 @@ void *kedgei_scratch_grow(struct kedgei_scratch *s, void *p, size_t used, size_t
     return next;
 }
 
+bool kedgei_scratch_room(struct kedgei_scratch *s, void *block, size_t *cap, size_t count, size_t first,
+                         size_t size)
+{
+    void *p;
+    const size_t more = *cap ? 2 * *cap : first;
+    if (count < *cap) {
+        return true;
+    }
+    memcpy(&p, block, sizeof p);
+    p = kedgei_scratch_grow(s, p, count, more, size);
+    if (!p) {
+        return false;
+    }
+    memcpy(block, &p, sizeof p);
+    *cap = more;
+    return true;
+}
+
 /* ---- sorting ---- */
 
 /* Two sorted neighbours from `from` into `to`. Already ordered neighbours are the usual case, for a

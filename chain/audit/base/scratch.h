@@ -37,6 +37,9 @@ KEDGE_NODISCARD void *kedgei_scratch_new(struct kedgei_scratch *s, size_t count,
 /* A block of more items, the first `used` of them kept; p is freed, or on NULL untouched. */
 KEDGE_NODISCARD void *kedgei_scratch_grow(struct kedgei_scratch *s, void *p, size_t used, size_t count,
                                           size_t size);
+/* As kedge_mem_grow. */
+KEDGE_NODISCARD bool kedgei_scratch_room(struct kedgei_scratch *s, void *block, size_t *cap, size_t count,
+                                         size_t first, size_t size);
 void kedgei_scratch_free(struct kedgei_scratch *s, void *p); /* NULL is fine */
 /* KEDGE_E_NOMEM or KEDGE_E_DISK_FULL …, with its text, of the last block that was refused. */
 int kedgei_scratch_error(struct kedgei_scratch *s, struct kedge_diag *reterr);

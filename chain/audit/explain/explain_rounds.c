@@ -37,15 +37,9 @@ static struct total *total_of(struct view *v, uint32_t tenant, const struct kedg
             return &v->sites[i];
         }
     }
-    if (v->site_count == v->site_cap) {
-        size_t cap = v->site_cap ? 2 * v->site_cap : 64;
-        struct total *sites = kedge_mem_resize(v->sites, cap, sizeof *sites);
-        if (!sites) {
-            v->nomem = true;
-            return NULL;
-        }
-        v->sites = sites;
-        v->site_cap = cap;
+    if (!kedge_mem_grow(&v->sites, &v->site_cap, v->site_count, 64, sizeof *v->sites)) {
+        v->nomem = true;
+        return NULL;
     }
     struct total *t = &v->sites[v->site_count++];
     *t = (struct total){.tenant = tenant, .site = *site};

@@ -12,15 +12,9 @@
 
 static int add_place(struct kedgei_audit *a, struct kedgei_log *log, uint64_t main_index, uint64_t size)
 {
-    if (log->anchor_count == log->anchor_cap) {
-        size_t cap = log->anchor_cap ? 2 * log->anchor_cap : 16;
-        struct kedgei_place *p =
-            kedgei_scratch_grow(&a->scratch, log->anchors, log->anchor_count, cap, sizeof *p);
-        if (!p) {
-            return kedgei_scratch_error(&a->scratch, &a->diag);
-        }
-        log->anchors = p;
-        log->anchor_cap = cap;
+    if (!kedgei_scratch_room(&a->scratch, &log->anchors, &log->anchor_cap, log->anchor_count, 16,
+                             sizeof *log->anchors)) {
+        return kedgei_scratch_error(&a->scratch, &a->diag);
     }
     log->anchors[log->anchor_count++] = (struct kedgei_place){main_index, size};
     return KEDGE_OK;

@@ -82,17 +82,11 @@ static int draw_again(struct kedgei_audit *a, struct kedgei_job *job, struct ked
                      job->id.s, o->draw);
         return KEDGE_OK;
     }
-    if (job->replaced_count == job->replaced_cap) {
-        size_t cap = job->replaced_cap ? 2 * job->replaced_cap : 4;
-        struct kedgei_round *replaced =
-            kedgei_scratch_grow(&a->scratch, job->replaced, job->replaced_count, cap, sizeof *replaced);
-        if (!replaced) {
-            return kedgei_scratch_error(&a->scratch, &a->diag);
-        }
-        job->replaced = replaced;
-        job->replaced_cap = cap;
-        round = last_round(job);
+    if (!kedgei_scratch_room(&a->scratch, &job->replaced, &job->replaced_cap, job->replaced_count, 4,
+                             sizeof *job->replaced)) {
+        return kedgei_scratch_error(&a->scratch, &a->diag);
     }
+    round = last_round(job); /* it may have moved */
     KEDGE_ASSERT(job->replaced && round);
     job->replaced[job->replaced_count++] = (struct kedgei_round){.number = round->number,
                                                                  .pretrain = round->pretrain,
@@ -122,15 +116,9 @@ int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct k
                      last && !last->step ? last->number : number);
         return KEDGE_OK;
     }
-    if (job->round_count == job->round_cap) {
-        size_t cap = job->round_cap ? 2 * job->round_cap : 16;
-        struct kedgei_round *rounds =
-            kedgei_scratch_grow(&a->scratch, job->rounds, job->round_count, cap, sizeof *rounds);
-        if (!rounds) {
-            return kedgei_scratch_error(&a->scratch, &a->diag);
-        }
-        job->rounds = rounds;
-        job->round_cap = cap;
+    if (!kedgei_scratch_room(&a->scratch, &job->rounds, &job->round_cap, job->round_count, 16,
+                             sizeof *job->rounds)) {
+        return kedgei_scratch_error(&a->scratch, &a->diag);
     }
     KEDGE_ASSERT(job->rounds);
     bool pretrain = is_pretrain(job, last_round(job), number); /* `last` may have moved */

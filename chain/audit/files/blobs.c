@@ -67,15 +67,9 @@ static struct kedgei_log *log_at(struct kedgei_audit *a, uint32_t i)
 static void add_ref(struct sweep *s, uint32_t log, const struct kedge_hash *digest, enum role role,
                     uint32_t job, const struct kedgei_log *by, uint64_t index)
 {
-    if (s->ref_count == s->ref_cap) {
-        size_t cap = s->ref_cap ? 2 * s->ref_cap : 256;
-        struct ref *refs = kedgei_scratch_grow(&s->a->scratch, s->refs, s->ref_count, cap, sizeof *refs);
-        if (!refs) {
-            s->nomem = true;
-            return;
-        }
-        s->refs = refs;
-        s->ref_cap = cap;
+    if (!kedgei_scratch_room(&s->a->scratch, &s->refs, &s->ref_cap, s->ref_count, 256, sizeof *s->refs)) {
+        s->nomem = true;
+        return;
     }
     kedgei_scratch_evict_if_large(&s->a->scratch); /* what names the blob, and the ref */
     s->refs[s->ref_count++] = (struct ref){log, *digest, role, job, by, index};
@@ -239,15 +233,9 @@ static enum kedge_blob_verdict visit_file(void *arg, const struct kedge_hash *di
                     "not a blob's name: expected blobs/ab/cdef…, 64 lower-case hex digits");
         return KEDGE_BLOB_KEEP;
     }
-    if (s->file_count == s->file_cap) {
-        size_t cap = s->file_cap ? 2 * s->file_cap : 256;
-        struct file *files = kedgei_scratch_grow(&s->a->scratch, s->files, s->file_count, cap, sizeof *files);
-        if (!files) {
-            s->nomem = true;
-            return KEDGE_BLOB_STOP;
-        }
-        s->files = files;
-        s->file_cap = cap;
+    if (!kedgei_scratch_room(&s->a->scratch, &s->files, &s->file_cap, s->file_count, 256, sizeof *s->files)) {
+        s->nomem = true;
+        return KEDGE_BLOB_STOP;
     }
     s->files[s->file_count++] = (struct file){.log = s->log, .digest = *digest, .size = size};
     return KEDGE_BLOB_KEEP;

@@ -189,13 +189,7 @@ int kedgei_authority_tenant(struct kedgei_authority *y, uint32_t tenant, const s
         if (k->role != KEDGE_ROLE_ADMIN) {
             continue;
         }
-        if (y->admin_count == y->admin_cap) {
-            size_t cap = y->admin_cap ? 2 * y->admin_cap : 64;
-            struct admin *more = kedge_mem_resize(y->admins, cap, sizeof *more);
-            KEDGE_TRY_MEM(more);
-            y->admins = more;
-            y->admin_cap = cap;
-        }
+        KEDGE_TRY_MEM(kedge_mem_grow(&y->admins, &y->admin_cap, y->admin_count, 64, sizeof *y->admins));
         y->admins[y->admin_count++] = (struct admin){k->id, k->key, tenant, k->from, k->until};
     }
     return KEDGE_OK;

@@ -9,16 +9,9 @@
 
 static void add(struct kedgei_replay *r, struct kedgei_decision d)
 {
-    if (r->count == r->cap) {
-        size_t cap = r->cap ? 2 * r->cap : 64;
-        struct kedgei_decision *items =
-            kedgei_scratch_grow(&r->a->scratch, r->items, r->count, cap, sizeof *items);
-        if (!items) {
-            r->nomem = true;
-            return;
-        }
-        r->items = items;
-        r->cap = cap;
+    if (!kedgei_scratch_room(&r->a->scratch, &r->items, &r->cap, r->count, 64, sizeof *r->items)) {
+        r->nomem = true;
+        return;
     }
     r->items[r->count++] = d;
 }

@@ -11,13 +11,7 @@
 
 int kedgei_inputs_add(struct kedgei_inputs *in, uint32_t place, const struct kedge_input_row *row)
 {
-    if (in->count == in->cap) {
-        size_t cap = in->cap ? 2 * in->cap : 32;
-        struct kedgei_input *items = kedge_mem_resize(in->items, cap, sizeof *items);
-        KEDGE_TRY_MEM(items);
-        in->items = items;
-        in->cap = cap;
-    }
+    KEDGE_TRY_MEM(kedge_mem_grow(&in->items, &in->cap, in->count, 32, sizeof *in->items));
     in->items[in->count++] = (struct kedgei_input){*row, place};
     return KEDGE_OK;
 }

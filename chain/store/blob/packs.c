@@ -173,13 +173,7 @@ bool kedgei_pack_place(const char *path, char file[KEDGE_PATH_MAX], uint64_t *re
 
 int kedgei_packs_add_file(struct kedgei_packs *p, uint32_t number, struct kedgei_pack **ret)
 {
-    if (p->file_count == p->file_cap) {
-        size_t cap = p->file_cap ? 2 * p->file_cap : 8;
-        struct kedgei_pack *files = kedge_mem_resize(p->files, cap, sizeof *files);
-        KEDGE_TRY_MEM(files);
-        p->files = files;
-        p->file_cap = cap;
-    }
+    KEDGE_TRY_MEM(kedge_mem_grow(&p->files, &p->file_cap, p->file_count, 8, sizeof *p->files));
     p->files[p->file_count] = (struct kedgei_pack){.number = number};
     *ret = &p->files[p->file_count++];
     return KEDGE_OK;

@@ -36,18 +36,8 @@ static struct kedge_trouble_row *find_or_make(struct kedge_troubles *t, uint32_t
     if (row) {
         return row;
     }
-    if (t->count == t->max) {
-        uint32_t more = t->max > 0 ? 2 * t->max : 8;
-        struct kedge_trouble_row *rows = kedge_mem_new(more, sizeof *rows);
-        if (!rows) {
-            return NULL; /* nobody is told in words; the core knows */
-        }
-        if (t->count > 0) {
-            memcpy(rows, t->rows, t->count * sizeof *rows);
-        }
-        kedge_mem_free(t->rows);
-        t->rows = rows;
-        t->max = more;
+    if (!kedge_mem_grow(&t->rows, &t->max, t->count, 8, sizeof *t->rows)) {
+        return NULL; /* nobody is told in words; the core knows */
     }
     row = &t->rows[t->count++];
     *row = (struct kedge_trouble_row){.site = site};

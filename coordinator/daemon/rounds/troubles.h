@@ -22,7 +22,8 @@ struct kedge_trouble_row {
 };
 struct kedge_troubles {
     struct kedge_trouble_row *rows;
-    uint32_t count, max;
+    uint32_t count;
+    size_t max;
 };
 
 /* The site has said so, now. */
