@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "chain/store/blob/guard.h"
+#include "common/base/try.h"
 #include "common/wire/messages.h"
 #include "crypto/keyfile.h"
 
@@ -124,29 +125,24 @@ struct gathering {
 static int gather_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag *d)
 {
     struct gathering *g = arg;
-    json_t *o = NULL;
-    int err = g->gather(g->arg, &o, d);
-    if (!err && json_dump_callback(o, append_text, ret_out, JSON_COMPACT) != 0) {
-        err = kedge_diag_set(d, ret_out->err ? ret_out->err : KEDGE_E_NOMEM, "the answer does not fit");
+    json_t *o KEDGE_CLEANUP(json_decrefp) = NULL;
+    KEDGE_TRY(g->gather(g->arg, &o, d));
+    if (json_dump_callback(o, append_text, ret_out, JSON_COMPACT) != 0) {
+        KEDGE_TRY(kedge_diag_set(d, ret_out->err ? ret_out->err : KEDGE_E_NOMEM, "the answer does not fit"));
     }
-    json_decref(o);
-    return err;
+    return KEDGE_OK;
 }
 
 int kedge_cli_guarded(kedge_cli_gather *gather, void *arg, json_t **ret, struct kedge_diag *d)
 {
     struct gathering g = {gather, arg};
-    struct kedge_buf out;
+    struct kedge_buf out KEDGE_CLEANUP(kedge_buf_deinit);
     json_error_t at;
     kedge_buf_init(&out, GATHERED_MAX);
-    int err = kedge_store_guarded(gather_in_child, &g, GATHER_MS, &out, d);
-    if (!err) {
-        /* Our own words, which nest what was bounded when it was read. */
-        *ret = json_loadb((const char *)out.ptr, out.len, 0, &at);
-        err = *ret ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
-    }
-    kedge_buf_deinit(&out);
-    return err;
+    KEDGE_TRY(kedge_store_guarded(gather_in_child, &g, GATHER_MS, &out, d));
+    /* Our own words, which nest what was bounded when it was read. */
+    *ret = json_loadb((const char *)out.ptr, out.len, 0, &at);
+    return *ret ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
 }
 
 int kedge_cli_put_json(const json_t *o, const char *path, struct kedge_diag *d)

@@ -48,7 +48,7 @@ int kedge_oneshot(const int64_t *gram, const uint32_t *maxima, size_t count, dou
     const struct kedge_linkage_cut cut = {.least = 1, .most = most, .cut = link};
     double *distance KEDGE_CLEANUP(kedge_mem_release) = make_distance(gram, maxima, count, index, &n);
     uint32_t *cluster KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(count, sizeof *cluster);
-    KEDGE_TRY(distance && cluster ? KEDGE_OK : KEDGE_E_NOMEM);
+    KEDGE_TRY_MEM(distance && cluster);
     if (n == 0) {
         return KEDGE_E_NO_DIRECTION;
     }

@@ -66,7 +66,7 @@ int kedge_picture(const int64_t *gram, const uint32_t *maxima, size_t count, dou
     double *matrix KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(size * size, sizeof *matrix);
     double *vectors KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(size * size, sizeof *vectors);
     double *values KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(size, sizeof *values);
-    KEDGE_TRY(matrix && vectors && values ? KEDGE_OK : KEDGE_E_NOMEM);
+    KEDGE_TRY_MEM(matrix && vectors && values);
     if (n > 0) {
         fill_centred(gram, count, index, n, matrix, values);
         KEDGE_TRY(kedge_eigen_symmetric(matrix, n, values, vectors));

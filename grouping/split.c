@@ -72,7 +72,7 @@ int kedge_split(const int64_t *gram, const uint32_t *maxima, size_t count, uint3
     }
     double *distance KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(n * n, sizeof *distance);
     uint32_t *cluster KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(n, sizeof *cluster);
-    KEDGE_TRY(distance && cluster ? KEDGE_OK : KEDGE_E_NOMEM);
+    KEDGE_TRY_MEM(distance && cluster);
     fill_distance(gram, count, index, n, distance);
     KEDGE_TRY(kedge_linkage(distance, n, KEDGE_LINKAGE_COMPLETE, &cut, cluster, &parts));
     /* the first that has a direction is in part 0, and so are those that have none */

@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "common/base/try.h"
 #include "common/json/json.h"
 #include "job/job_spec_impl.h"
 #include "job/keys.h"
@@ -61,11 +62,7 @@ int kedge_job_spec_check_keys(const json_t *keys, const struct kedge_job_spec *s
 int kedge_job_spec_check_read(struct kedge_view text, const struct kedge_job_spec *spec,
                               struct kedge_diag *reterr)
 {
-    json_t *root = NULL;
-    int err = kedgei_json_load(text, KEDGE_SPEC_MAX, "job spec", &root, reterr);
-    if (!err) {
-        err = kedge_job_spec_check_keys(root, spec, reterr);
-    }
-    json_decref(root);
-    return err;
+    json_t *root KEDGE_CLEANUP(json_decrefp) = NULL;
+    KEDGE_TRY(kedgei_json_load(text, KEDGE_SPEC_MAX, "job spec", &root, reterr));
+    return kedge_job_spec_check_keys(root, spec, reterr);
 }

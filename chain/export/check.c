@@ -52,11 +52,9 @@ static int open_loaded(const struct kedgei_ex_check *c, const json_t *o, struct 
 /* The payload of an envelope that the exporter's key alone signed; any size. KEDGE_E_VERIFY. */
 static int open_envelope(const struct kedgei_ex_check *c, struct kedge_view text, struct kedge_buf *payload)
 {
-    json_t *o = NULL;
+    json_t *o KEDGE_CLEANUP(json_decrefp) = NULL;
     KEDGE_TRY(kedgei_json_load(text, JSON_MAX, "envelope", &o, NULL));
-    int err = open_loaded(c, o, payload);
-    json_decref(o);
-    return err;
+    return open_loaded(c, o, payload);
 }
 
 /* ---- manifest ---- */

@@ -317,15 +317,13 @@ static int open_root(const json_t *root, struct kedge_view public_pem, struct ke
                      struct kedge_diag *reterr)
 {
     struct kedge_buf payload KEDGE_CLEANUP(kedge_buf_deinit);
-    json_t *statement = NULL;
+    json_t *statement KEDGE_CLEANUP(json_decrefp) = NULL;
     kedge_buf_init(&payload, KEDGE_OMS_BUNDLE_MAX);
     KEDGE_TRY(check_material(root, public_pem, reterr));
     KEDGE_TRY(check_envelope(json_object_get(root, "dsseEnvelope"), public_pem, &payload, reterr));
     KEDGE_TRY(
         kedgei_json_load(kedge_buf_view(&payload), KEDGE_OMS_BUNDLE_MAX, "statement", &statement, reterr));
-    int err = read_statement(statement, io, reterr);
-    json_decref(statement);
-    return err;
+    return read_statement(statement, io, reterr);
 }
 
 int kedge_oms_open(struct kedge_view bundle, struct kedge_view public_pem, struct kedge_oms *ret,

@@ -57,9 +57,9 @@ int kedgei_remote_tile(struct kedgei_remote *r, unsigned level, uint64_t index,
     KEDGE_TRY(fetch(r, tile, &bytes));
     size_t len = (size_t)tile.width * KEDGE_HASH_LEN;
     if (bytes.len < len || (bytes.len != len && bytes.len != KEDGE_TILE_BYTES_MAX)) {
-        KEDGE_TRY(kedge_diag_set(r->reterr, KEDGE_E_VERIFY,
-                                 "log %s: tile %llu of level %u has %zu bytes, expected %zu", r->origin,
-                                 (unsigned long long)index, level, bytes.len, len));
+        return kedge_diag_set(r->reterr, KEDGE_E_VERIFY,
+                              "log %s: tile %llu of level %u has %zu bytes, expected %zu", r->origin,
+                              (unsigned long long)index, level, bytes.len, len);
     }
     t = &r->tiles[r->next];
     r->next = (r->next + 1) % KEDGEI_REMOTE_TILES;

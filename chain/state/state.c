@@ -259,17 +259,14 @@ bool kedge_state_blob_keys_beside(const char *folder, char out[KEDGE_PATH_MAX])
 static int json_file_string(const char *path, struct kedge_view text, const char *key, char *out,
                             size_t out_len, struct kedge_diag *d)
 {
-    json_t *root = NULL;
+    json_t *root KEDGE_CLEANUP(json_decrefp) = NULL;
     KEDGE_TRY(kedgei_json_load(text, CONFIG_MAX, path, &root, d));
     const char *s = json_string_value(json_object_get(root, key));
-    int err = s && strlen(s) < out_len
+    KEDGE_TRY(s && strlen(s) < out_len
                   ? KEDGE_OK
-                  : kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"%s\" is missing", path, key);
-    if (!err) {
-        snprintf(out, out_len, "%s", s);
-    }
-    json_decref(root);
-    return err;
+                  : kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"%s\" is missing", path, key));
+    snprintf(out, out_len, "%s", s);
+    return KEDGE_OK;
 }
 
 int kedge_state_deployment(const char *state, char out[KEDGE_DEPLOYMENT_MAX + 1], struct kedge_diag *reterr)
@@ -359,7 +356,7 @@ static int read_salt(const char *state, struct kedge_state_log *log, struct kedg
     KEDGE_TRY(kedge_file_read(path, &text, d));
     KEDGE_TRY(json_file_string(path, kedge_buf_view(&text), "salt", hex, sizeof hex, d));
     if (kedge_hex_decode(kedge_view_str(hex), log->salt, sizeof log->salt) != KEDGE_OK) {
-        KEDGE_TRY(kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"salt\": expected 64 hex digits", path));
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"salt\": expected 64 hex digits", path);
     }
     return KEDGE_OK;
 }

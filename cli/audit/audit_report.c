@@ -302,9 +302,7 @@ static void put_findings(const struct kedge_audit_report *r, const uint32_t *cau
 static int put_all_findings(const struct kedge_audit_report *r, struct kedge_buf *out)
 {
     uint32_t *cause = kedge_mem_new((size_t)r->finding_count + 1, sizeof *cause);
-    if (!cause) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(cause);
     kedge_audit_causes(r, cause);
     kedge_buf_put_str(out, r->error_count ? "\n## Findings\n\n" : "\n## Findings\n\nNone.\n");
     put_findings(r, cause, KEDGE_AUDIT_ERROR, r->error_count, out);
@@ -333,10 +331,7 @@ int kedge_cli_file_report(const struct kedge_cli_filing *f, const char *path, st
     put_logs(f->report, &out);
     kedge_cli_anchors_file(f->report, put_words, &out);
     put_counts(&f->report->counts, &out);
-    int err = put_all_findings(f->report, &out);
-    if (err) {
-        return err;
-    }
+    KEDGE_TRY(put_all_findings(f->report, &out));
     kedge_buf_put_str(&out, limits);
     if (out.err) {
         return kedge_diag_set(d, out.err, "%s: %s", path, kedge_strerror(out.err));

@@ -53,10 +53,8 @@ static int check_quorum(const struct kedge_cli_chain *chain, struct kedge_view n
 {
     struct kedge_witness_demand demand = {
         .origin = kedge_view_str(chain->log.name), .logs = &chain->log, .log_count = 1};
-    struct kedge_witness_evaluation *e = kedge_mem_new(1, sizeof *e);
-    int err = e ? kedge_witness_policy_evaluate(chain->policy, note, &demand, e, d) : KEDGE_E_NOMEM;
-    kedge_mem_free(e);
-    return err;
+    struct kedge_witness_evaluation *e KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *e);
+    return e ? kedge_witness_policy_evaluate(chain->policy, note, &demand, e, d) : KEDGE_E_NOMEM;
 }
 
 /* Entry, proof, checkpoint and key belong together. */

@@ -103,7 +103,7 @@ static int start_core(struct kedge_site_host *h, struct kedge_diag *d)
 static int start_threads_as(struct kedge_site_host *h, const pthread_attr_t *attr, pthread_t *ret_beat)
 {
     KEDGE_TRY(kedge_queue_new(QUEUE_MAX, &h->beat_queue));
-    KEDGE_TRY(pthread_create(ret_beat, attr, beat_main, h) == 0 ? KEDGE_OK : KEDGE_E_NOMEM);
+    KEDGE_TRY_MEM(pthread_create(ret_beat, attr, beat_main, h) == 0);
     return kedge_client_service_start(h, attr);
 }
 
@@ -364,8 +364,8 @@ int main(int argc, char **argv)
     if (err || enroll_only) {
         return err ? kedge_exit_code(err) : 0;
     }
-    if ((dir[0] == '/' ? snprintf(host.dir, sizeof host.dir, "%s", dir) >= KEDGE_PATH_MAX
-                       : !getcwd(cwd, sizeof cwd) || kedge_path_join(host.dir, cwd, dir) != KEDGE_OK)) {
+    if (dir[0] == '/' ? snprintf(host.dir, sizeof host.dir, "%s", dir) >= KEDGE_PATH_MAX
+                      : !getcwd(cwd, sizeof cwd) || kedge_path_join(host.dir, cwd, dir) != KEDGE_OK) {
         return kedge_exit_code(KEDGE_E_TOO_LONG); /* absolute, because the trainer runs inside the folder */
     }
     err = run(&host);

@@ -130,9 +130,7 @@ static int write_policy(struct kedge_host *h, struct kedge_diag *d)
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
     struct kedge_buf envelope;
     kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
-    if (!st) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(st);
     st->kind = KEDGE_ST_POLICY;
     snprintf(st->u.policy.deployment, sizeof st->u.policy.deployment, "%s", h->config.deployment);
     st->u.policy.statement_key = h->statement_key.public;
@@ -165,14 +163,10 @@ static int load_pruned(struct kedge_host *h, struct kedge_diag *d)
 
 static int read_config(struct kedge_host *h, struct kedge_diag *d)
 {
-    struct kedge_buf text;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, CONFIG_TEXT_MAX);
-    int err = kedge_state_config(h->state, &text, d);
-    if (!err) {
-        err = kedge_config_parse(kedge_buf_view(&text), &h->config, d);
-    }
-    kedge_buf_deinit(&text);
-    return err;
+    KEDGE_TRY(kedge_state_config(h->state, &text, d));
+    return kedge_config_parse(kedge_buf_view(&text), &h->config, d);
 }
 
 static int read_keys(struct kedge_host *h, struct kedge_diag *d)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "chain/statement/statement.h"
+#include "common/base/try.h"
 #include "common/json/json.h"
 
 enum {
@@ -152,16 +153,14 @@ int kedge_token_record_decode(struct kedge_view key, struct kedge_view value, st
     if (key.len != KEDGE_HASH_LEN) {
         return damaged(&w, "the key is no digest");
     }
-    int err = read_fields(&w, value, fields, sizeof fields / sizeof fields[0]);
-    if (!err && fields[3].found != fields[4].found) {
-        err = damaged(&w, "\"tls_key\" and \"statement_key\" stand together or not at all");
+    KEDGE_TRY(read_fields(&w, value, fields, sizeof fields / sizeof fields[0]));
+    if (fields[3].found != fields[4].found) {
+        KEDGE_TRY(damaged(&w, "\"tls_key\" and \"statement_key\" stand together or not at all"));
     }
-    if (!err) {
-        r.expiry_s = (uint64_t)expiry;
-        r.used = fields[3].found;
-        *ret = r;
-    }
-    return err;
+    r.expiry_s = (uint64_t)expiry;
+    r.used = fields[3].found;
+    *ret = r;
+    return KEDGE_OK;
 }
 
 int kedge_token_record_encode(const struct kedge_token_record *r, struct kedge_buf *out)
@@ -201,18 +200,16 @@ int kedge_read_token_record_decode(struct kedge_view key, struct kedge_view valu
         || memcmp(key.ptr, KEDGE_READ_TOKEN_PREFIX, sizeof KEDGE_READ_TOKEN_PREFIX - 1) != 0) {
         return damaged(&w, "the key is not that of a reader's token");
     }
-    int err = read_fields(&w, value, fields, sizeof fields / sizeof fields[0]);
-    if (!err && (auditor == 1) == fields[2].found) {
-        err = damaged(&w, "a token is an auditor's or a tenant's");
+    KEDGE_TRY(read_fields(&w, value, fields, sizeof fields / sizeof fields[0]));
+    if ((auditor == 1) == fields[2].found) {
+        KEDGE_TRY(damaged(&w, "a token is an auditor's or a tenant's"));
     }
-    if (!err) {
-        r.auditor = auditor == 1;
-        r.created_s = (uint64_t)created;
-        r.expiry_s = (uint64_t)expiry;
-        r.revoked_s = (uint64_t)revoked;
-        *ret = r;
-    }
-    return err;
+    r.auditor = auditor == 1;
+    r.created_s = (uint64_t)created;
+    r.expiry_s = (uint64_t)expiry;
+    r.revoked_s = (uint64_t)revoked;
+    *ret = r;
+    return KEDGE_OK;
 }
 
 int kedge_read_token_record_encode(const struct kedge_read_token_record *r, struct kedge_buf *out)
@@ -300,20 +297,18 @@ int kedge_job_record_decode(struct kedge_view key, struct kedge_view value, stru
         {.name = "reason", .type = FIELD_INTEGER, .ret = &reason, .least = INT16_MIN},
         {.name = "created_ms", .type = FIELD_INTEGER, .ret = &created, .most = TIME_MAX},
         {.name = "token", .type = FIELD_HEX_OR_EMPTY, .ret = r.token}};
-    int err = read_fields(&w, value, fields, sizeof fields / sizeof fields[0]);
-    if (!err && !kedge_view_eq(key, kedge_view_str(r.job.s))) {
-        err = damaged(&w, "\"job\" is another one");
+    KEDGE_TRY(read_fields(&w, value, fields, sizeof fields / sizeof fields[0]));
+    if (!kedge_view_eq(key, kedge_view_str(r.job.s))) {
+        KEDGE_TRY(damaged(&w, "\"job\" is another one"));
     }
-    if (!err && kedge_err_find(kedge_err_code((int)reason)) != (int)reason) {
-        err = damaged(&w, "\"reason\" is no error");
+    if (kedge_err_find(kedge_err_code((int)reason)) != (int)reason) {
+        KEDGE_TRY(damaged(&w, "\"reason\" is no error"));
     }
-    if (!err) {
-        r.state = (enum kedge_job_state)state;
-        r.reason = (int)reason;
-        r.created_ms = (uint64_t)created;
-        *ret = r;
-    }
-    return err;
+    r.state = (enum kedge_job_state)state;
+    r.reason = (int)reason;
+    r.created_ms = (uint64_t)created;
+    *ret = r;
+    return KEDGE_OK;
 }
 
 int kedge_job_record_encode(const struct kedge_job_record *r, struct kedge_buf *out)

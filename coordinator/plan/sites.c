@@ -93,12 +93,13 @@ int kedge_plan_sites(const struct kedge_plan_terms *terms, const struct kedge_pl
     KEDGE_TRY(check(terms, sites, count, reterr));
     const struct whole w = sum_up(sites, count);
     const size_t each = (size_t)terms->parts + 1;
-    struct kedgei_plan_option *options = kedge_mem_new(count * each, sizeof *options);
-    double *best = kedge_mem_new(count, sizeof *best);
-    size_t *picked = kedge_mem_new(count, sizeof *picked);
+    struct kedgei_plan_option *options KEDGE_CLEANUP(kedge_mem_release) =
+        kedge_mem_new(count * each, sizeof *options);
+    double *best KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(count, sizeof *best);
+    size_t *picked KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(count, sizeof *picked);
     struct kedge_plan_round_cost cost = {.worth = 0};
-    int err = options && best && picked ? KEDGE_OK : KEDGE_E_NOMEM;
-    for (size_t i = 0; i < count * each && !err; i++) {
+    KEDGE_TRY_MEM(options && best && picked);
+    for (size_t i = 0; i < count * each; i++) {
         const uint32_t site = (uint32_t)(i / each), data = (uint32_t)(i % each);
         const double part = (double)data / terms->parts;
         options[i] = (struct kedgei_plan_option){.device = site,
@@ -106,11 +107,8 @@ int kedge_plan_sites(const struct kedge_plan_terms *terms, const struct kedge_pl
                                                  .seconds = seconds_of(&sites[site], part),
                                                  .data = data};
     }
-    if (!err) {
-        cost.worth =
-            kedgei_plan_pick(options, count * each, count, terms->time_weight / w.seconds, best, picked);
-    }
-    for (uint32_t i = 0; i < count && !err; i++) {
+    cost.worth = kedgei_plan_pick(options, count * each, count, terms->time_weight / w.seconds, best, picked);
+    for (uint32_t i = 0; i < count; i++) {
         const struct kedgei_plan_option *o = &options[picked[i]];
         const double part = (double)o->data / terms->parts;
         ret_shares[i] =
@@ -118,13 +116,8 @@ int kedge_plan_sites(const struct kedge_plan_terms *terms, const struct kedge_pl
                                       o->data > 0 ? part * sites[i].samples * sites[i].joules_per_sample : 0};
         add(&cost, &sites[i], part);
     }
-    if (!err) {
-        *ret_cost = cost;
-    }
-    kedge_mem_free(options);
-    kedge_mem_free(best);
-    kedge_mem_free(picked);
-    return err;
+    *ret_cost = cost;
+    return KEDGE_OK;
 }
 
 void kedge_plan_sites_all(const struct kedge_plan_terms *terms, const struct kedge_plan_site *sites,

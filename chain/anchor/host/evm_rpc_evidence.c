@@ -5,22 +5,22 @@
 #include "chain/anchor/host/evm_rpc_impl.h"
 #include "chain/anchor/keccak256.h"
 #include "chain/anchor/rlp.h"
+#include "common/base/try.h"
 
 enum { PROOF_MAX = 256 * 1024 };
 
 int kedge_evm_rpc_code(struct kedge_evm_rpc *rpc, const struct kedge_evm_address *address,
                        struct kedge_buf *ret, struct kedge_diag *reterr)
 {
-    json_t *result = NULL;
-    int err = kedgei_evm_ask(
+    json_t *result KEDGE_CLEANUP(json_decrefp) = NULL;
+    KEDGE_TRY(kedgei_evm_ask(
         rpc, "eth_getCode",
         json_pack("[o,s]", kedgei_evm_data_json(kedge_view_of(address->b, sizeof address->b)), "latest"),
-        &result, reterr);
-    if (!err && !kedgei_evm_bytes(result, ret)) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "eth_getCode: a malformed answer");
+        &result, reterr));
+    if (!kedgei_evm_bytes(result, ret)) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "eth_getCode: a malformed answer");
     }
-    json_decref(result);
-    return err;
+    return KEDGE_OK;
 }
 
 int kedge_evm_rpc_created(struct kedge_evm_rpc *rpc, const struct kedge_hash *tx,

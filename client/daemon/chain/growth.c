@@ -73,8 +73,8 @@ static int check_quorum(const struct kedge_site_host *h, const struct kedge_show
     bool same =
         cosigned.size == newest->size && memcmp(cosigned.root.b, newest->root.b, sizeof newest->root.b) == 0;
     if (!same && (cosigned.size >= newest->size || !grew(&cosigned, newest, shown->since_cosigned))) {
-        KEDGE_TRY(kedge_diag_set(d, KEDGE_E_DENIED,
-                                 "what the witnesses cosigned is not part of the chain that is shown"));
+        return kedge_diag_set(d, KEDGE_E_DENIED,
+                              "what the witnesses cosigned is not part of the chain that is shown");
     }
     return KEDGE_OK;
 }

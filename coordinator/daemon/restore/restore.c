@@ -137,10 +137,7 @@ static int load_evaluation(struct kedge_walk *w, uint64_t index)
                                        .round = e->round,
                                        .leaf = index};
         kedge_job_evaluated(w->job, site, e, index);
-        int err = kedge_restore_envelope(w, index, &ev.envelope);
-        if (err) {
-            return err;
-        }
+        KEDGE_TRY(kedge_restore_envelope(w, index, &ev.envelope));
         kedge_host_step(w->h, &ev);
     }
     return KEDGE_OK;

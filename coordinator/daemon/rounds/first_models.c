@@ -32,14 +32,13 @@ static int make_one(struct kedge_host *h, struct kedge_job *job, uint32_t group,
 
 int kedge_first_models_make(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d)
 {
-    int err = KEDGE_OK;
-    for (uint32_t g = 0; g < kedge_job_spec_models(&job->spec) && !err; g++) {
+    for (uint32_t g = 0; g < kedge_job_spec_models(&job->spec); g++) {
         job->first_models[g] = job->initial_model;
         if (g > 0 && kedge_job_spec_has_model_per_group_at_start(&job->spec)) {
-            err = make_one(h, job, g, d);
+            KEDGE_TRY(make_one(h, job, g, d));
         }
     }
-    return err;
+    return KEDGE_OK;
 }
 
 void kedge_first_models_state(const struct kedge_job *job, struct kedge_st_job_opened *ret)

@@ -12,6 +12,7 @@
 #include "chain/statement/entry_index.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
+#include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
 #include "round/close/close.h"
@@ -32,10 +33,8 @@ struct group_work {
 
 static int sign_assigned(struct kedge_host *h, struct group_work *w)
 {
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
-    if (!st) {
-        return KEDGE_E_NOMEM;
-    }
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
+    KEDGE_TRY_MEM(st);
     const struct kedge_site_entry *s = &h->sites[w->site];
     st->kind = KEDGE_ST_GROUP_ASSIGNED;
     st->u.group_assigned = (struct kedge_st_group_assigned){.tenant = h->tenants[s->tenant].id,
@@ -47,9 +46,7 @@ static int sign_assigned(struct kedge_host *h, struct group_work *w)
                                                             .similarity = w->similarity,
                                                             .update = w->update};
     kedge_statement_key(st->kind, &st->u, &w->key);
-    int err = w->key.err ? w->key.err : kedge_statement_sign(st, &h->statement_key, &w->envelope, &w->diag);
-    kedge_mem_free(st);
-    return err;
+    return w->key.err ? w->key.err : kedge_statement_sign(st, &h->statement_key, &w->envelope, &w->diag);
 }
 
 /* Both ways compute the similarity: to find the nearest of all groups, or, where the close has said

@@ -194,9 +194,7 @@ static int keep(struct refuse_work *w)
     KEDGE_TRY(kedge_kept_path(refusal, w->folder.dir, &r->site, about, KEDGE_REFUSED_REFUSAL));
     KEDGE_TRY(kedge_kept_path(envelope, w->folder.dir, &r->site, about, KEDGE_REFUSED_ENVELOPE));
     struct kedge_statement *old = kedge_mem_new(1, sizeof *old);
-    if (!old) {
-        return KEDGE_E_NOMEM;
-    }
+    KEDGE_TRY_MEM(old);
     int err = KEDGE_OK;
     if (!read_kept(w, refusal, old)) {
         err = write_new(w, envelope, refusal);
