@@ -24,7 +24,7 @@ bool kedgei_request_hand_over(struct kedgei_session *s, struct kedgei_frame *fra
 {
     struct kedge_net_server *server = s->server;
     struct kedge_net_request *req = kedge_mem_new(1, sizeof *req);
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     bool good = req && !s->dropped;
     if (good) {
         *req = (struct kedge_net_request){.server = server,
@@ -34,13 +34,13 @@ bool kedgei_request_hand_over(struct kedgei_session *s, struct kedgei_frame *fra
                                           .charge = frame->charge,
                                           .is_small = frame->is_small};
         s->refs++;
-        server->refs++;
+        server->hub.refs++;
         server->counters.requests++;
         server->counters.held++;
     } else {
         kedgei_release(s, frame->is_small, frame->charge);
     }
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
     if (!good) {
         kedge_mem_free(req);
         kedgei_frame_free(frame);
@@ -83,7 +83,7 @@ int kedge_net_reply_begin(struct kedge_net_request *req, size_t len, uint8_t **r
     kedgei_frame_free(req->reply);
     req->reply = reply;
     size_t charge = req->request->len + len;
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     if (charge > req->charge) {
         /* A large reply that was not announced: at least it does not take the room of small ones. */
         kedgei_release(req->session, req->is_small, req->charge);
@@ -91,7 +91,7 @@ int kedge_net_reply_begin(struct kedge_net_request *req, size_t len, uint8_t **r
         req->charge = charge;
         kedgei_charge(req->session, req->is_small, charge);
     }
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
     *ret_ptr = reply->body;
     return KEDGE_OK;
 }
@@ -105,25 +105,17 @@ static void finish(struct kedge_net_request *req)
     if (req->reply) {
         kedgei_frame_seal(req->reply, req->call);
     }
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     server->counters.held--;
-    if (server->closed) {
+    if (server->hub.closed) {
         kedgei_session_drop(req->session);
         kedgei_server_drop(server);
         kedgei_frame_free(req->reply);
         kedge_mem_free(req);
         return;
     }
-    req->next = NULL;
-    *(server->outbox ? &server->outbox_last->next : &server->outbox) = req;
-    server->outbox_last = req;
-    if (!server->woken) {
-        server->woken = true;
-        if (handling != server) {
-            kedgei_wake(server->loop.wake); /* under the mutex, so that close cannot come between */
-        }
-    }
-    pthread_mutex_unlock(&server->mutex);
+    kedgei_hub_put(&server->hub, &req->held, handling != server);
+    pthread_mutex_unlock(&server->hub.mutex);
 }
 
 void kedge_net_reply_send(struct kedge_net_request *req)
@@ -144,24 +136,14 @@ int kedge_net_reply(struct kedge_net_request *req, struct kedge_view frame)
     return err;
 }
 
-static struct kedge_net_request *take_outbox(struct kedge_net_server *server)
-{
-    pthread_mutex_lock(&server->mutex);
-    struct kedge_net_request *list = server->outbox;
-    server->outbox = server->outbox_last = NULL;
-    server->woken = false;
-    pthread_mutex_unlock(&server->mutex);
-    return list;
-}
-
 /* Closes the request's books but for the bytes of a reply that goes out, which the frame takes along. */
 static void settle(struct kedge_net_request *req, bool goes_out)
 {
     struct kedge_net_server *server = req->server;
     size_t kept = goes_out ? req->reply->len : 0;
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     kedgei_release(req->session, req->is_small, req->charge - kept);
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
     if (goes_out) {
         req->reply->charge = kept;
         req->reply->is_small = req->is_small;
@@ -170,19 +152,21 @@ static void settle(struct kedge_net_request *req, bool goes_out)
 
 /* On the network thread. A request without a reply closes its connection, since the peer would wait
  * for it for ever. */
-void kedgei_requests_drain(struct kedge_net_server *server)
+void kedgei_requests_drain(struct kedgei_hub *hub)
 {
-    for (struct kedge_net_request *req = take_outbox(server), *next; req; req = next) {
+    struct kedge_net_server *server = (struct kedge_net_server *)hub;
+    for (struct kedgei_held *held = kedgei_hub_take(hub), *next; held; held = next) {
+        struct kedge_net_request *req = (struct kedge_net_request *)held;
         struct kedgei_session *s = req->session;
         bool is_open = s->stage == KEDGEI_OPEN;
         /* It may have enrolled: then what it sends next is a known key's. */
         bool goes_out = req->reply && is_open && kedgei_strangers_recognise(s) == KEDGE_OK;
-        next = req->next;
+        next = held->next;
         if (is_open && req->is_earned) {
             kedgei_strangers_earn(s);
         }
         settle(req, goes_out);
-        server->freed = true;
+        server->hub.freed = true;
         if (goes_out) {
             kedgei_link_queue(&s->link, req->reply);
             kedgei_session_flush(s);
@@ -190,7 +174,7 @@ void kedgei_requests_drain(struct kedge_net_server *server)
             kedgei_frame_free(req->reply);
             kedgei_session_close(s); /* without a reply the peer would wait for nothing */
         }
-        pthread_mutex_lock(&server->mutex);
+        pthread_mutex_lock(&server->hub.mutex);
         kedgei_session_drop(s);
         kedgei_server_drop(server); /* unlocks; the owner still holds a reference */
         kedge_mem_free(req);
@@ -201,16 +185,15 @@ void kedgei_requests_drain(struct kedge_net_server *server)
  * finish frees by itself. */
 void kedgei_requests_close(struct kedge_net_server *server)
 {
-    pthread_mutex_lock(&server->mutex);
-    server->closed = true;
-    struct kedge_net_request *list = server->outbox;
-    server->outbox = server->outbox_last = NULL;
-    for (struct kedge_net_request *next; list; list = next) {
+    struct kedgei_held *list = kedgei_hub_take(&server->hub);
+    pthread_mutex_lock(&server->hub.mutex);
+    for (struct kedgei_held *next; list; list = next) {
+        struct kedge_net_request *req = (struct kedge_net_request *)list;
         next = list->next;
-        kedgei_frame_free(list->reply);
-        kedgei_session_drop(list->session);
-        server->refs--; /* the owner's remains */
-        kedge_mem_free(list);
+        kedgei_frame_free(req->reply);
+        kedgei_session_drop(req->session);
+        server->hub.refs--; /* the owner's remains */
+        kedge_mem_free(req);
     }
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
 }

@@ -9,15 +9,11 @@
 #ifndef KEDGE_COMMON_NET_SERVER_STATE_H
 #define KEDGE_COMMON_NET_SERVER_STATE_H
 
-#include "common/net/address.h"
 #include "common/net/admission/admission.h"
 #include "common/net/admission/parties.h"
-#include "common/net/admission/pressure.h"
-#include "common/net/admission/rate.h"
 #include "common/net/budget.h"
+#include "common/net/hub.h"
 #include "common/net/link.h"
-#include "common/net/loop.h"
-#include "common/net/server.h"
 
 enum kedgei_stage {
     KEDGEI_SHAKING,   /* TLS handshake */
@@ -68,24 +64,18 @@ struct kedgei_session {
 };
 
 struct kedge_net_request {
+    struct kedgei_held held;
     struct kedge_net_server *server;
     struct kedgei_session *session;
     struct kedgei_frame *request, *reply; /* owned */
     uint32_t call;
     size_t charge; /* bytes of the budget for both; under the mutex until the reply is sent */
     bool is_small;
-    bool is_earned;                 /* kedge_net_request_earn */
-    struct kedge_net_request *next; /* in the outbox */
-};
-
-struct kedgei_listener {
-    struct kedgei_address address;
-    char url[KEDGE_NET_URL_MAX];
-    int fd; /* -1: none */
+    bool is_earned; /* kedge_net_request_earn */
 };
 
 struct kedge_net_server {
-    struct kedgei_tls *tls;
+    struct kedgei_hub hub;
     kedge_net_handler *handler;
     kedge_net_admit *admit;
     kedge_net_reply_size *reply_size;
@@ -96,36 +86,23 @@ struct kedge_net_server {
     unsigned contexts_max;
     struct kedgei_places places;
     uint64_t stall_ns;
-    struct kedgei_listener listeners[KEDGE_NET_URLS_MAX];
-    struct kedgei_loop loop;
-    pthread_t thread;
-    bool runs; /* the thread has been started */
 
     /* The network thread's own: */
     struct kedgei_session *waiting[KEDGEI_WAIT_QUEUES], *waiting_last[KEDGEI_WAIT_QUEUES];
     struct kedgei_session *graves; /* closed in this turn, by wait_next */
-    bool freed;                    /* those that wait may have room now */
-    bool deaf;                     /* no descriptor to be had: not accepting until the next sweep */
     struct kedgei_session *strangers;
     unsigned class_count[KEDGEI_CLASSES];
     struct kedgei_parties parties;
-    struct kedgei_sources *sources;                  /* NULL: without `knows` nobody is counted */
-    struct kedgei_bucket all_arrivals, all_requests; /* of all strangers' addresses together */
-    struct kedgei_pressure pressure;
 
-    pthread_mutex_t mutex; /* all below */
-    bool closing, closed;  /* closed: the network thread has ended */
-    bool woken;            /* the network thread knows that there is something in the outbox */
-    unsigned refs;         /* the owner and the requests that are held */
-    uint64_t drops;        /* calls of kedge_net_server_drop_key so far */
-    struct kedge_net_request *outbox, *outbox_last;
+    /* Under the hub's mutex: */
+    uint64_t drops; /* calls of kedge_net_server_drop_key so far */
     struct kedgei_session *sessions;
     struct kedgei_budget budget;
     struct kedge_net_counters counters; /* without bytes_in_flight */
 };
 
 /* session.c; all on the network thread. */
-void kedgei_session_event(struct kedgei_session *s, uint32_t events);
+void kedgei_session_event(void *session, uint32_t events);
 /* Sends what is queued, and goes on receiving if it waited for itself. */
 void kedgei_session_flush(struct kedgei_session *s);
 /* Receives and sends all that is possible now. */
@@ -133,15 +110,15 @@ void kedgei_session_go_on(struct kedgei_session *s);
 void kedgei_session_end_wait(struct kedgei_session *s);
 void kedgei_session_count_refused(struct kedge_net_server *server);
 /* Lets those that wait go on as far as there is room. */
-void kedgei_sessions_serve_waiting(struct kedge_net_server *server);
+void kedgei_sessions_serve_waiting(struct kedgei_hub *hub);
 
 /* session_life.c; all on the network thread. */
-void kedgei_session_accept(struct kedge_net_server *server, struct kedgei_listener *listener);
+void kedgei_session_accept(struct kedgei_hub *hub, struct kedgei_listener *listener);
 void kedgei_session_close(struct kedgei_session *s);
 /* Closes those that take too long and ends pauses; true if there are any sessions, or something to be logged.
  */
-bool kedgei_sessions_sweep(struct kedge_net_server *server, uint64_t now_ns);
-void kedgei_sessions_bury(struct kedge_net_server *server);
+bool kedgei_sessions_sweep(struct kedgei_hub *hub, uint64_t now_ns);
+void kedgei_sessions_bury(struct kedgei_hub *hub);
 
 /* strangers.c; all on the network thread. */
 /* What the application's answers to `knows` make of the options: NULL `sources` without it. KEDGE_E_NOMEM. */
@@ -169,7 +146,7 @@ void kedgei_strangers_earn(struct kedgei_session *s);
 KEDGE_NODISCARD bool kedgei_request_hand_over(struct kedgei_session *s, struct kedgei_frame *frame,
                                               bool is_busy);
 /* Replies that have been given, to their links. Network thread. */
-void kedgei_requests_drain(struct kedge_net_server *server);
+void kedgei_requests_drain(struct kedgei_hub *hub);
 /* After the network thread has ended: no reply goes anywhere any more. */
 void kedgei_requests_close(struct kedge_net_server *server);
 

@@ -97,9 +97,9 @@ static void begin_wait(struct kedgei_session *s, enum kedgei_wait reason)
         *(server->waiting[reason] ? &server->waiting_last[reason]->wait_next : &server->waiting[reason]) = s;
         server->waiting_last[reason] = s;
     }
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     server->counters.pauses++;
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
 }
 
 /* Nobody came before, or it is this one's turn. */
@@ -116,7 +116,7 @@ static enum kedgei_wait ask_for_body(struct kedgei_session *s)
     size_t len = s->link.in.len;
     bool is_small = kedgei_budget_is_small(len);
     enum kedgei_wait queue = is_small ? KEDGEI_WAIT_SMALL : KEDGEI_WAIT_LARGE, result = KEDGEI_WAIT_NOT;
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     if (!is_door(s) && !is_small && !kedgei_budget_fits_share(&server->budget, share_of(s), len)) {
         result = KEDGEI_WAIT_OWN;
     } else if (!is_door(s) && (!is_first(s, queue) || !kedgei_budget_fits_body(&server->budget, len))) {
@@ -124,7 +124,7 @@ static enum kedgei_wait ask_for_body(struct kedgei_session *s)
     } else {
         kedgei_charge(s, is_small, len);
     }
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
     return result;
 }
 
@@ -150,7 +150,7 @@ static enum kedgei_wait ask_for_reply(struct kedgei_session *s)
     size_t more = s->reply_size + (frame->is_small ? frame->len : 0); /* it leaves the small account */
     enum kedgei_wait queue = s->reply_size > 0 ? KEDGEI_WAIT_REPLY : KEDGEI_WAIT_CONTEXT;
     enum kedgei_wait result = KEDGEI_WAIT_NOT;
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     if (!is_door(s) && s->reply_size > 0 && !kedgei_budget_fits_share(&server->budget, share_of(s), more)) {
         result = KEDGEI_WAIT_OWN;
     } else if (!is_door(s)
@@ -163,7 +163,7 @@ static enum kedgei_wait ask_for_reply(struct kedgei_session *s)
         frame->charge = frame->len + s->reply_size;
         kedgei_charge(s, false, frame->charge);
     }
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
     return result;
 }
 
@@ -171,9 +171,9 @@ static enum kedgei_wait ask_for_reply(struct kedgei_session *s)
 
 void kedgei_session_count_refused(struct kedge_net_server *server)
 {
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     server->counters.refused++;
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
 }
 
 /* The greeting has come: who is it, and may he stay?
@@ -191,16 +191,16 @@ static bool open_session(struct kedgei_session *s)
         who.has_key = true;
     }
     who.connection = (uint64_t)atomic_fetch_add(&connections, 1) + 1;
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     uint64_t drops = server->drops;
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
     bool good = !server->admit || server->admit(server->arg, &who);
     struct kedgei_frame *greeting = good ? kedgei_frame_greeting(NULL) : NULL;
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     s->who = greeting ? who : s->who;
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
     good = greeting && kedgei_strangers_recognise(s) == KEDGE_OK;
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     good = good && drops == server->drops;
     if (good) {
         s->is_open = true;
@@ -211,7 +211,7 @@ static bool open_session(struct kedgei_session *s)
     } else {
         server->counters.refused++;
     }
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
     if (!good) {
         kedgei_frame_free(greeting);
         return false;
@@ -242,9 +242,9 @@ static bool step_body(struct kedgei_session *s, int *ret_err)
     }
     kedgei_session_end_wait(s);
     if ((*ret_err = kedgei_link_give(&s->link)) != KEDGE_OK) {
-        pthread_mutex_lock(&s->server->mutex);
+        pthread_mutex_lock(&s->server->hub.mutex);
         kedgei_release(s, kedgei_budget_is_small(in->len), in->len);
-        pthread_mutex_unlock(&s->server->mutex);
+        pthread_mutex_unlock(&s->server->hub.mutex);
         return false;
     }
     in->frame->charge = in->len;
@@ -322,7 +322,7 @@ static void watch(struct kedgei_session *s)
     uint32_t events = (reads ? (uint32_t)EPOLLIN : 0) | (writes ? (uint32_t)EPOLLOUT : 0);
     if (s->stage != KEDGEI_DEAD && events != s->events) {
         s->events = events;
-        kedgei_loop_change(&s->server->loop, s->link.stream.fd, events, s);
+        kedgei_loop_change(&s->server->hub.loop, s->link.stream.fd, events, s);
     }
 }
 
@@ -361,12 +361,12 @@ static int send_queued(struct kedgei_session *s)
     struct kedgei_frame *done = NULL;
     int err = kedgei_link_send(&s->link, &done);
     if (done) {
-        pthread_mutex_lock(&s->server->mutex);
+        pthread_mutex_lock(&s->server->hub.mutex);
         for (struct kedgei_frame *f = done; f; f = f->next) {
             kedgei_release(s, f->is_small, f->charge);
         }
-        pthread_mutex_unlock(&s->server->mutex);
-        s->server->freed = true;
+        pthread_mutex_unlock(&s->server->hub.mutex);
+        s->server->hub.freed = true;
     }
     for (struct kedgei_frame *next; done; done = next) {
         next = done->next;
@@ -415,8 +415,9 @@ void kedgei_session_flush(struct kedgei_session *s)
 
 /* TLS may want to write in order to read, or read in order to write (a key update), so the events
  * say only that something can be done, not what. */
-void kedgei_session_event(struct kedgei_session *s, uint32_t events)
+void kedgei_session_event(void *session, uint32_t events)
 {
+    struct kedgei_session *s = session;
     if (s->stage == KEDGEI_DEAD) {
         return; /* closed earlier in this turn */
     }
@@ -440,9 +441,10 @@ void kedgei_session_event(struct kedgei_session *s, uint32_t events)
 
 /* From the head of each queue until its first does not fit. At most SERVE_TURN of each in a turn,
  * so that thousands of waiting sessions do not keep the loop from its descriptors. */
-void kedgei_sessions_serve_waiting(struct kedge_net_server *server)
+void kedgei_sessions_serve_waiting(struct kedgei_hub *hub)
 {
-    server->freed = false;
+    struct kedge_net_server *server = (struct kedge_net_server *)hub;
+    server->hub.freed = false;
     for (int queue = 0; queue < KEDGEI_WAIT_QUEUES; queue++) {
         for (int i = 0; i < SERVE_TURN && server->waiting[queue]; i++) {
             struct kedgei_session *s = server->waiting[queue];
@@ -450,7 +452,7 @@ void kedgei_sessions_serve_waiting(struct kedge_net_server *server)
             if (server->waiting[queue] == s) {
                 break; /* still no room for the first, so none for those behind it */
             }
-            server->freed = server->freed || i == SERVE_TURN - 1; /* the others in the next turn */
+            server->hub.freed = server->hub.freed || i == SERVE_TURN - 1; /* the others in the next turn */
         }
     }
 }

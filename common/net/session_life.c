@@ -6,7 +6,6 @@
  *
  * Every stage has a time: to finish the handshake and greet, to move a frame, to go away after a refusal.
  * The sweep looks at all sessions four times a second, which is cheaper than a timer for each. */
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,7 +26,7 @@ static bool begin(const struct kedgei_session *from, int fd)
     struct kedgei_session *s = kedge_mem_new(1, sizeof *s);
     kedgei_socket_prepare(fd, from->who.kind);
     if (!s
-        || kedgei_link_init(&s->link, fd, from->who.kind == KEDGE_NET_TLS ? server->tls : NULL,
+        || kedgei_link_init(&s->link, fd, from->who.kind == KEDGE_NET_TLS ? server->hub.tls : NULL,
                             server->frame_max)) {
         kedge_mem_free(s);
         return false;
@@ -41,34 +40,36 @@ static bool begin(const struct kedgei_session *from, int fd)
     s->who.kind = from->who.kind;
     s->class = from->class;
     memcpy(s->address, from->address, sizeof s->address);
-    if (kedgei_loop_add(&server->loop, fd, s->events, s) != KEDGE_OK) {
+    if (kedgei_loop_add(&server->hub.loop, fd, s->events, s) != KEDGE_OK) {
         kedgei_link_deinit(&s->link);
         kedge_mem_free(s);
         return false;
     }
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     server->counters.handshakes++;
     s->next = server->sessions;
     if (s->next) {
         s->next->prev = s;
     }
     server->sessions = s;
-    pthread_mutex_unlock(&server->mutex);
+    server->hub.any = true;
+    pthread_mutex_unlock(&server->hub.mutex);
     kedgei_strangers_enter(s);
     return true;
 }
 
 /* Nothing is spent on a connection before it is known that it may stay: no memory, no option of its socket.
  */
-void kedgei_session_accept(struct kedge_net_server *server, struct kedgei_listener *listener)
+void kedgei_session_accept(struct kedgei_hub *hub, struct kedgei_listener *listener)
 {
+    struct kedge_net_server *server = (struct kedge_net_server *)hub;
     struct kedgei_session from = {.server = server, .who = {.kind = listener->address.kind}};
     bool is_ipc = from.who.kind == KEDGE_NET_IPC;
     from.class = is_ipc && server->knows ? KEDGEI_DOOR : KEDGEI_STRANGER;
-    for (int i = 0; i < ACCEPT_TURN && !server->deaf; i++) {
+    for (int i = 0; i < ACCEPT_TURN && !server->hub.deaf; i++) {
         int fd = kedgei_socket_accept(listener->fd, from.address);
         if (fd < 0) {
-            server->deaf = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+            kedgei_hub_accept_failed(hub);
             return;
         }
         if ((is_ipc && !kedgei_socket_is_own_user(fd)) || !kedgei_strangers_admit(server, &from)) {
@@ -91,7 +92,7 @@ void kedgei_session_close(struct kedgei_session *s)
         return;
     }
     kedgei_session_end_wait(s);
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     *(s->prev ? &s->prev->next : &server->sessions) = s->next;
     if (s->next) {
         s->next->prev = s->prev;
@@ -104,12 +105,12 @@ void kedgei_session_close(struct kedgei_session *s)
     for (struct kedgei_frame *f = s->link.first; f; f = f->next) {
         kedgei_release(s, f->is_small, f->charge);
     }
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
     kedgei_strangers_leave(s);
     s->stage = KEDGEI_DEAD;
-    kedgei_loop_remove(&server->loop, s->link.stream.fd);
+    kedgei_loop_remove(&server->hub.loop, s->link.stream.fd);
     kedgei_link_deinit(&s->link);
-    server->freed = true;
+    server->hub.freed = true;
     s->wait_next = server->graves;
     server->graves = s;
 }
@@ -139,16 +140,17 @@ static bool is_overdue(const struct kedgei_session *s, uint64_t now_ns)
 
 /* True when there is a reason to come back soon: a session whose time may pass, or a line that the
  * log has not got yet. */
-bool kedgei_sessions_sweep(struct kedge_net_server *server, uint64_t now_ns)
+bool kedgei_sessions_sweep(struct kedgei_hub *hub, uint64_t now_ns)
 {
+    struct kedge_net_server *server = (struct kedge_net_server *)hub;
     struct kedgei_session *next;
     for (struct kedgei_session *s = server->sessions; s; s = next) {
         next = s->next;
         if (is_overdue(s, now_ns)) {
             bool silent = s->stage == KEDGEI_SHAKING || s->stage == KEDGEI_GREETED;
-            pthread_mutex_lock(&server->mutex);
+            pthread_mutex_lock(&server->hub.mutex);
             server->counters.silent += silent ? 1 : 0;
-            pthread_mutex_unlock(&server->mutex);
+            pthread_mutex_unlock(&server->hub.mutex);
             kedgei_session_close(s);
         } else if (s->waiting == KEDGEI_WAIT_PAUSE && now_ns >= s->paused_until_ns) {
             kedgei_session_end_wait(s);
@@ -156,19 +158,20 @@ bool kedgei_sessions_sweep(struct kedge_net_server *server, uint64_t now_ns)
         }
     }
     kedgei_parties_sweep(&server->parties, now_ns);
-    bool unsaid = kedgei_pressure_say(&server->pressure, "requests", now_ns);
+    bool unsaid = kedgei_pressure_say(&server->hub.pressure, "requests", now_ns);
     return server->sessions != NULL || unsaid;
 }
 
 /* At the end of a turn: the events that the kernel gave for this turn may name a session that an
  * earlier one of them has closed. */
-void kedgei_sessions_bury(struct kedge_net_server *server)
+void kedgei_sessions_bury(struct kedgei_hub *hub)
 {
-    pthread_mutex_lock(&server->mutex);
+    struct kedge_net_server *server = (struct kedge_net_server *)hub;
+    pthread_mutex_lock(&server->hub.mutex);
     for (struct kedgei_session *s = server->graves, *next; s; s = next) {
         next = s->wait_next;
         kedgei_session_drop(s);
     }
     server->graves = NULL;
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
 }

@@ -27,6 +27,20 @@ void kedgei_bucket_give(struct kedgei_bucket *b, const struct kedgei_rate *rate,
     b->full_ns = b->full_ns > back ? b->full_ns - back : 0;
 }
 
+bool kedgei_buckets_take(struct kedgei_bucket *own, const struct kedgei_rate *own_rate,
+                         struct kedgei_bucket *all, const struct kedgei_rate *all_rate, uint32_t tokens,
+                         uint64_t now_ns)
+{
+    if (!kedgei_bucket_take(own, own_rate, tokens, now_ns)) {
+        return false;
+    }
+    if (!kedgei_bucket_take(all, all_rate, tokens, now_ns)) {
+        kedgei_bucket_give(own, own_rate, tokens);
+        return false;
+    }
+    return true;
+}
+
 bool kedgei_bucket_is_full(const struct kedgei_bucket *b, uint64_t now_ns)
 {
     return b->full_ns <= now_ns;

@@ -22,6 +22,10 @@ bool kedgei_bucket_take(struct kedgei_bucket *b, const struct kedgei_rate *rate,
                         uint64_t now_ns);
 /* Puts tokens back; what does not fit is lost. */
 void kedgei_bucket_give(struct kedgei_bucket *b, const struct kedgei_rate *rate, uint32_t tokens);
+/* From its own bucket and from that of all, or from neither. */
+bool kedgei_buckets_take(struct kedgei_bucket *own, const struct kedgei_rate *own_rate,
+                         struct kedgei_bucket *all, const struct kedgei_rate *all_rate, uint32_t tokens,
+                         uint64_t now_ns);
 /* Nothing is missing in it. */
 bool kedgei_bucket_is_full(const struct kedgei_bucket *b, uint64_t now_ns);
 

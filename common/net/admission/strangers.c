@@ -8,7 +8,6 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
-#include "common/base/os/entropy.h"
 #include "common/net/server_state.h"
 
 #define NS_PER_S 1000000000u
@@ -20,9 +19,6 @@ _Static_assert(KEDGE_NET_STRANGERS_MAX *KEDGE_NET_STRANGER_PEER_MAX *KEDGE_NET_S
 _Static_assert((int)KEDGE_NET_STRANGER_FRAME_MAX <= (int)KEDGEI_SMALL_MAX,
                "strangers' requests are small ones");
 
-static const struct kedgei_rate arrivals = {NS_PER_S / KEDGE_NET_ARRIVALS, KEDGE_NET_ARRIVALS_BURST};
-static const struct kedgei_rate all_arrivals = {NS_PER_S / KEDGE_NET_ALL_ARRIVALS,
-                                                KEDGE_NET_ALL_ARRIVALS_BURST};
 static const struct kedgei_rate of_strangers = {NS_PER_S / KEDGE_NET_STRANGER_REQUESTS / TURN,
                                                 KEDGE_NET_STRANGER_REQUESTS_BURST *TURN};
 static const struct kedgei_rate of_all_strangers = {NS_PER_S / KEDGE_NET_ALL_REQUESTS / TURN,
@@ -47,11 +43,7 @@ int kedgei_strangers_init(struct kedge_net_server *server, const struct kedge_ne
     }
     server->places.one[KEDGEI_STRANGER] = strangers > PER_ADDRESS ? strangers / PER_ADDRESS : 1;
     server->places.one[KEDGEI_KNOWN] = KEDGE_NET_PER_KEY_MAX;
-    server->sources = kedge_mem_new(1, sizeof *server->sources);
-    if (server->sources) {
-        kedge_os_random(&server->sources->seed, sizeof server->sources->seed);
-    }
-    return server->sources ? KEDGE_OK : KEDGE_E_NOMEM;
+    return kedgei_hub_count_addresses(&server->hub);
 }
 
 static const struct kedge_public_key *key_of(const struct kedgei_session *s)
@@ -97,11 +89,11 @@ static bool evict(const struct kedgei_session *s, bool own)
     if (!oldest) {
         return false;
     }
-    kedgei_pressure_note(&server->pressure, KEDGEI_EVICTED, oldest->address, key_of(oldest));
-    pthread_mutex_lock(&server->mutex);
+    kedgei_pressure_note(&server->hub.pressure, KEDGEI_EVICTED, oldest->address, key_of(oldest));
+    pthread_mutex_lock(&server->hub.mutex);
     server->counters.evicted++;
     server->counters.turned_away++;
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
     kedgei_session_close(oldest);
     return true;
 }
@@ -122,45 +114,28 @@ static bool find_place(const struct kedgei_session *s, unsigned own)
     return false;
 }
 
-/* Connections that turn out to be of known keys are given back (give_back). */
-static bool may_arrive(struct kedge_net_server *server, const struct kedgei_session *s)
-{
-    uint64_t now = kedge_os_now_ns();
-    if (!server->sources || s->class != KEDGEI_STRANGER) {
-        return true;
-    }
-    struct kedgei_source *source = kedgei_sources_find(server->sources, s->address, now);
-    if (!kedgei_bucket_take(&source->arrivals, &arrivals, 1, now)) {
-        return false;
-    }
-    if (!kedgei_bucket_take(&server->all_arrivals, &all_arrivals, 1, now)) {
-        kedgei_bucket_give(&source->arrivals, &arrivals, 1);
-        return false;
-    }
-    return true;
-}
-
 bool kedgei_strangers_admit(struct kedge_net_server *server, const struct kedgei_session *s)
 {
-    bool counted = s->class == KEDGEI_STRANGER && server->sources;
-    bool good = may_arrive(server, s)
+    bool counted = s->class == KEDGEI_STRANGER && server->hub.sources;
+    /* Connections that turn out to be of known keys are given back (give_back). */
+    bool good = (s->class != KEDGEI_STRANGER || kedgei_hub_may_arrive(&server->hub, s->address))
                 && find_place(s, counted                   ? count_of_address(server, s)
                                  : s->class == KEDGEI_DOOR ? server->class_count[KEDGEI_DOOR]
                                                            : 0);
     if (!good) {
-        kedgei_pressure_note(&server->pressure, KEDGEI_TURNED_AWAY, s->address, NULL);
-        pthread_mutex_lock(&server->mutex);
+        kedgei_pressure_note(&server->hub.pressure, KEDGEI_TURNED_AWAY, s->address, NULL);
+        pthread_mutex_lock(&server->hub.mutex);
         server->counters.turned_away++;
-        pthread_mutex_unlock(&server->mutex);
+        pthread_mutex_unlock(&server->hub.mutex);
     }
     return good;
 }
 
 static void count_strangers(struct kedge_net_server *server)
 {
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     server->counters.strangers = server->class_count[KEDGEI_STRANGER];
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
 }
 
 /* Strangers have a list of their own, so that a flood of them can be searched without walking over
@@ -196,28 +171,24 @@ void kedgei_strangers_leave(struct kedgei_session *s)
     }
     if (s->party) {
         s->party->connections--;
-        pthread_mutex_lock(&server->mutex);
+        pthread_mutex_lock(&server->hub.mutex);
         s->party->large -= s->large; /* what is still held counts for the server alone */
         s->party = NULL;
-        pthread_mutex_unlock(&server->mutex);
+        pthread_mutex_unlock(&server->hub.mutex);
     }
 }
 
 /* ---- becoming known ---- */
 
-/* What it took as a stranger. Its arrival only if its key comes no more often than an address may: a
- * handshake is dear, and a key that did nothing but dial would never be turned away. */
+/* What it took as a stranger. */
 static void give_back(struct kedgei_session *s)
 {
     struct kedge_net_server *server = s->server;
     uint64_t now = kedge_os_now_ns();
-    struct kedgei_source *source = kedgei_sources_find(server->sources, s->address, now);
+    struct kedgei_source *source = kedgei_sources_find(server->hub.sources, s->address, now);
     kedgei_bucket_give(&source->requests, &of_strangers, s->taken);
-    kedgei_bucket_give(&server->all_requests, &of_all_strangers, s->taken);
-    if (kedgei_bucket_take(&s->party->arrivals, &arrivals, 1, now)) {
-        kedgei_bucket_give(&source->arrivals, &arrivals, 1);
-        kedgei_bucket_give(&server->all_arrivals, &all_arrivals, 1);
-    }
+    kedgei_bucket_give(&server->hub.all_requests, &of_all_strangers, s->taken);
+    kedgei_hub_give_arrival_back(&server->hub, source, &s->party->arrivals, now);
 }
 
 /* From the strangers' books into its key's: place, bytes that it holds, and what it took from the buckets. */
@@ -229,10 +200,10 @@ static void become_known(struct kedgei_session *s, struct kedgei_party *party)
     kedgei_strangers_enter(s);
     if (party) {
         party->connections++;
-        pthread_mutex_lock(&server->mutex);
+        pthread_mutex_lock(&server->hub.mutex);
         s->party = party;
         party->large += s->large;
-        pthread_mutex_unlock(&server->mutex);
+        pthread_mutex_unlock(&server->hub.mutex);
         give_back(s);
     }
     s->link.in.frame_max = kedgei_strangers_frame_max(s);
@@ -254,7 +225,7 @@ int kedgei_strangers_recognise(struct kedgei_session *s)
     const struct kedgei_session as_known = {
         .server = server, .class = KEDGEI_KNOWN, .party = party, .who = s->who};
     if (!find_place(&as_known, party ? party->connections : 0)) {
-        kedgei_pressure_note(&server->pressure, KEDGEI_TURNED_AWAY, s->address, &s->who.key);
+        kedgei_pressure_note(&server->hub.pressure, KEDGEI_TURNED_AWAY, s->address, &s->who.key);
         return KEDGE_E_FULL;
     }
     become_known(s, party);
@@ -270,20 +241,14 @@ size_t kedgei_strangers_frame_max(const struct kedgei_session *s)
 
 /* ---- rates ---- */
 
-/* From its address's bucket and from that of all, or from neither. */
 static bool take_of_strangers(struct kedgei_session *s, uint32_t cost, uint64_t now)
 {
     struct kedge_net_server *server = s->server;
-    struct kedgei_bucket *own = &kedgei_sources_find(server->sources, s->address, now)->requests;
-    if (!kedgei_bucket_take(own, &of_strangers, cost, now)) {
-        return false;
-    }
-    if (!kedgei_bucket_take(&server->all_requests, &of_all_strangers, cost, now)) {
-        kedgei_bucket_give(own, &of_strangers, cost);
-        return false;
-    }
-    s->taken += cost;
-    return true;
+    struct kedgei_bucket *own = &kedgei_sources_find(server->hub.sources, s->address, now)->requests;
+    bool good =
+        kedgei_buckets_take(own, &of_strangers, &server->hub.all_requests, &of_all_strangers, cost, now);
+    s->taken += good ? cost : 0;
+    return good;
 }
 
 /* A request for a piece of a blob costs one, any other as much as many pieces: fetching a model takes
@@ -291,7 +256,7 @@ static bool take_of_strangers(struct kedgei_session *s, uint32_t cost, uint64_t 
 bool kedgei_strangers_take_turn(struct kedgei_session *s)
 {
     struct kedge_net_server *server = s->server;
-    if (!server->sources || s->class == KEDGEI_DOOR) {
+    if (!server->hub.sources || s->class == KEDGEI_DOOR) {
         return true;
     }
     uint64_t now = kedge_os_now_ns();
@@ -300,11 +265,11 @@ bool kedgei_strangers_take_turn(struct kedgei_session *s)
     bool good = s->party ? kedgei_bucket_take(&s->party->requests, &of_known, cost, now)
                          : take_of_strangers(s, cost, now);
     if (!good) {
-        kedgei_pressure_note(&server->pressure, KEDGEI_PUT_OFF, s->address, key_of(s));
+        kedgei_pressure_note(&server->hub.pressure, KEDGEI_PUT_OFF, s->address, key_of(s));
         s->paused_until_ns = now + (uint64_t)KEDGE_NET_RETRY_MS * (NS_PER_S / 1000);
-        pthread_mutex_lock(&server->mutex);
+        pthread_mutex_lock(&server->hub.mutex);
         server->counters.put_off++;
-        pthread_mutex_unlock(&server->mutex);
+        pthread_mutex_unlock(&server->hub.mutex);
     }
     return good;
 }

@@ -102,12 +102,12 @@ void kedgei_http_request_free(struct kedge_http_request *req)
 void kedgei_http_hand_over(struct kedge_http_request *req)
 {
     struct kedge_http_server *server = req->server;
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     req->session->refs++;
-    server->refs++;
+    server->hub.refs++;
     server->counters.requests += req->begun ? 0 : 1;
     server->counters.held++;
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
     handling = server;
     server->handler(server->arg, req, req->given);
     handling = NULL;
@@ -127,24 +127,16 @@ struct kedge_view kedge_http_request_body(const struct kedge_http_request *req)
 static void finish(struct kedge_http_request *req)
 {
     struct kedge_http_server *server = req->server;
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     server->counters.held--;
-    if (server->closed) {
+    if (server->hub.closed) {
         kedgei_http_session_drop(req->session);
         kedgei_http_server_drop(server);
         kedgei_http_request_free(req);
         return;
     }
-    req->next = NULL;
-    *(server->outbox ? &server->outbox_last->next : &server->outbox) = req;
-    server->outbox_last = req;
-    if (!server->woken) {
-        server->woken = true;
-        if (handling != server) {
-            kedgei_wake(server->loop.wake); /* under the mutex, so that close cannot come between */
-        }
-    }
-    pthread_mutex_unlock(&server->mutex);
+    kedgei_hub_put(&server->hub, &req->held, handling != server);
+    pthread_mutex_unlock(&server->hub.mutex);
 }
 
 /* The piece is one that may come now. */
@@ -197,18 +189,15 @@ void kedge_http_reply_status(struct kedge_http_request *req, unsigned status, co
     kedge_http_reply(req, &a, kedge_view_of(text, len));
 }
 
-void kedgei_http_drain(struct kedge_http_server *server)
+void kedgei_http_drain(struct kedgei_hub *hub)
 {
-    pthread_mutex_lock(&server->mutex);
-    struct kedge_http_request *list = server->outbox;
-    server->outbox = server->outbox_last = NULL;
-    server->woken = false;
-    pthread_mutex_unlock(&server->mutex);
-    for (struct kedge_http_request *next; list; list = next) {
-        struct kedgei_http_session *s = list->session;
+    struct kedge_http_server *server = (struct kedge_http_server *)hub;
+    for (struct kedgei_held *list = kedgei_hub_take(hub), *next; list; list = next) {
+        struct kedge_http_request *req = (struct kedge_http_request *)list;
+        struct kedgei_http_session *s = req->session;
         next = list->next;
-        kedgei_http_answered(s, list);
-        pthread_mutex_lock(&server->mutex);
+        kedgei_http_answered(s, req);
+        pthread_mutex_lock(&hub->mutex);
         kedgei_http_session_drop(s);
         kedgei_http_server_drop(server); /* unlocks; the owner still holds a reference */
     }
@@ -216,15 +205,14 @@ void kedgei_http_drain(struct kedge_http_server *server)
 
 void kedgei_http_close_outbox(struct kedge_http_server *server)
 {
-    pthread_mutex_lock(&server->mutex);
-    server->closed = true;
-    struct kedge_http_request *list = server->outbox;
-    server->outbox = server->outbox_last = NULL;
-    for (struct kedge_http_request *next; list; list = next) {
+    struct kedgei_held *list = kedgei_hub_take(&server->hub);
+    pthread_mutex_lock(&server->hub.mutex);
+    for (struct kedgei_held *next; list; list = next) {
+        struct kedge_http_request *req = (struct kedge_http_request *)list;
         next = list->next;
-        kedgei_http_session_drop(list->session);
-        server->refs--; /* the owner's remains */
-        kedgei_http_request_free(list);
+        kedgei_http_session_drop(req->session);
+        server->hub.refs--; /* the owner's remains */
+        kedgei_http_request_free(req);
     }
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
 }

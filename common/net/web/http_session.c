@@ -30,9 +30,9 @@ void kedgei_http_enter(struct kedgei_http_session *s, enum kedgei_http_stage sta
 
 static void count(struct kedge_http_server *server, uint64_t *counter)
 {
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     *counter += 1;
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
 }
 
 /* ---- memory ---- */
@@ -41,12 +41,12 @@ static void count(struct kedge_http_server *server, uint64_t *counter)
 static void set_charge(struct kedgei_http_session *s, size_t charge)
 {
     struct kedge_http_server *server = s->server;
-    server->freed = server->freed || charge < s->charge;
+    server->hub.freed = server->hub.freed || charge < s->charge;
     server->budget = server->budget - s->charge + charge;
     s->charge = charge;
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     server->counters.bytes_in_flight = server->budget;
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
 }
 
 static void end_wait(struct kedgei_http_session *s)
@@ -98,28 +98,29 @@ void kedgei_http_session_close(struct kedgei_http_session *s)
     kedge_mem_free(s->out);
     s->out = NULL;
     s->stage = KEDGEI_HTTP_DEAD;
-    kedgei_loop_remove(&server->loop, s->stream.fd);
+    kedgei_loop_remove(&server->hub.loop, s->stream.fd);
     kedgei_stream_deinit(&s->stream);
     *(s->prev ? &s->prev->next : &server->sessions) = s->next;
     if (s->next) {
         s->next->prev = s->prev;
     }
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&server->hub.mutex);
     server->counters.connections--;
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
     s->wait_next = server->graves;
     server->graves = s;
 }
 
-void kedgei_http_bury(struct kedge_http_server *server)
+void kedgei_http_bury(struct kedgei_hub *hub)
 {
-    pthread_mutex_lock(&server->mutex);
+    struct kedge_http_server *server = (struct kedge_http_server *)hub;
+    pthread_mutex_lock(&server->hub.mutex);
     for (struct kedgei_http_session *s = server->graves, *next; s; s = next) {
         next = s->wait_next;
         kedgei_http_session_drop(s);
     }
     server->graves = NULL;
-    pthread_mutex_unlock(&server->mutex);
+    pthread_mutex_unlock(&server->hub.mutex);
 }
 
 /* Nothing more is sent; wait a moment for the client to take what was. */
@@ -187,9 +188,10 @@ static bool has_room(const struct kedgei_http_session *s)
 
 /* First come, first served: a small request does not pass a larger one, which might then wait for
  * ever. */
-void kedgei_http_serve_waiting(struct kedge_http_server *server)
+void kedgei_http_serve_waiting(struct kedgei_hub *hub)
 {
-    server->freed = false;
+    struct kedge_http_server *server = (struct kedge_http_server *)hub;
+    server->hub.freed = false;
     while (server->waiting && has_room(server->waiting)) {
         struct kedgei_http_session *s = server->waiting;
         end_wait(s);
@@ -359,7 +361,7 @@ static void watch(struct kedgei_http_session *s)
     uint32_t events = (reads ? (uint32_t)EPOLLIN : 0) | (writes ? (uint32_t)EPOLLOUT : 0);
     if (s->stage != KEDGEI_HTTP_DEAD && events != s->events) {
         s->events = events;
-        kedgei_loop_change(&s->server->loop, s->stream.fd, events, s);
+        kedgei_loop_change(&s->server->hub.loop, s->stream.fd, events, s);
     }
 }
 
@@ -410,8 +412,9 @@ static void go_on(struct kedgei_http_session *s)
     watch(s);
 }
 
-void kedgei_http_event(struct kedgei_http_session *s, uint32_t events)
+void kedgei_http_event(void *session, uint32_t events)
 {
+    struct kedgei_http_session *s = session;
     bool gone = (events & (EPOLLHUP | EPOLLERR)) != 0;
     if (s->stage == KEDGEI_HTTP_DEAD) {
         return;
@@ -482,13 +485,14 @@ static void check_time(struct kedgei_http_session *s, uint64_t now_ns)
     }
 }
 
-bool kedgei_http_sweep(struct kedge_http_server *server, uint64_t now_ns)
+bool kedgei_http_sweep(struct kedgei_hub *hub, uint64_t now_ns)
 {
+    struct kedge_http_server *server = (struct kedge_http_server *)hub;
     struct kedgei_http_session *next;
     for (struct kedgei_http_session *s = server->sessions; s; s = next) {
         next = s->next;
         check_time(s, now_ns);
     }
-    bool unsaid = kedgei_pressure_say(&server->pressure, "logs", now_ns);
+    bool unsaid = kedgei_pressure_say(&server->hub.pressure, "logs", now_ns);
     return server->sessions != NULL || unsaid;
 }

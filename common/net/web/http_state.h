@@ -6,10 +6,7 @@
 #ifndef KEDGE_COMMON_NET_WEB_HTTP_STATE_H
 #define KEDGE_COMMON_NET_WEB_HTTP_STATE_H
 
-#include "common/net/address.h"
-#include "common/net/admission/pressure.h"
-#include "common/net/admission/rate.h"
-#include "common/net/loop.h"
+#include "common/net/hub.h"
 #include "common/net/stream.h"
 #include "common/net/web/http.h"
 
@@ -31,6 +28,7 @@ struct kedgei_http_out {
 };
 
 struct kedge_http_request {
+    struct kedgei_held held;
     struct kedge_http_server *server;
     struct kedgei_http_session *session;
     struct kedge_http_head head; /* borrows from the session's `in` */
@@ -41,7 +39,6 @@ struct kedge_http_request {
     bool leaves; /* and is on its way */
     uint32_t party;
     struct kedgei_http_out *out;
-    struct kedge_http_request *next; /* in the outbox */
 };
 
 struct kedgei_http_session {
@@ -64,42 +61,23 @@ struct kedgei_http_session {
     uint8_t in[KEDGE_HTTP_HEAD_MAX];
 };
 
-struct kedgei_http_listener {
-    struct kedgei_address address;
-    char url[KEDGE_HTTP_URL_MAX];
-    int fd; /* -1: none */
-};
-
 struct kedge_http_server {
-    struct kedgei_tls *tls;
+    struct kedgei_hub hub;
     kedge_http_handler *handler;
     void *arg;
     unsigned connections_max, party_max;
     size_t budget_max, body_max;
     uint64_t head_ns, idle_ns, stall_ns, wait_ns;
-    struct kedgei_http_listener listeners[KEDGE_HTTP_URLS_MAX];
-    struct kedgei_loop loop;
-    pthread_t thread;
-    bool runs;
 
     /* The network thread's own: */
     struct kedgei_http_session *sessions, *waiting, *waiting_last, *graves;
     size_t budget;
-    bool freed, deaf;
-    struct kedgei_sources *sources;                  /* NULL: nobody is counted by address */
-    struct kedgei_bucket all_arrivals, all_requests; /* of all strangers' addresses together */
-    struct kedgei_pressure pressure;
 
-    pthread_mutex_t mutex; /* all below */
-    bool closing, closed, woken;
-    unsigned refs; /* the owner and the requests that are held */
-    struct kedge_http_request *outbox, *outbox_last;
-    struct kedge_http_counters counters;
+    struct kedge_http_counters counters; /* under the hub's mutex */
 };
 
 /* http_accept.c; all on the network thread. */
-void kedgei_http_accept(struct kedge_http_server *server, struct kedgei_http_listener *listener);
-KEDGE_NODISCARD int kedgei_http_strangers_init(struct kedge_http_server *server, bool counts);
+void kedgei_http_accept(struct kedgei_hub *hub, struct kedgei_listener *listener);
 /* Its request may be looked at; false: its address, its party or all strangers together ask too often. */
 bool kedgei_http_take_turn(struct kedgei_http_session *s);
 /* An answer on it is for a party (not 0): it is no stranger's. */
@@ -107,20 +85,20 @@ void kedgei_http_recognise(struct kedgei_http_session *s, uint32_t party);
 
 /* http_session.c; all on the network thread. */
 void kedgei_http_enter(struct kedgei_http_session *s, enum kedgei_http_stage stage);
-void kedgei_http_event(struct kedgei_http_session *s, uint32_t events);
+void kedgei_http_event(void *session, uint32_t events);
 void kedgei_http_session_close(struct kedgei_http_session *s);
 /* Closes those that take too long; true if there are any, or something to be logged. */
-bool kedgei_http_sweep(struct kedge_http_server *server, uint64_t now_ns);
+bool kedgei_http_sweep(struct kedgei_hub *hub, uint64_t now_ns);
 /* Lets those that wait go on as far as there is room. */
-void kedgei_http_serve_waiting(struct kedge_http_server *server);
-void kedgei_http_bury(struct kedge_http_server *server);
+void kedgei_http_serve_waiting(struct kedgei_hub *hub);
+void kedgei_http_bury(struct kedgei_hub *hub);
 /* The application has answered (out NULL: aborted); req is the session's again. */
 void kedgei_http_answered(struct kedgei_http_session *s, struct kedge_http_request *req);
 
 /* http_reply.c */
 /* Gives req to the handler. */
 void kedgei_http_hand_over(struct kedge_http_request *req);
-void kedgei_http_drain(struct kedge_http_server *server);
+void kedgei_http_drain(struct kedgei_hub *hub);
 void kedgei_http_close_outbox(struct kedge_http_server *server);
 void kedgei_http_request_free(struct kedge_http_request *req); /* NULL is fine */
 /* A whole answer of the server's own, which ends the connection. NULL: out of memory. */
