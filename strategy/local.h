@@ -11,10 +11,9 @@
 
 /* The numbers of one training, from the job's options. */
 struct kedge_local_plan {
-    double pull;           /* of each step towards the model given, 0: none */
-    double pull_auxiliary; /* of each step towards the mean of all groups' models, 0: none (simulations) */
-    double personal_pull;  /* of the steps of the site's own model towards the model given, 0: none */
-    uint32_t head_epochs;  /* passes over the head alone, before those over what is shared; 0: none */
+    double pull;          /* of each step towards the model given, 0: none */
+    double personal_pull; /* of the steps of the site's own model towards the model given, 0: none */
+    uint32_t head_epochs; /* passes over the head alone, before those over what is shared; 0: none */
 };
 
 struct kedge_local {

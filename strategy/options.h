@@ -11,7 +11,6 @@
 /* name, least, largest, what it is. */
 #define KEDGE_STRATEGY_OPTIONS(X)                                                                          \
     X(proximal, 0, 1000, "pull of local steps towards the model they began with (FedProx's mu)")           \
-    X(pull, 0, 1000, "pull of local steps towards the mean of all groups' models")                         \
     X(personal, 0, 1000, "pull of a site's personal model towards its group's (Ditto's lambda)")           \
     X(head_epochs, 0, 10000, "passes over a site's head before those over what is shared (FedRep)")        \
     X(fairness, 0, 8, "exponent of the loss in an update's weight, in halves (q-FFL's q)")                 \
@@ -27,7 +26,6 @@
     X(split_after, 0, 1000000, "… and this many rounds have closed")                                       \
     X(link, 0, 2, "distance (1 - cosine) below which groups of sites are joined (one-shot clustering)")    \
     X(edge_rounds, 1, 1000000, "rounds between two meetings of the edges (hierarchical)")                  \
-    X(choice, 1, 64, "nearest groups between which a site chooses by its own loss")                        \
     X(shift, 0, 1, "total variation of label shares above which a site looks for its group again")         \
     X(regroup, 0, 1000000, "rounds between two clusterings of the pre-training updates kept, 0: never")    \
     X(refresh, 0, 1000000, "rounds between two estimates of the groups' directions, 0: never")             \

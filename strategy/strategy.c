@@ -12,13 +12,11 @@
 #define LR .server_lr = 1
 #define BUFFER .buffer = 1
 #define EDGES .edge_rounds = 1
-#define CHOICE .choice = 1
 #define MERGE .merge = 1
-#define COMMON REST, LR, BUFFER, EDGES, CHOICE, MERGE
-#define EXCEPT_LR REST, BUFFER, EDGES, CHOICE, MERGE
-#define EXCEPT_BUFFER REST, LR, EDGES, CHOICE, MERGE
-#define EXCEPT_EDGES REST, LR, BUFFER, CHOICE, MERGE
-#define EXCEPT_CHOICE REST, LR, BUFFER, EDGES, MERGE
+#define COMMON REST, LR, BUFFER, EDGES, MERGE
+#define EXCEPT_LR REST, BUFFER, EDGES, MERGE
+#define EXCEPT_BUFFER REST, LR, EDGES, MERGE
+#define EXCEPT_EDGES REST, LR, BUFFER, MERGE
 
 static const struct kedge_strategy rows[] = {
     /* one model */
@@ -178,7 +176,7 @@ static const struct kedge_strategy rows[] = {
      .grouping = KEDGE_GROUPING_KIND_CHOICE,
      .needs_loss = true,
      .weigh = kedge_weigh_equal,
-     .defaults = {EXCEPT_CHOICE, .choice = KEDGE_GROUPS_MAX}},
+     .defaults = {COMMON}},
     {.name = "ifca-as-released",
      .title = "IFCA as released",
      .what = "IFCA with the fault of FlexCFL's published code: one update per group counts",
@@ -189,7 +187,7 @@ static const struct kedge_strategy rows[] = {
      .needs_loss = true,
      .comparison_only = true,
      .weigh = kedge_weigh_first,
-     .defaults = {EXCEPT_CHOICE, .choice = KEDGE_GROUPS_MAX}},
+     .defaults = {COMMON}},
     {.name = "fesem",
      .title = "FeSEM",
      .what = "a site takes the model nearest to its last one",

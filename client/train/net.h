@@ -41,7 +41,6 @@ const float *kedge_net_forward(struct kedge_net *net, const float *x, uint32_t n
 /* How a strategy bends the steps of a site (strategy/strategy.h): the gradient gets pull · w − towards, so
  * that a step is w ← (1 − lr·(2·l2 + pull))·w + lr·towards − lr·gradient (biases without l2).
  *   FedProx, mu towards the model x       pull = mu, towards = mu · x
- *   … and lambda towards another, y        pull = mu + lambda, towards = mu · x + lambda · y
  *   SCAFFOLD, controls c_k and c           pull = 0, towards = c_k − c
  *   Ditto's personal model, lambda         pull = lambda, towards = lambda · (the group's model) */
 struct kedge_proximal_term {

@@ -117,7 +117,6 @@ struct kedgei_learn_site {
 struct kedgei_learn_item {
     uint32_t site;
     const float *base;    /* the model that it begins with */
-    const float *towards; /* the second anchor of a pull, NULL: none */
     uint32_t round;       /* of the job: its task's */
     const float *control; /* SCAFFOLD's, of the server; NULL: zeros */
     bool pretrain, loss_wanted;

@@ -158,14 +158,12 @@ static int plan_training(struct kedgei_learn *l, uint32_t round)
         if (twice) {
             err = kedgei_learn_control(l, site);
         }
-        l->items[l->items_count++] =
-            (struct kedgei_learn_item){.site = site,
-                                       .base = kedgei_learn_model(l, group),
-                                       .towards = spec->job.options.pull > 0 ? l->aux : NULL,
-                                       .control = l->control,
-                                       .round = kedgei_learn_job_round(round),
-                                       .loss_wanted = spec->job.strategy->needs_loss,
-                                       .failed = late || lost};
+        l->items[l->items_count++] = (struct kedgei_learn_item){.site = site,
+                                                                .base = kedgei_learn_model(l, group),
+                                                                .control = l->control,
+                                                                .round = kedgei_learn_job_round(round),
+                                                                .loss_wanted = spec->job.strategy->needs_loss,
+                                                                .failed = late || lost};
         /* A lost site is waited for as long as a round may last. */
         seconds = late || lost ? spec->job.round_timeout_s : seconds;
         longest = seconds > longest ? seconds : longest;

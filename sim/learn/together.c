@@ -220,12 +220,6 @@ static int train_party(struct party *p, char *text, size_t text_len)
 
 /* ---- all of them ---- */
 
-/* Sites whose steps are of one kind go together. */
-static uint32_t kind_of(const struct kedgei_learn_item *item)
-{
-    return (item->pretrain ? 1u : 0u) | (item->towards ? 2u : 0u);
-}
-
 /* How many from the list's beginning there is room for, at least one. */
 static uint32_t fitting(const struct kedgei_learn *l, const uint32_t *list, uint32_t count)
 {
@@ -241,7 +235,7 @@ static uint32_t fitting(const struct kedgei_learn *l, const uint32_t *list, uint
 }
 
 /* Items of this process that train so, the largest sites first. */
-static uint32_t make_list(const struct kedgei_learn *l, uint32_t kind, bool own)
+static uint32_t make_list(const struct kedgei_learn *l, bool pretrain, bool own)
 {
     const struct kedge_learn_exchange *x = l->host->exchange;
     const uint32_t ranks = x && x->size > 1 ? x->size : 1, rank = x ? x->rank : 0;
@@ -255,7 +249,7 @@ static uint32_t make_list(const struct kedgei_learn *l, uint32_t kind, bool own)
                                       || (local->has_own_model && t->trained[0][index].done
                                           && t->trained[0][index].err == KEDGE_OK)
                                 : !local->sends_nothing;
-        if (wanted && !item->failed && kind_of(item) == kind && l->sites[item->site].train_count > 0) {
+        if (wanted && !item->failed && item->pretrain == pretrain && l->sites[item->site].train_count > 0) {
             t->list[count++] = index;
         }
     }
@@ -287,9 +281,9 @@ void kedgei_learn_train_together(struct kedgei_learn *l)
         return;
     }
     int err = reserve(l, l->together, two) ? KEDGE_OK : KEDGE_E_NOMEM;
-    for (uint32_t pass = 0; pass < 8 && !err; pass++) {
-        const bool own = pass >= 4;
-        const uint32_t count = own && !two ? 0 : make_list(l, pass % 4, own);
+    for (uint32_t pass = 0; pass < 4 && !err; pass++) {
+        const bool own = pass >= 2;
+        const uint32_t count = own && !two ? 0 : make_list(l, pass % 2 == 1, own);
         err = count ? train_list(l, count, own, text, sizeof text) : KEDGE_OK;
     }
     if (err) {

@@ -45,11 +45,10 @@ int kedgei_learn_loss(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
     return KEDGE_OK;
 }
 
-/* Ditto: the site's own model, pulled towards the one given; a lone site's without any pull. */
-static struct kedge_proximal_term bend_own(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
-                                           float *towards)
+/* Steps that are pulled towards the model given. */
+static struct kedge_proximal_term pulled(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
+                                         double pull, float *towards)
 {
-    const double pull = plan_of(l).personal_pull;
     if (!(pull > 0)) {
         return (struct kedge_proximal_term){0};
     }
@@ -63,9 +62,8 @@ struct kedge_proximal_term kedgei_learn_bend(const struct kedgei_learn *l,
                                              const struct kedgei_learn_item *item, bool own, float *towards)
 {
     const struct kedge_local_plan plan = plan_of(l);
-    const double near = plan.pull, far = item->towards ? plan.pull_auxiliary : 0;
-    if (own) {
-        return bend_own(l, item, towards);
+    if (own) { /* Ditto's; a lone site's without any pull */
+        return pulled(l, item, plan.personal_pull, towards);
     }
     if (item->pretrain) {
         return (struct kedge_proximal_term){0};
@@ -74,14 +72,7 @@ struct kedge_proximal_term kedgei_learn_bend(const struct kedgei_learn *l,
         kedge_variate_drift(&l->job, l->sites[item->site].control, item->control, l->d, towards);
         return (struct kedge_proximal_term){.towards = towards};
     }
-    if (!(near + far > 0)) {
-        return (struct kedge_proximal_term){0};
-    }
-    for (uint64_t i = 0; i < l->d; i++) {
-        const double other = item->towards ? (double)item->towards[i] : 0;
-        towards[i] = (float)(near * (double)item->base[i] + far * other);
-    }
-    return (struct kedge_proximal_term){.pull = near + far, .towards = towards};
+    return pulled(l, item, plan.pull, towards);
 }
 
 const float *kedgei_learn_begin(const struct kedgei_learn *l, const struct kedgei_learn_item *item, bool own)

@@ -17,30 +17,12 @@ static const struct {
     const char *option;
     double base, other;
 } values[] = {
-    {"proximal", 0.5, 5},
-    {"pull", 0.1, 1},
-    {"personal", 0.5, 5},
-    {"head_epochs", 2, 1},
-    {"fairness", 1, 3},
-    {"server_lr", 0.5, 0.25},
-    {"momentum", 0.9, 0.1},
-    {"second_moment", 0.9, 0.1},
-    {"adaptivity", 0.001, 0.1},
-    {"settle", 4, 1},
-    {"buffer", 3, 5},
-    {"split_mean", 1000, 0.001},
-    {"split_max", 0, 1000},
-    {"split_after", 2, 4},
-    {"link", 0.2, 2},
-    {"edge_rounds", 2, 3},
-    {"choice", 16, 2},
-    {"shift", 0.1, 1},
-    {"regroup", 4, 3},
-    {"refresh", 2, 3},
-    {"merge", 0.1, 0.99},
-    {"silhouette", 0.01, 0.99},
-    {"most", 4, 2},
-    {"trial_every", 2, 5},
+    {"proximal", 0.5, 5},     {"personal", 0.5, 5},   {"head_epochs", 2, 1},       {"fairness", 1, 3},
+    {"server_lr", 0.5, 0.25}, {"momentum", 0.9, 0.1}, {"second_moment", 0.9, 0.1}, {"adaptivity", 0.001, 0.1},
+    {"settle", 4, 1},         {"buffer", 3, 5},       {"split_mean", 1000, 0.001}, {"split_max", 0, 1000},
+    {"split_after", 2, 4},    {"link", 0.2, 2},       {"edge_rounds", 2, 3},       {"shift", 0.1, 1},
+    {"regroup", 4, 3},        {"refresh", 2, 3},      {"merge", 0.1, 0.99},        {"silhouette", 0.01, 0.99},
+    {"most", 4, 2},           {"trial_every", 2, 5},
 };
 enum { VALUES = sizeof values / sizeof values[0] };
 

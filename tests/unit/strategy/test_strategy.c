@@ -59,15 +59,14 @@ START_TEST(local_methods)
         ck_assert(!local->sends_nothing || local->has_own_model);
         ck_assert(s->comparison_only
                   || !(local->sends_nothing || local->is_judged_tuned)); /* no job does it */
-        struct kedge_strategy_options o = {.proximal = 2, .pull = 3, .personal = 5, .head_epochs = 7};
+        struct kedge_strategy_options o = {.proximal = 2, .personal = 5, .head_epochs = 7};
         struct kedge_local_plan plan = kedge_local_plan(local, &o), zero = kedge_local_plan(local, &none);
         ck_assert(plan.pull == (kedge_strategy_uses(s, kedge_strategy_option_find("proximal")) ? 2 : 0));
         ck_assert(plan.personal_pull
                   == (kedge_strategy_uses(s, kedge_strategy_option_find("personal")) ? 5 : 0));
         ck_assert_uint_eq(plan.head_epochs,
                           kedge_strategy_uses(s, kedge_strategy_option_find("head_epochs")) ? 7 : 0);
-        ck_assert(plan.pull_auxiliary == 0 || (plan.pull_auxiliary == 3 && plan.pull == 2));
-        ck_assert(zero.pull == 0 && zero.personal_pull == 0 && zero.pull_auxiliary == 0);
+        ck_assert(zero.pull == 0 && zero.personal_pull == 0);
     }
     const struct kedge_local *scaffold = kedge_strategy_find("scaffold")->local;
     ck_assert_str_eq(scaffold->variate, "control");
