@@ -14,9 +14,7 @@ enum { PAYLOAD_MAX = 64 * 1024 * 1024 };
 
 json_t *kedgei_ex_hex(const struct kedge_hash *hash)
 {
-    char hex[KEDGE_HASH_HEX_LEN + 1];
-    kedge_hash_hex(hash, hex);
-    return json_string(hex);
+    return kedgei_json_hex(hash->b, sizeof hash->b);
 }
 
 json_t *kedgei_ex_digest(const struct kedge_hash *hash)

@@ -9,6 +9,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/try.h"
+#include "common/json/json.h"
 
 struct session {
     struct kedge_cli_anchor_run run;
@@ -28,17 +29,10 @@ static void say(void *arg, const char *text)
     kedge_cli_say(s->run.c, "%s\n", text);
 }
 
-static json_t *hash_json(const struct kedge_hash *h)
-{
-    char hex[KEDGE_HASH_HEX_LEN + 1];
-    kedge_hash_hex(h, hex);
-    return json_string(hex);
-}
-
 static json_t *point_json(const struct kedge_evm_point *p)
 {
     return json_pack("{s:I,s:I,s:o}", "seq", (json_int_t)p->seq, "size", (json_int_t)p->size, "root",
-                     hash_json(&p->root));
+                     kedgei_json_hex(p->root.b, KEDGE_HASH_LEN));
 }
 
 /* Where the contract and this machine's state disagree, the error is of class corrupt and the operator
@@ -124,7 +118,8 @@ static json_t *flight_json(const struct kedge_evm_flight *f)
     json_object_set_new(o, "phase", json_string(kedge_evm_phase_name(f->phase)));
     json_object_set_new(o, "nonce", json_integer((json_int_t)f->nonce));
     json_object_set_new(o, "transactions", json_integer((json_int_t)f->attempt_count));
-    json_object_set_new(o, "transaction_hash", hash_json(&f->attempts[f->attempt_count - 1].hash));
+    json_object_set_new(o, "transaction_hash",
+                        kedgei_json_hex(f->attempts[f->attempt_count - 1].hash.b, KEDGE_HASH_LEN));
     if (f->phase >= KEDGE_EVM_MINED) {
         json_object_set_new(o, "block", json_integer((json_int_t)f->block));
     }

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/local.h"
 #include "common/base/try.h"
+#include "common/json/json.h"
 #include "crypto/keyfile.h"
 #include "crypto/passphrase.h"
 
@@ -16,13 +17,6 @@ static const char *take_file(struct kedge_cli *c)
         return NULL;
     }
     return kedge_cli_no_more(c, 1) ? path : NULL;
-}
-
-static json_t *hex_of(const struct kedge_public_key *key)
-{
-    char hex[2 * KEDGE_KEY_LEN + 1];
-    kedge_hex_encode(key->b, KEDGE_KEY_LEN, hex);
-    return json_string(hex);
 }
 
 /* Key and passphrase are wiped on every way out. */
@@ -75,7 +69,8 @@ int kedge_cmd_key_protect(struct kedge_cli *c)
                   "%s is sealed. Without its passphrase the key is lost. Copies of the file made before are "
                   "not sealed.\n",
                   path);
-    return kedge_cli_ok(c, json_pack("{s:s,s:o,s:b}", "file", path, "key", hex_of(&key), "sealed", 1));
+    return kedge_cli_ok(c, json_pack("{s:s,s:o,s:b}", "file", path, "key",
+                                     kedgei_json_hex(key.b, KEDGE_KEY_LEN), "sealed", 1));
 }
 
 int kedge_cmd_key_unprotect(struct kedge_cli *c)
@@ -97,7 +92,8 @@ int kedge_cmd_key_unprotect(struct kedge_cli *c)
         return kedge_cli_fail(c, err, &d);
     }
     kedge_cli_say(c, "%s is a plain key again, guarded by its mode 0600 alone.\n", path);
-    return kedge_cli_ok(c, json_pack("{s:s,s:o,s:b}", "file", path, "key", hex_of(&key), "sealed", 0));
+    return kedge_cli_ok(c, json_pack("{s:s,s:o,s:b}", "file", path, "key",
+                                     kedgei_json_hex(key.b, KEDGE_KEY_LEN), "sealed", 0));
 }
 
 /* A sealed file holds its public half in the clear: no passphrase is asked for what is no secret. */
@@ -125,5 +121,6 @@ int kedge_cmd_key_public(struct kedge_cli *c)
     char hex[2 * KEDGE_KEY_LEN + 1];
     kedge_hex_encode(key.b, KEDGE_KEY_LEN, hex);
     kedge_cli_say(c, "%s\n", hex);
-    return kedge_cli_ok(c, json_pack("{s:s,s:o,s:b}", "file", path, "key", hex_of(&key), "sealed", sealed));
+    return kedge_cli_ok(c, json_pack("{s:s,s:o,s:b}", "file", path, "key",
+                                     kedgei_json_hex(key.b, KEDGE_KEY_LEN), "sealed", sealed));
 }

@@ -6,6 +6,7 @@
 #include "cli/local.h"
 #include "common/base/mem.h"
 #include "common/base/try.h"
+#include "common/json/json.h"
 
 enum { SHOW_DEFAULT = 50, SHOW_MAX = 100000, CELL = 64 };
 
@@ -14,13 +15,6 @@ struct question {
     uint64_t from, limit;
     bool whole; /* one entry with its content */
 };
-
-static json_t *hash_json(const struct kedge_hash *h)
-{
-    char hex[KEDGE_HASH_HEX_LEN + 1];
-    kedge_hash_hex(h, hex);
-    return json_string(hex);
-}
 
 /* ---- list ---- */
 
@@ -43,9 +37,9 @@ static int gather_log(void *arg, json_t **ret, struct kedge_diag *d)
     if (err) {
         (void)kedge_diag_set(d, err, "log %s: %s", q->log, kedge_strerror(err));
     } else {
-        *ret =
-            json_pack("{s:s,s:s,s:I,s:o,s:I}", "log", q->log, "origin", log.origin, "size", (json_int_t)size,
-                      "root", hash_json(&root), "checkpoint_size", (json_int_t)checkpoint);
+        *ret = json_pack("{s:s,s:s,s:I,s:o,s:I}", "log", q->log, "origin", log.origin, "size",
+                         (json_int_t)size, "root", kedgei_json_hex(root.b, KEDGE_HASH_LEN), "checkpoint_size",
+                         (json_int_t)checkpoint);
         if (kedge_cli_log_vkey(q->state, &log, &vkey)) {
             struct kedge_buf text;
             kedge_buf_init(&text, KEDGE_VKEY_MAX);
@@ -135,7 +129,7 @@ static int append_entry(const struct question *q, struct kedge_state_log *log, u
     } else {
         KEDGE_TRY(kedge_cli_describe(kedge_buf_view(entry), !log->tenant.s[0], q->whole, row));
     }
-    json_object_set_new(row, "leaf_hash", hash_json(&leaf));
+    json_object_set_new(row, "leaf_hash", kedgei_json_hex(leaf.b, KEDGE_HASH_LEN));
     return json_array_append(rows, row) ? KEDGE_E_NOMEM : KEDGE_OK;
 }
 

@@ -8,18 +8,12 @@
 #include "cli/witness/witness_policy.h"
 #include "common/base/mem.h"
 #include "common/base/try.h"
+#include "common/json/json.h"
 
 struct question {
     const char *state, *log;
     uint64_t index, from, to; /* from > 0: a consistency proof; to 0: up to the newest checkpoint */
 };
-
-static json_t *hash_json(const struct kedge_hash *h)
-{
-    char hex[KEDGE_HASH_HEX_LEN + 1];
-    kedge_hash_hex(h, hex);
-    return json_string(hex);
-}
 
 static json_t *base64_json(struct kedge_view bytes)
 {
@@ -56,10 +50,10 @@ static int prove_inclusion(const struct question *q, struct kedge_state_log *log
     proof->note = note;
     kedge_proof_encode(proof, &text);
     KEDGE_TRY(text.err);
-    *ret = json_pack("{s:s,s:s,s:I,s:I,s:o,s:o,s:o}", "log", q->log, "origin", log->origin, "index",
-                     (json_int_t)q->index, "size", (json_int_t)size, "leaf_hash", hash_json(&leaf), "receipt",
-                     json_stringn((const char *)text.ptr, text.len), "entry",
-                     base64_json(kedge_buf_view(&entry)));
+    *ret = json_pack(
+        "{s:s,s:s,s:I,s:I,s:o,s:o,s:o}", "log", q->log, "origin", log->origin, "index", (json_int_t)q->index,
+        "size", (json_int_t)size, "leaf_hash", kedgei_json_hex(leaf.b, KEDGE_HASH_LEN), "receipt",
+        json_stringn((const char *)text.ptr, text.len), "entry", base64_json(kedge_buf_view(&entry)));
     return KEDGE_OK;
 }
 
@@ -82,11 +76,12 @@ static int prove_consistency(const struct question *q, struct kedge_state_log *l
     KEDGE_TRY(kedge_ledger_consistency(log->ledger, q->from, to, &path));
     json_t *hashes = json_array();
     for (uint32_t i = 0; i < path.count; i++) {
-        json_array_append_new(hashes, hash_json(&path.hashes[i]));
+        json_array_append_new(hashes, kedgei_json_hex(path.hashes[i].b, KEDGE_HASH_LEN));
     }
     *ret = json_pack("{s:s,s:s,s:I,s:I,s:o,s:o,s:o}", "log", q->log, "origin", log->origin, "from",
-                     (json_int_t)q->from, "to", (json_int_t)to, "from_root", hash_json(&old_root), "to_root",
-                     hash_json(&root), "path", hashes);
+                     (json_int_t)q->from, "to", (json_int_t)to, "from_root",
+                     kedgei_json_hex(old_root.b, KEDGE_HASH_LEN), "to_root",
+                     kedgei_json_hex(root.b, KEDGE_HASH_LEN), "path", hashes);
     return KEDGE_OK;
 }
 
@@ -246,7 +241,8 @@ static int say_yes(struct kedge_cli *c, const struct kedge_proof *proof, const s
                   kedge_cli_text(row, "kind"), kedge_cli_text(row, "who"), kedge_cli_text(row, "what"));
     return kedge_cli_ok(c, json_pack("{s:b,s:s,s:I,s:I,s:o,s:o,s:o}", "verified", 1, "log", vkey->name,
                                      "index", (json_int_t)proof->index, "size", (json_int_t)cp->size, "root",
-                                     hash_json(&cp->root), "leaf_hash", hash_json(&leaf), "entry", row));
+                                     kedgei_json_hex(cp->root.b, KEDGE_HASH_LEN), "leaf_hash",
+                                     kedgei_json_hex(leaf.b, KEDGE_HASH_LEN), "entry", row));
 }
 
 /* What is asked of a receipt. */

@@ -97,6 +97,14 @@ json_t *kedgei_json_number(double v)
     return isfinite(v) ? json_real(v) : json_null();
 }
 
+json_t *kedgei_json_hex(const uint8_t *bytes, size_t len)
+{
+    char hex[2 * KEDGE_JSON_HEX_MAX + 1];
+    KEDGE_ASSERT(len <= KEDGE_JSON_HEX_MAX);
+    kedge_hex_encode(bytes, len, hex);
+    return json_string(hex);
+}
+
 /* The shortest escapes that RFC 8259 demands and no others, so a text has one spelling. */
 void kedgei_json_put_string(struct kedge_buf *out, const char *text)
 {

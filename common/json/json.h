@@ -21,6 +21,9 @@ KEDGE_NODISCARD int kedgei_json_real(const struct json_t *v, double *ret);
 /* A real for people's tools, in what --format json tells: a number, null where it is not finite. (Statements,
  * which are signed, have decimal text.) NULL without memory. */
 struct json_t *kedgei_json_number(double v);
+/* A string of lower-case hex digits, of at most KEDGE_JSON_HEX_MAX bytes. NULL without memory. */
+enum { KEDGE_JSON_HEX_MAX = 64 };
+struct json_t *kedgei_json_hex(const uint8_t *bytes, size_t len);
 /* Appends text as a JSON string with quotes: UTF-8 as it is, only '"', '\' and bytes below 20 escaped. */
 void kedgei_json_put_string(struct kedge_buf *out, const char *text);
 

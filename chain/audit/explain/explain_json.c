@@ -1,5 +1,6 @@
 /* What an explanation is written with. */
 #include "chain/audit/explain/explain_impl.h"
+#include "common/json/json.h"
 
 void kedgei_json_set(json_t *o, const char *name, json_t *value, bool *nomem)
 {
@@ -10,9 +11,7 @@ void kedgei_json_set(json_t *o, const char *name, json_t *value, bool *nomem)
 
 json_t *kedgei_json_hash(const struct kedge_hash *h)
 {
-    char hex[KEDGE_HASH_HEX_LEN + 1];
-    kedge_hash_hex(h, hex);
-    return json_string(hex);
+    return kedgei_json_hex(h->b, sizeof h->b);
 }
 
 json_t *kedgei_json_source(const struct kedgei_log *log, const struct kedgei_fact *fact)

@@ -8,6 +8,7 @@
 #include "chain/log/checkpoint.h"
 #include "chain/log/witness_policy.h"
 #include "common/base/os/clock.h"
+#include "common/json/json.h"
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/admin/health.h"
 #include "coordinator/daemon/erase.h"
@@ -30,14 +31,6 @@ static void put_vkey(json_t *o, const char *key, const char *origin, const struc
     kedge_buf_deinit(&text);
 }
 
-static json_t *hex_of(const uint8_t *bytes, size_t len)
-{
-    char hex[2 * KEDGE_HASH_LEN + 1];
-    KEDGE_ASSERT(len <= KEDGE_HASH_LEN);
-    kedge_hex_encode(bytes, len, hex);
-    return json_string(hex);
-}
-
 /* The root is what an owner compares who is to accept this chain in place of another one. */
 static void put_main(json_t *o, struct kedge_host *h)
 {
@@ -49,7 +42,7 @@ static void put_main(json_t *o, struct kedge_host *h)
     if (kedge_note_parse(kedge_buf_view(&text), &note) == KEDGE_OK
         && kedge_checkpoint_parse(note.text, &cp) == KEDGE_OK) {
         json_object_set_new(o, "main_size", json_integer((json_int_t)cp.size));
-        json_object_set_new(o, "main_root", hex_of(cp.root.b, sizeof cp.root.b));
+        json_object_set_new(o, "main_root", kedgei_json_hex(cp.root.b, sizeof cp.root.b));
     } else {
         json_object_set_new(o, "main_size", json_integer((json_int_t)kedge_ledger_size(h->main.ledger)));
     }
@@ -82,8 +75,8 @@ static void answer_status(struct kedge_host *h, struct kedge_net_request *req)
     }
     kedge_net_server_counters(h->server, &counters);
     json_object_set_new(o, "deployment", json_string(h->config.deployment));
-    json_object_set_new(o, "fingerprint", hex_of(h->tls_key.public.b, KEDGE_KEY_LEN));
-    json_object_set_new(o, "statement_key", hex_of(h->statement_key.public.b, KEDGE_KEY_LEN));
+    json_object_set_new(o, "fingerprint", kedgei_json_hex(h->tls_key.public.b, KEDGE_KEY_LEN));
+    json_object_set_new(o, "statement_key", kedgei_json_hex(h->statement_key.public.b, KEDGE_KEY_LEN));
     put_vkey(o, "main_log", h->main.origin, &h->main.key.public);
     json_object_set_new(o, "listen", listen);
     if (kedge_host_https_url(h)) {
@@ -114,12 +107,12 @@ static void answer_trust(struct kedge_host *h, struct kedge_net_request *req)
     json_object_set_new(o, "schema_version", json_integer(1));
     json_object_set_new(o, "deployment", json_string(h->config.deployment));
     /* the first one: a reader of the main chain follows the others from it */
-    json_object_set_new(o, "statement_key", hex_of(h->authority.book.keys[0].key.b, KEDGE_KEY_LEN));
+    json_object_set_new(o, "statement_key", kedgei_json_hex(h->authority.book.keys[0].key.b, KEDGE_KEY_LEN));
     put_vkey(o, "main_log", h->main.origin, &h->main.key.public);
     for (uint32_t i = 0; i < h->tenant_count; i++) {
         json_t *t = json_object();
         json_object_set_new(t, "tenant", json_string(h->tenants[i].id.s));
-        json_object_set_new(t, "admin_key", hex_of(h->tenants[i].admin_key.b, KEDGE_KEY_LEN));
+        json_object_set_new(t, "admin_key", kedgei_json_hex(h->tenants[i].admin_key.b, KEDGE_KEY_LEN));
         put_vkey(t, "log", h->tenants[i].log.origin, &h->tenants[i].log.key.public);
         json_array_append_new(tenants, t);
     }

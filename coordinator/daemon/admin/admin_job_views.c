@@ -25,13 +25,6 @@
 
 enum { LIST_PAGE_MAX = 256 }; /* jobs in one answer */
 
-static json_t *hex_hash(const struct kedge_hash *h)
-{
-    char hex[KEDGE_HASH_HEX_LEN + 1];
-    kedge_hash_hex(h, hex);
-    return json_string(hex);
-}
-
 /* ---- parts of an answer ---- */
 
 /* fault: what was at fault, ""; of a job that has failed, as its job-closed says. */
@@ -46,10 +39,10 @@ static void put_reason(json_t *o, int reason, const char *fault)
 json_t *kedge_admin_job_summary(struct kedge_host *h, const struct kedge_job *job)
 {
     struct kedge_coord_job_view view;
-    json_t *o =
-        json_pack("{s:s,s:s,s:i,s:i,s:I,s:o}", "job", job->spec.name.s, "state",
-                  kedge_job_state_name(job->state), "round", (int)job->round, "rounds", (int)job->spec.rounds,
-                  "created_ms", (json_int_t)job->created_ms, "spec", hex_hash(&job->spec_digest));
+    json_t *o = json_pack("{s:s,s:s,s:i,s:i,s:I,s:o}", "job", job->spec.name.s, "state",
+                          kedge_job_state_name(job->state), "round", (int)job->round, "rounds",
+                          (int)job->spec.rounds, "created_ms", (json_int_t)job->created_ms, "spec",
+                          kedgei_json_hex(job->spec_digest.b, KEDGE_HASH_LEN));
     put_reason(o, job->reason,
                job->state == KEDGE_JOB_FAILED || job->reason == KEDGE_E_SITES ? job->fault : "");
     if (kedge_host_job_view(h, job, &view)) {
@@ -71,7 +64,7 @@ static json_t *summary_of_ended(const struct kedge_ended_job *job)
     json_t *o =
         json_pack("{s:s,s:s,s:i,s:i,s:I,s:o}", "job", r->job.s, "state", kedge_job_state_name(r->state),
                   "round", (int)job->round, "rounds", (int)job->spec->rounds, "created_ms",
-                  (json_int_t)r->created_ms, "spec", hex_hash(&r->spec));
+                  (json_int_t)r->created_ms, "spec", kedgei_json_hex(r->spec.b, KEDGE_HASH_LEN));
     if (job->ended_ms) {
         json_object_set_new(o, "ended_ms", json_integer((json_int_t)job->ended_ms));
     }
@@ -185,7 +178,7 @@ static void show_running(struct kedge_host *h, struct kedge_net_request *req, st
     for (uint32_t g = 0; known && g < view.model_count; g++) {
         struct kedge_hash digest;
         memcpy(digest.b, view.models[g].b, KEDGE_HASH_LEN);
-        json_array_append_new(models, hex_hash(&digest));
+        json_array_append_new(models, kedgei_json_hex(digest.b, KEDGE_HASH_LEN));
     }
     json_object_set_new(o, "history", rounds);
     if (r <= job->round) {
@@ -225,8 +218,8 @@ static void answer_models(struct kedge_host *h, struct kedge_net_request *req, c
     int err = KEDGE_OK;
     for (uint32_t g = 0; !err && g < count; g++) {
         if (kedge_blobs_path(h->main.blobs, &models[g], path) == KEDGE_OK) {
-            json_t *row =
-                json_pack("{s:i,s:o,s:s}", "group", (int)g, "digest", hex_hash(&models[g]), "path", path);
+            json_t *row = json_pack("{s:i,s:o,s:s}", "group", (int)g, "digest",
+                                    kedgei_json_hex(models[g].b, KEDGE_HASH_LEN), "path", path);
             err = put_release(h, job, g, row, &d);
             is_released = is_released || json_object_get(row, "release");
             json_array_append_new(files, row);
@@ -319,7 +312,7 @@ static int put_history(struct kedge_host *h, struct view_work *w, const struct k
         json_array_append_new(rounds, round_row(job->spec, &page.rows[i]));
     }
     for (uint32_t g = 0; g < w->model_count; g++) {
-        json_array_append_new(models, hex_hash(&w->models[g]));
+        json_array_append_new(models, kedgei_json_hex(w->models[g].b, KEDGE_HASH_LEN));
     }
     json_object_set_new(w->o, "history", rounds);
     if (page.next != KEDGE_HISTORY_END) {

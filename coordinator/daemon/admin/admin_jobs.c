@@ -8,6 +8,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "common/base/try.h"
+#include "common/json/json.h"
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
@@ -16,13 +17,6 @@
 #include "coordinator/daemon/rounds/first_models.h"
 #include "round/compute.h"
 #include "round/shared_part.h"
-
-static json_t *hex_hash(const struct kedge_hash *h)
-{
-    char hex[KEDGE_HASH_HEX_LEN + 1];
-    kedge_hash_hex(h, hex);
-    return json_string(hex);
-}
 
 /* ---- submit ---- */
 
@@ -159,7 +153,7 @@ static void answer_job(struct kedge_net_request *req, const struct kedge_id *nam
                        const struct kedge_hash *spec)
 {
     kedge_admin_ok(req, json_pack("{s:s,s:s,s:o}", "job", name->s, "state", kedge_job_state_name(state),
-                                  "spec", hex_hash(spec)));
+                                  "spec", kedgei_json_hex(spec->b, KEDGE_HASH_LEN)));
 }
 
 /* The record is durable before the answer, so a job that was confirmed is there after a crash. The

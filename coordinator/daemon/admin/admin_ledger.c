@@ -8,16 +8,10 @@
 #include "chain/log/proof.h"
 #include "common/base/mem.h"
 #include "common/base/try.h"
+#include "common/json/json.h"
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/host.h"
-
-static json_t *hex_of(const uint8_t *bytes)
-{
-    char hex[2 * KEDGE_HASH_LEN + 1];
-    kedge_hex_encode(bytes, KEDGE_HASH_LEN, hex);
-    return json_string(hex);
-}
 
 static int take_tenant(const json_t *args, struct kedge_id *ret, struct kedge_diag *d)
 {
@@ -49,9 +43,10 @@ static void position(struct kedge_host *h, struct kedge_net_request *req, const 
         kedge_admin_error(req, err, &d);
         return;
     }
-    kedge_admin_ok(req, json_pack("{s:s,s:s,s:o,s:I,s:o}", "deployment", h->config.deployment, "tenant",
-                                  tenant.s, "main_log_key", hex_of(h->main.key.public.b), "size",
-                                  (json_int_t)size, "root", hex_of(root.b)));
+    kedge_admin_ok(req,
+                   json_pack("{s:s,s:s,s:o,s:I,s:o}", "deployment", h->config.deployment, "tenant", tenant.s,
+                             "main_log_key", kedgei_json_hex(h->main.key.public.b, KEDGE_HASH_LEN), "size",
+                             (json_int_t)size, "root", kedgei_json_hex(root.b, KEDGE_HASH_LEN)));
 }
 
 static int find_log(struct kedge_host *h, const struct kedge_admin_receipt *a,

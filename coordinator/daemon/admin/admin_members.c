@@ -9,6 +9,7 @@
 
 #include "common/base/os/log.h"
 #include "common/base/try.h"
+#include "common/json/json.h"
 #include "coordinator/daemon/admin/admin_append.h"
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/heap.h"
@@ -17,13 +18,6 @@
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/rounds/troubles.h"
-
-static json_t *hex_key(const struct kedge_public_key *key)
-{
-    char hex[2 * KEDGE_KEY_LEN + 1];
-    kedge_hex_encode(key->b, KEDGE_KEY_LEN, hex);
-    return json_string(hex);
-}
 
 /* ---- tenants ---- */
 
@@ -98,7 +92,7 @@ static void tenant_list(struct kedge_host *h, struct kedge_net_request *req, con
         json_object_set_new(o, "ledger_size",
                             json_integer((json_int_t)kedge_ledger_size(h->tenants[i].log.ledger)));
         json_object_set_new(o, "origin", json_string(h->tenants[i].log.origin));
-        json_object_set_new(o, "admin_key", hex_key(&h->tenants[i].admin_key));
+        json_object_set_new(o, "admin_key", kedgei_json_hex(h->tenants[i].admin_key.b, KEDGE_KEY_LEN));
         json_array_append_new(list, o);
     }
     kedge_admin_ok(req, json_pack("{s:o}", "tenants", list));
@@ -228,8 +222,8 @@ static void site_list(struct kedge_host *h, struct kedge_net_request *req, const
         }
         json_object_set_new(o, "online", json_boolean(kedge_coord_is_online(h->coord, i)));
         json_object_set_new(o, "troubles", kedge_host_troubles_of(h, i, kedge_admin_sees_texts(h, req)));
-        json_object_set_new(o, "tls_key", hex_key(&s->tls_key));
-        json_object_set_new(o, "statement_key", hex_key(&s->statement_key));
+        json_object_set_new(o, "tls_key", kedgei_json_hex(s->tls_key.b, KEDGE_KEY_LEN));
+        json_object_set_new(o, "statement_key", kedgei_json_hex(s->statement_key.b, KEDGE_KEY_LEN));
         json_array_append_new(list, o);
     }
     kedge_admin_ok(req, json_pack("{s:o}", "sites", list));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/json/json.h"
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/host.h"
@@ -101,13 +102,6 @@ static void submit(struct kedge_host *h, struct kedge_net_request *req, const js
     }
 }
 
-static json_t *hex_key(const struct kedge_public_key *key)
-{
-    char hex[2 * KEDGE_KEY_LEN + 1];
-    kedge_hex_encode(key->b, KEDGE_KEY_LEN, hex);
-    return json_string(hex);
-}
-
 static void list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     const struct kedge_mainbook *book = &h->authority.book;
@@ -115,17 +109,18 @@ static void list(struct kedge_host *h, struct kedge_net_request *req, const json
     (void)args;
     for (uint32_t i = 0; i < book->role_count; i++) {
         const struct kedge_main_role *r = &book->roles[i];
-        json_array_append_new(roles, json_pack("{s:s,s:s,s:o,s:s,s:I}", "role",
-                                               r->role == KEDGE_CHAIN_AUDITOR ? "auditor" : "operator",
-                                               "name", r->name.s, "key", hex_key(&r->key), "state",
-                                               r->until == KEDGE_MAINBOOK_ALWAYS ? "in force" : "revoked",
-                                               "from", (json_int_t)r->from));
+        json_array_append_new(roles,
+                              json_pack("{s:s,s:s,s:o,s:s,s:I}", "role",
+                                        r->role == KEDGE_CHAIN_AUDITOR ? "auditor" : "operator", "name",
+                                        r->name.s, "key", kedgei_json_hex(r->key.b, KEDGE_KEY_LEN), "state",
+                                        r->until == KEDGE_MAINBOOK_ALWAYS ? "in force" : "revoked", "from",
+                                        (json_int_t)r->from));
     }
     for (uint32_t i = 0; i < book->key_count; i++) {
-        json_array_append_new(keys,
-                              json_pack("{s:o,s:s,s:I}", "key", hex_key(&book->keys[i].key), "state",
-                                        book->keys[i].until == KEDGE_MAINBOOK_ALWAYS ? "in force" : "rotated",
-                                        "from", (json_int_t)book->keys[i].from));
+        json_array_append_new(
+            keys, json_pack("{s:o,s:s,s:I}", "key", kedgei_json_hex(book->keys[i].key.b, KEDGE_KEY_LEN),
+                            "state", book->keys[i].until == KEDGE_MAINBOOK_ALWAYS ? "in force" : "rotated",
+                            "from", (json_int_t)book->keys[i].from));
     }
     kedge_admin_ok(req, json_pack("{s:o,s:o,s:i}", "roles", roles, "statement_keys", keys, "quorum",
                                   (int)book->admin_quorum));

@@ -11,6 +11,7 @@
 #include "chain/statement/statement.h"
 #include "common/base/mem.h"
 #include "common/base/try.h"
+#include "common/json/json.h"
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/host.h"
@@ -130,17 +131,11 @@ static int find_model(struct kedge_host *h, const struct kedge_id *job, uint32_t
 
 /* ---- job.model ---- */
 
-static json_t *hex_hash(const struct kedge_hash *h)
-{
-    char hex[KEDGE_HASH_HEX_LEN + 1];
-    kedge_hash_hex(h, hex);
-    return json_string(hex);
-}
-
 static int put_model(struct kedge_host *h, uint64_t index, uint32_t group, const struct kedge_hash *digest,
                      json_t *models, struct kedge_diag *d)
 {
-    json_t *row = json_pack("{s:i,s:o}", "group", (int)group, "digest", hex_hash(digest));
+    json_t *row =
+        json_pack("{s:i,s:o}", "group", (int)group, "digest", kedgei_json_hex(digest->b, KEDGE_HASH_LEN));
     int err = kedge_host_main_tell(h, index, row, "release", "proof", d);
     if (err) {
         json_decref(row);
@@ -182,7 +177,7 @@ static int answer_job(struct kedge_host *h, const struct kedge_id *job, json_t *
     KEDGE_TRY(kedge_host_opened_tell(h, job, o, d));
     json_object_set_new(o, "job", json_string(job->s));
     json_object_set_new(o, "state", json_string("completed")); /* only such a job releases models */
-    json_object_set_new(o, "spec", hex_hash(&opened.spec));
+    json_object_set_new(o, "spec", kedgei_json_hex(opened.spec.b, KEDGE_HASH_LEN));
     json_object_set(o, "models", models);
     return KEDGE_OK;
 }
