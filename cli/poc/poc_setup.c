@@ -78,6 +78,15 @@ static int check_data(const struct kedge_poc *p, struct kedge_diag *d)
     return find_data(p, path, d);
 }
 
+/* What a kedge poc leaves that was killed while it wrote its settings (kedge_file_write), the first file of all. */
+static bool is_unfinished(const char *name)
+{
+    static const char begin[] = "poc.json.", end[] = ".tmp";
+    size_t len = strlen(name);
+    return len >= sizeof begin + sizeof end - 2 && strncmp(name, begin, sizeof begin - 1) == 0
+           && strcmp(name + len - (sizeof end - 1), end) == 0;
+}
+
 /* What is in a folder that no earlier kedge poc made is somebody's: nothing is put beside it. */
 static int check_folder(const struct kedge_poc *p, struct kedge_diag *d)
 {
@@ -87,7 +96,7 @@ static int check_folder(const struct kedge_poc *p, struct kedge_diag *d)
         return KEDGE_OK; /* making it says what is wrong */
     }
     for (const struct dirent *e = readdir(dir); e && is_empty; e = readdir(dir)) {
-        is_empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+        is_empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || is_unfinished(e->d_name);
     }
     closedir(dir);
     if (!is_empty) {

@@ -306,6 +306,17 @@ def check_torn_files(world):
     report("torn files: no site took its own torn memory for another history", not misled, " ".join(misled))
 
 
+def check_half_settings(world):
+    """Supervisor killed while it writes the first file of all: its temporary file makes the folder nobody else's."""
+    for name, whole in (("poc.json.1.0.tmp", True), ("poc.json.old", False)):
+        federation = Federation(world, f"half-{name}", tenants=1, sites=1, rounds=1, groups=1)
+        federation.dir.mkdir()
+        (federation.dir / name).write_text('{"tenants"')
+        code = federation.finish(federation.start())
+        report(f"half settings: with {name} the same command " + ("goes on" if whole else "refuses"), (code == 0) == whole,
+               f"poc {code}; {federation.state()}")
+
+
 def check_half_site(world):
     """Supervisor and client killed while a site's folder is made: the same command again goes on with what it finds."""
     for moment in ("sites/org-a/site-1/policy.json", "sites/org-a/site-1/enroll.token", "sites/org-a/site-1/keys",
@@ -620,7 +631,8 @@ def check_standing(world):
 
 
 CHECKS = (("small", check_small), ("codes", check_exit_codes), ("still", check_still), ("kill", check_kill),
-          ("resume", check_resume), ("torn", check_torn_files), ("half-site", check_half_site), ("standing", check_standing),
+          ("resume", check_resume), ("torn", check_torn_files), ("half-settings", check_half_settings),
+          ("half-site", check_half_site), ("standing", check_standing),
           ("tamper", check_tamper))
 
 
