@@ -78,7 +78,8 @@ static int check_data(const struct kedge_poc *p, struct kedge_diag *d)
     return find_data(p, path, d);
 }
 
-/* What a kedge poc leaves that was killed while it wrote its settings (kedge_file_write), the first file of all. */
+/* What a kedge poc leaves that was killed while it wrote its settings (kedge_file_write), the first file of
+ * all. */
 static bool is_unfinished(const char *name)
 {
     static const char begin[] = "poc.json.", end[] = ".tmp";
