@@ -59,6 +59,7 @@ struct kedge_net_client *world_client_as(struct world *w, unsigned address, cons
                                                      .key = key,
                                                      .server_key = &w->server_key.public,
                                                      .insecure = true,
+                                                     .connect_ms = 60000, /* what a busy machine may take */
                                                      .reconnect_max_ms = 500};
     int err = kedge_net_client_open(&options, &client, &diag);
     ck_assert_msg(err == KEDGE_OK, "%s", err ? diag.text : "");
