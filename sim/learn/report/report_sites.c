@@ -39,8 +39,8 @@ void kedge_learn_put_sites(const struct kedge_learn_view *v, struct kedge_buf *o
 /* Texts of accuracies. Sites have few test samples, so a thousand of them have few shares of right answers
  * between them, and the digits of such a share are the dearest part of its text. */
 struct known_real {
-    double v;
-    size_t len; /* 0: none */
+    uint64_t bits; /* of the number: zeros of both signs are two texts */
+    size_t len;    /* 0: none */
     char text[KEDGE_REAL_MAX];
 };
 enum { KNOWN_REALS_BITS = 8 };
@@ -50,11 +50,11 @@ static void put_known_real(struct known_real *known, double v, struct kedge_buf 
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
     struct known_real *k = &known[bits * 0x9e3779b97f4a7c15 >> (64 - KNOWN_REALS_BITS)];
-    if (k->len == 0 || memcmp(&k->v, &v, sizeof v) != 0) {
+    if (k->len == 0 || k->bits != bits) {
         const size_t from = out->len;
         kedge_learn_put_real(out, v);
         if (!out->err) {
-            k->v = v;
+            k->bits = bits;
             k->len = out->len - from;
             memcpy(k->text, out->ptr + from, k->len);
         }

@@ -310,9 +310,12 @@ static uint64_t make_server(const struct digest_way *way, size_t server)
     static struct server_job job;
     memset(&job, 0, sizeof job);
     job.server = (enum kedge_server)server;
-    return in_ranges(way, server_range, &job) || in_ranges(way, server_range, &job)
-               ? 0
-               : digest_of(start, &job.state, sizeof job.state + sizeof job.after);
+    for (int step = 0; step < 2; step++) {
+        if (in_ranges(way, server_range, &job)) {
+            return 0;
+        }
+    }
+    return digest_of(start, &job.state, sizeof job.state + sizeof job.after);
 }
 
 struct rule_job {
