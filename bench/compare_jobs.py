@@ -36,7 +36,10 @@ done | exec '{bin_dir}/kedge-train'
 """)
         trainer.chmod(0o755)
         self.kedge("poc", self.fed, "--tenants=1", "--sites=3", "--rounds=1", "--groups=1", "--strategy=fedavg", "--trainer", trainer)
-        self.template = json.loads(next(self.fed.glob("fed*.json")).read_text())
+        specs = list(self.fed.glob("fed*.json"))
+        if not specs:
+            sys.exit(f"kedge poc made no federation; what it said is in {self.log.name}")
+        self.template = json.loads(specs[0].read_text())
         self.start("kedge-coordinator", "--state", self.fed / "state")
         for site in sorted((self.fed / "sites").glob("*/*")):
             self.start("kedge-client", "--site", site)
