@@ -7,23 +7,16 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "chain/audit/audit.h"
 #include "chain/store/blob/guard.h"
 #include "cli/local.h"
 #include "cli/making.h"
+#include "common/base/os/utc.h"
 #include "common/base/try.h"
 
 enum { NICE = 10 };
-
-static const char *when(uint64_t unix_ms, char out[32])
-{
-    time_t t = (time_t)(unix_ms / 1000);
-    struct tm tm;
-    return gmtime_r(&t, &tm) && strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0 ? out : "?";
-}
 
 /* ---- backup ---- */
 
@@ -81,7 +74,7 @@ int kedge_cmd_backup(struct kedge_cli *c)
     struct kedge_diag d = {.text = ""};
     struct kedge_backup b;
     struct kedge_cli_making m KEDGE_CLEANUP(kedge_cli_making_end) = {.lock = -1};
-    char state[KEDGE_PATH_MAX], made[32];
+    char state[KEDGE_PATH_MAX];
     const char *given = kedge_cli_argument(c, 0), *out = kedge_cli_argument(c, 1);
     if (!given || !out) {
         return kedge_cli_usage(c, "expected the state folder and the folder to make: kedge backup STATE OUT");
@@ -98,17 +91,17 @@ int kedge_cmd_backup(struct kedge_cli *c)
     }
     KEDGE_CLI_TRY(c, kedge_cli_making_begin(&m, out, &d), &d);
     KEDGE_CLI_TRY(c, back_up(c, state, &m, &b, &d), &d);
+    struct kedge_utc made = kedge_utc((int64_t)(b.made_unix_ms / 1000), KEDGE_UTC_RFC3339, "?");
     kedge_cli_say(
         c,
         "Backed up %s as of %s: %llu entries of %llu logs, %llu files, %.1f MB; the copy verifies.\n"
         "%s holds this coordinator's private keys: keep it as you keep those, and off this machine.\n"
         "kedge restore %s STATE makes a state folder of it again.\n",
-        b.deployment, when(b.made_unix_ms, made), (unsigned long long)b.entries,
-        (unsigned long long)b.tenants + 1, (unsigned long long)b.files, (double)b.bytes / 1e6, m.whole,
-        m.whole);
+        b.deployment, made.s, (unsigned long long)b.entries, (unsigned long long)b.tenants + 1,
+        (unsigned long long)b.files, (double)b.bytes / 1e6, m.whole, m.whole);
     return kedge_cli_ok(c,
                         json_pack("{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:b}", "backup", m.whole, "deployment",
-                                  b.deployment, "time", made, "main_entries", (json_int_t)b.main_entries,
+                                  b.deployment, "time", made.s, "main_entries", (json_int_t)b.main_entries,
                                   "entries", (json_int_t)b.entries, "tenants", (json_int_t)b.tenants, "files",
                                   (json_int_t)b.files, "bytes", (json_int_t)b.bytes, "verified", 1));
 }
@@ -138,7 +131,6 @@ int kedge_cmd_restore(struct kedge_cli *c)
     struct kedge_diag d = {.text = ""};
     struct kedge_backup b;
     struct kedge_cli_making m KEDGE_CLEANUP(kedge_cli_making_end) = {.lock = -1};
-    char made[32];
     const char *former = kedge_cli_option(c, "former", NULL);
     bool word = kedge_cli_flag(c, "newest");
     const char *dir = kedge_cli_argument(c, 0), *state = kedge_cli_argument(c, 1);
@@ -159,15 +151,16 @@ int kedge_cmd_restore(struct kedge_cli *c)
     kedge_cli_progress_end(c);
     KEDGE_CLI_TRY(c, err, &d);
     KEDGE_CLI_TRY(c, kedge_cli_making_name(m.unfinished, m.whole, &d), &d);
+    struct kedge_utc made = kedge_utc((int64_t)(b.made_unix_ms / 1000), KEDGE_UTC_RFC3339, "?");
     kedge_cli_say(c,
                   "Restored %s into %s as of %s: %llu entries of %llu logs.\n"
                   "Start it with: kedge-coordinator --state %s\n"
                   "Never run it beside the coordinator that it is a copy of. Sites and witnesses that saw a "
                   "newer main\n"
                   "chain refuse this one until their keepers accept it.\n",
-                  b.deployment, m.whole, when(b.made_unix_ms, made), (unsigned long long)b.entries,
+                  b.deployment, m.whole, made.s, (unsigned long long)b.entries,
                   (unsigned long long)b.tenants + 1, m.whole);
     return kedge_cli_ok(c, json_pack("{s:s,s:s,s:s,s:I,s:I}", "state", m.whole, "deployment", b.deployment,
-                                     "time", made, "main_entries", (json_int_t)b.main_entries, "entries",
+                                     "time", made.s, "main_entries", (json_int_t)b.main_entries, "entries",
                                      (json_int_t)b.entries));
 }

@@ -205,11 +205,6 @@ struct kedge_cli_span {
     char s[32];
 };
 struct kedge_cli_span kedge_cli_span(uint64_t seconds);
-/* Unix time as "2026-11-21 12:34Z", "-" for 0. */
-struct kedge_cli_date {
-    char s[32];
-};
-struct kedge_cli_date kedge_cli_date(int64_t unix_ms);
 
 /* ---- commands ---- */
 int kedge_cmd_init(struct kedge_cli *c);

@@ -86,38 +86,3 @@ int kedge_cert_self_signed(const struct kedge_key_pair *pair, const char *common
     ERR_clear_error();
     return err;
 }
-
-/* DER from the network: bounded before it is parsed, nothing may follow it, and the key must be an
- * Ed25519 point of the right order. */
-int kedge_cert_public_key(struct kedge_view der, struct kedge_public_key *ret_key)
-{
-    if (der.len == 0 || der.len > KEDGE_CERT_MAX) {
-        return KEDGE_E_KEY;
-    }
-    const unsigned char *p = der.ptr;
-    X509 *cert = d2i_X509(NULL, &p, (long)der.len);
-    int err = KEDGE_E_KEY;
-    if (cert && p == der.ptr + der.len) {
-        err = kedgei_pkey_public(X509_get0_pubkey(cert), ret_key);
-    }
-    X509_free(cert);
-    ERR_clear_error();
-    return err;
-}
-
-int kedge_cert_pem_public_key(struct kedge_view pem, struct kedge_public_key *ret_key)
-{
-    if (pem.len == 0 || pem.len > KEDGE_CERT_MAX) {
-        return KEDGE_E_KEY;
-    }
-    BIO *bio = BIO_new_mem_buf(pem.ptr, (int)pem.len);
-    X509 *cert = bio ? PEM_read_bio_X509(bio, NULL, kedgei_refuse_passphrase, NULL) : NULL;
-    int err = bio ? KEDGE_E_KEY : KEDGE_E_NOMEM;
-    if (cert) {
-        err = kedgei_pkey_public(X509_get0_pubkey(cert), ret_key);
-    }
-    X509_free(cert);
-    BIO_free(bio);
-    ERR_clear_error();
-    return err;
-}

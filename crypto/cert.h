@@ -13,9 +13,5 @@ enum { KEDGE_CERT_MAX = 16 * 1024, KEDGE_CERT_NAME_MAX = 64 }; /* bytes of DER o
  * "kedge:<hex public key>". The same key and name give the same bytes. */
 KEDGE_NODISCARD int kedge_cert_self_signed(const struct kedge_key_pair *pair, const char *common_name,
                                            struct kedge_buf *ret_pem);
-/* The raw key of a certificate in DER; KEDGE_E_KEY unless it is one certificate with a valid Ed25519 key. */
-KEDGE_NODISCARD int kedge_cert_public_key(struct kedge_view der, struct kedge_public_key *ret_key);
-/* The same from PEM (the first certificate in the text). */
-KEDGE_NODISCARD int kedge_cert_pem_public_key(struct kedge_view pem, struct kedge_public_key *ret_key);
 
 #endif

@@ -85,15 +85,9 @@ void kedge_nearest_scan(struct kedge_nearest *n, const int32_t *update, const in
                         size_t first, size_t len);
 void kedge_nearest_add(struct kedge_nearest *n, const int32_t *update, const int32_t *const *directions,
                        size_t first, size_t len);
-/* As kedge_nearest_group. */
+/* The group whose direction has the largest cosine to the update, ties to the lowest index; cosine =
+ * (A_uj / sqrt(A_uu)) / sqrt(A_jj) from exact products of 12-bit scaled vectors. Zero directions are passed
+ * over. *ret_cosine may be NULL. KEDGE_E_NOT_FOUND: the update or every direction is zero. */
 KEDGE_NODISCARD int kedge_nearest_end(const struct kedge_nearest *n, uint32_t *ret_group, double *ret_cosine);
-
-/* Newcomer cold start: the group whose direction has the largest cosine to the update, ties to the lowest
- * index; cosine = (A_uj / sqrt(A_uu)) / sqrt(A_jj) from exact products of 12-bit scaled vectors. Zero
- * directions are passed over. *ret_cosine may be NULL. KEDGE_E_ARG: groups 0 or above KEDGE_GROUPS_MAX;
- * KEDGE_E_NOT_FOUND: the update or every direction is zero. */
-KEDGE_NODISCARD int kedge_nearest_group(const int32_t *update, const int32_t *const *directions,
-                                        size_t groups, size_t dimension, uint32_t *ret_group,
-                                        double *ret_cosine);
 
 #endif

@@ -57,15 +57,3 @@ int kedge_nearest_end(const struct kedge_nearest *n, uint32_t *ret_group, double
     }
     return KEDGE_OK;
 }
-
-int kedge_nearest_group(const int32_t *update, const int32_t *const *directions, size_t groups,
-                        size_t dimension, uint32_t *ret_group, double *ret_cosine)
-{
-    if (groups == 0 || groups > KEDGE_GROUPS_MAX) {
-        return KEDGE_E_ARG;
-    }
-    struct kedge_nearest n = {.groups = groups};
-    kedge_nearest_scan(&n, update, directions, 0, dimension);
-    kedge_nearest_add(&n, update, directions, 0, dimension);
-    return kedge_nearest_end(&n, ret_group, ret_cosine);
-}

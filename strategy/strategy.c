@@ -311,17 +311,6 @@ const struct kedge_strategy *kedge_strategy_find(const char *name)
     return NULL;
 }
 
-/* Either bound may be the smaller one in a spec: they are put in order instead of being refused, for
- * "groups" and "most" come from different defaults. */
-void kedge_strategy_groups(const struct kedge_strategy *strategy,
-                           const struct kedge_strategy_options *options, size_t groups, size_t *ret_least,
-                           size_t *ret_most)
-{
-    size_t most = strategy->choose == KEDGE_CHOOSE_FIXED ? groups : (size_t)options->most;
-    *ret_least = groups < most ? groups : most;
-    *ret_most = groups < most ? most : groups;
-}
-
 bool kedge_strategy_drifted(double drift)
 {
     return drift > KEDGE_DRIFT_MOST;

@@ -82,12 +82,6 @@ size_t kedge_strategy_count(void);
 const struct kedge_strategy *kedge_strategy_at(size_t i);
 /* NULL when there is none of this name. */
 const struct kedge_strategy *kedge_strategy_find(const char *name);
-/* The bounds between which this row chooses the number of groups, of a job that says `groups` (1 …
- * KEDGE_GROUPS_MAX): `groups` itself where the row has a fixed number, else from there to option `most`, or
- * the other way round where `most` is less. A host has room for *ret_most models. */
-void kedge_strategy_groups(const struct kedge_strategy *strategy,
-                           const struct kedge_strategy_options *options, size_t groups, size_t *ret_least,
-                           size_t *ret_most);
 /* Directions that moved by so much (kedge_group_drift) ask for new groups: KEDGE_DRIFT_MOST is what they may.
  */
 bool kedge_strategy_drifted(double drift);

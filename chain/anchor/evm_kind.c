@@ -127,15 +127,6 @@ static int trust_read(const json_t *o, struct kedge_trust_anchors *io, struct ke
     return KEDGE_OK;
 }
 
-static void trust_put(const struct kedge_trust_anchors *trust, struct kedge_buf *out)
-{
-    char contract[KEDGE_EVM_ADDRESS_TEXT], account[KEDGE_EVM_ADDRESS_TEXT];
-    kedge_evm_address_text(&trust->contract, contract);
-    kedge_evm_address_text(&trust->account, account);
-    kedge_buf_printf(out, "\"evm\": {\"chain_id\": %llu, \"contract\": \"%s\", \"account\": \"%s\"}",
-                     (unsigned long long)trust->chain_id, contract, account);
-}
-
 static void trust_tell(const struct kedge_trust_anchors *trust, struct kedge_buf *out)
 {
     char contract[KEDGE_EVM_ADDRESS_TEXT], account[KEDGE_EVM_ADDRESS_TEXT];
@@ -273,7 +264,6 @@ const struct kedge_anchor_kind kedge_anchor_evm = {
     .whose = "the account (--anchor CHAIN:CONTRACT:ACCOUNT)",
     .is_named = is_named,
     .trust_read = trust_read,
-    .trust_put = trust_put,
     .trust_tell = trust_tell,
     .option_take = option_take,
     .is_others = is_others,

@@ -75,7 +75,6 @@ struct kedge_anchor_kind {
     bool option_is_file;      /* the text is the file's content, ended by 0 */
     bool (*is_named)(const struct kedge_trust_anchors *trust);
     int (*trust_read)(const json_t *value, struct kedge_trust_anchors *io, struct kedge_diag *reterr);
-    void (*trust_put)(const struct kedge_trust_anchors *trust, struct kedge_buf *out);
     void (*trust_tell)(const struct kedge_trust_anchors *trust, struct kedge_buf *out);
     void (*trust_free)(struct kedge_trust_anchors *io);             /* NULL: it owns nothing there */
     int (*option_take)(char *text, struct kedge_trust_anchors *io); /* text is borrowed; KEDGE_E_FORMAT */

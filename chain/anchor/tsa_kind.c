@@ -54,12 +54,6 @@ static int trust_read(const json_t *v, struct kedge_trust_anchors *io, struct ke
     return io->tsa_ca ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
 }
 
-static void trust_put(const struct kedge_trust_anchors *trust, struct kedge_buf *out)
-{
-    kedge_buf_put_str(out, "\"tsa_ca\": ");
-    kedgei_json_put_string(out, trust->tsa_ca);
-}
-
 static void trust_tell(const struct kedge_trust_anchors *trust, struct kedge_buf *out)
 {
     struct kedge_hash digest;
@@ -130,7 +124,6 @@ const struct kedge_anchor_kind kedge_anchor_tsa = {
     .option_is_file = true,
     .is_named = is_named,
     .trust_read = trust_read,
-    .trust_put = trust_put,
     .trust_tell = trust_tell,
     .trust_free = trust_free,
     .option_take = option_take,

@@ -47,9 +47,6 @@ KEDGE_NODISCARD int kedge_trust_read(const char *path, struct kedge_trust *ret, 
 /* The same from its text; no file is named in reterr. */
 KEDGE_NODISCARD int kedge_trust_parse(struct kedge_view text, struct kedge_trust *ret,
                                       struct kedge_diag *reterr);
-/* Writes it, durably; what was written reads back the same. KEDGE_E_ARG for what read would refuse. */
-KEDGE_NODISCARD int kedge_trust_write(const char *path, const struct kedge_trust *trust,
-                                      struct kedge_diag *reterr);
 void kedge_trust_deinit(struct kedge_trust *trust);
 /* The tenant's row, or NULL. */
 const struct kedge_trust_tenant *kedge_trust_find(const struct kedge_trust *trust,

@@ -145,10 +145,9 @@ int kedgei_ex_timestamps(struct kedgei_ex_work *w)
     json_t *rows = json_array();
     for (size_t i = 0; i < w->token_count; i++) {
         const struct kedgei_ex_token *t = &w->tokens[i];
-        char time[KEDGEI_EX_TIME_MAX];
-        kedgei_ex_format_time(t->stamp.time_s, time);
+        struct kedge_utc time = kedgei_ex_time(t->stamp.time_s);
         json_array_append_new(rows, json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", "token", t->path, "checkpoint",
-                                              t->checkpoint, "time", time, "serial", t->stamp.serial,
+                                              t->checkpoint, "time", time.s, "serial", t->stamp.serial,
                                               "policy", t->stamp.policy, "authority", t->stamp.authority));
     }
     return kedgei_ex_put_json(w, json_pack("{s:o}", "tokens", rows), "tsa/index.json");

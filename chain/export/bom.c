@@ -223,11 +223,11 @@ int kedgei_ex_bom(struct kedgei_ex_work *w)
     }
     json_t *tools = json_pack("{s:[{s:s,s:s,s:s}]}", "components", "type", "application", "name", "kedge",
                               "description", w->o->tool);
-    json_t *metadata =
-        json_pack("{s:s,s:o,s:{s:s,s:s,s:s,s:o}}", "timestamp", w->time, "tools", tools, "component", "type",
-                  "application", "bom-ref", "federation", "name", w->r.deployment, "externalReferences",
-                  json_pack("[o]", reference("log", json_sprintf("checkpoints/main-%llu.note",
-                                                                 (unsigned long long)w->r.main.size))));
+    json_t *metadata = json_pack(
+        "{s:s,s:o,s:{s:s,s:s,s:s,s:o}}", "timestamp", w->time.s, "tools", tools, "component", "type",
+        "application", "bom-ref", "federation", "name", w->r.deployment, "externalReferences",
+        json_pack("[o]", reference("log", json_sprintf("checkpoints/main-%llu.note",
+                                                       (unsigned long long)w->r.main.size))));
     json_t *bom = json_pack("{s:s,s:s,s:s,s:o,s:i,s:o,s:o,s:o}", "$schema",
                             "http://cyclonedx.org/schema/bom-1.6.schema.json", "bomFormat", "CycloneDX",
                             "specVersion", "1.6", "serialNumber", serial_number(w), "version", 1, "metadata",

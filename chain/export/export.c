@@ -4,7 +4,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "chain/audit/base/shown.h"
 #include "chain/export/oms.h"
@@ -234,7 +233,7 @@ static json_t *parameters(const struct kedgei_ex_work *w)
             json_array_append_new(tenants, json_string(w->r.tenants[i].name));
         }
     }
-    json_t *o = json_pack("{s:o,s:s,s:I}", "tenants", tenants, "time", w->time, "main_size",
+    json_t *o = json_pack("{s:o,s:s,s:I}", "tenants", tenants, "time", w->time.s, "main_size",
                           (json_int_t)w->r.main.size);
     return o;
 }
@@ -260,7 +259,7 @@ static int put_manifest(struct kedgei_ex_work *w)
                                  "manifest.json"));
     json_t *subject = json_pack("[{s:s,s:o}]", "name", "manifest.json", "digest",
                                 kedgei_ex_digest(&w->f.files[w->f.count - 1].digest));
-    json_t *predicate = json_pack("{s:s,s:s}", "deployment", w->r.deployment, "time", w->time);
+    json_t *predicate = json_pack("{s:s,s:s}", "deployment", w->r.deployment, "time", w->time.s);
     int err = kedgei_ex_envelope(kedgei_ex_statement(subject, "https://kedge.dev/export/v1", predicate),
                                  &w->o->key, &text);
     kedge_buf_put_u8(&text, '\n');
@@ -342,7 +341,7 @@ int kedge_export(const char *dir, const char *out, const struct kedge_export_opt
     w->b = kedge_mem_new(1, sizeof *w->b);
     kedge_buf_init(&w->lineage, LINEAGE_MAX);
     kedge_buf_init(&w->key_lines, MANIFEST_MAX);
-    kedgei_ex_format_time(options->time_s, w->time);
+    w->time = kedgei_ex_time(options->time_s);
     int err = export(w, dir, out);
     if (!err) {
         w->sum.files = w->f.count;

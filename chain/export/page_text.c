@@ -1,9 +1,10 @@
 /* The style sheet of report.html and the words that its parts are made of. Contrasts of all colours, in light
  * and dark, are computed from this text by a test (tests/unit/export/test_page.c). */
 #include <inttypes.h>
-#include <time.h>
 
 #include "chain/export/page.h"
+
+#include "common/base/os/utc.h"
 
 const char kedgei_page_head[] = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -83,25 +84,27 @@ void kedgei_page_digest(struct kedgei_page *p, const struct kedge_hash *h)
     kedge_buf_printf(&p->out, "<code>%s</code>", hex);
 }
 
+static int two_digits(const char *s)
+{
+    return 10 * (s[0] - '0') + (s[1] - '0');
+}
+
 void kedgei_page_time(struct kedgei_page *p, uint64_t ms, bool is_short)
 {
     static const char *const months[] = {"January",   "February", "March",    "April",
                                          "May",       "June",     "July",     "August",
                                          "September", "October",  "November", "December"};
-    struct tm tm;
-    char exact[40];
-    time_t t = (time_t)(ms / 1000);
-    if (ms == 0 || !gmtime_r(&t, &tm) || strftime(exact, sizeof exact, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0) {
+    struct kedge_utc exact = kedge_utc((int64_t)(ms / 1000), KEDGE_UTC_RFC3339, "");
+    if (exact.s[0] == '\0') {
         kedgei_page_put(p, "not stated");
         return;
     }
-    kedge_buf_printf(&p->out, "<time datetime=\"%s\">", exact);
+    kedge_buf_printf(&p->out, "<time datetime=\"%s\">", exact.s);
     if (is_short) {
-        kedge_buf_printf(&p->out, "<span class=\"day\">%04d-%02d-%02d</span> %02d:%02d</time>",
-                         tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min);
+        kedge_buf_printf(&p->out, "<span class=\"day\">%.10s</span> %.5s</time>", exact.s, exact.s + 11);
     } else {
-        kedge_buf_printf(&p->out, "%d %s %d, %02d:%02d UTC</time>", tm.tm_mday, months[tm.tm_mon],
-                         tm.tm_year + 1900, tm.tm_hour, tm.tm_min);
+        kedge_buf_printf(&p->out, "%d %s %.4s, %.5s UTC</time>", two_digits(exact.s + 8),
+                         months[two_digits(exact.s + 5) - 1], exact.s, exact.s + 11);
     }
 }
 

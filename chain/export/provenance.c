@@ -283,7 +283,7 @@ int kedgei_ex_result(struct kedgei_ex_work *w)
                         "KEDGE_MODEL_IS_THE_RECORDED_RELEASE"); /* other tenants' ledgers were not there */
     json_t *predicate =
         json_pack("{s:{s:s,s:[],s:{s:s}},s:s,s:o}", "verifier", "id", verifier_id, "policies", "version",
-                  "tool", w->o->tool, "timeCreated", w->time, "properties", properties);
+                  "tool", w->o->tool, "timeCreated", w->time.s, "properties", properties);
     int err = kedgei_ex_envelope(kedgei_ex_statement(subjects, svr_type, predicate), &w->o->key, &text);
     kedge_buf_put_u8(&text, '\n');
     if (err || text.err) {

@@ -6,9 +6,10 @@
 #include "chain/export/folder.h"
 #include "chain/export/internal.h"
 #include "chain/export/record.h"
+#include "common/base/os/utc.h"
 #include "crypto/timestamp.h"
 
-enum { KEDGEI_EX_NOTES_MAX = 1024, KEDGEI_EX_TIME_MAX = 32 };
+enum { KEDGEI_EX_NOTES_MAX = 1024 };
 
 /* A checkpoint that is in the export. */
 struct kedgei_ex_note {
@@ -34,12 +35,12 @@ struct kedgei_ex_work {
     uint32_t anchors[KEDGE_ANCHOR_KINDS_MAX]; /* exported, of each kind */
     struct kedgei_ex_token tokens[KEDGE_EXPORT_TIMESTAMPS_MAX];
     size_t token_count;
-    char time[KEDGEI_EX_TIME_MAX]; /* RFC 3339 of what is stated */
+    struct kedge_utc time;         /* RFC 3339 of what is stated */
     struct kedge_statement *a, *b; /* scratch: statements are large */
     struct kedge_diag *reterr;
 };
 
-void kedgei_ex_format_time(int64_t time_s, char out[KEDGEI_EX_TIME_MAX]);
+struct kedge_utc kedgei_ex_time(int64_t time_s);
 /* Steals statement; signs it with the exporter's key and adds it to the lineage. */
 KEDGE_NODISCARD int kedgei_ex_attest(struct kedgei_ex_work *w, struct json_t *statement);
 /* Steals o, writes it as a file with a final LF. */

@@ -1,9 +1,9 @@
 /* What the parts of an export are written with. */
 #include <string.h>
-#include <time.h>
 
 #include "chain/export/export.h"
 #include "chain/export/work.h"
+#include "common/base/os/utc.h"
 #include "common/base/try.h"
 
 static int put_text(const char *text, size_t len, void *arg)
@@ -26,13 +26,9 @@ int kedgei_ex_put_json(struct kedgei_ex_work *w, json_t *o, const char *path)
     return kedgei_ex_put(&w->f, kedge_buf_view(&text), w->reterr, "%s", path);
 }
 
-void kedgei_ex_format_time(int64_t time_s, char out[KEDGEI_EX_TIME_MAX])
+struct kedge_utc kedgei_ex_time(int64_t time_s)
 {
-    time_t t = (time_t)time_s;
-    struct tm tm;
-    if (!gmtime_r(&t, &tm) || strftime(out, KEDGEI_EX_TIME_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0) {
-        snprintf(out, KEDGEI_EX_TIME_MAX, "1970-01-01T00:00:00Z");
-    }
+    return kedge_utc(time_s, KEDGE_UTC_RFC3339, "1970-01-01T00:00:00Z");
 }
 
 /* Where a file lay on the exporter's machine is nobody's business, nor is how long others' ledgers are. */

@@ -58,7 +58,7 @@ int kedge_follow_fetch(const struct kedge_follow_pieces *source, struct kedge_bl
     const struct kedge_id *key = wanted->job.s[0] ? &wanted->job : NULL;
     KEDGE_TRY(source->read(source->arg, 0, &piece, &total, reterr));
     KEDGE_TRY(check_size(source, wanted, total, reterr));
-    KEDGE_TRY(kedge_upload_open_under(blobs, reader, key, &wanted->digest, total, &u, &have, reterr));
+    KEDGE_TRY(kedge_upload_open(blobs, reader, key, &wanted->digest, total, &u, &have, reterr));
     int err = fetch_pieces(source, u, have, total, piece, reterr);
     if (!err) {
         err = kedge_upload_finish(u, reterr);

@@ -50,7 +50,7 @@ static int target_open(struct kedge_blobs *from, struct kedge_blobs *to, const s
         return kedge_blob_writer_open(to, file->size, &ret->writer, d);
     }
     struct kedge_id key = key_there(from, file);
-    return kedge_upload_open_under(to, &uploader, &key, digest, file->size, &ret->upload, &offset, d);
+    return kedge_upload_open(to, &uploader, &key, digest, file->size, &ret->upload, &offset, d);
 }
 
 /* An upload is committed only after it was finished, which is where its digest is verified; on any error

@@ -3,15 +3,15 @@
  * truth. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "chain/anchor/host/tsa_host.h"
 #include "chain/state/state.h"
 #include "cli/anchor/anchor.h"
 #include "cli/local.h"
+#include "common/base/os/utc.h"
 #include "common/base/try.h"
 
-enum { INTERVAL_S = 3600, INTERVAL_MAX_S = 31 * 86400, TIME_MAX = 32 };
+enum { INTERVAL_S = 3600, INTERVAL_MAX_S = 31 * 86400 };
 
 /* ---- run ---- */
 
@@ -33,19 +33,9 @@ static void say(void *arg, const char *text)
     kedge_cli_say(s->run.c, "%s\n", text);
 }
 
-static void format_time(int64_t seconds, char out[TIME_MAX])
-{
-    time_t t = (time_t)seconds;
-    struct tm tm;
-    if (!gmtime_r(&t, &tm) || strftime(out, TIME_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0) {
-        snprintf(out, TIME_MAX, "?");
-    }
-}
-
 static int end(struct kedge_cli *c, const struct session *s)
 {
     struct kedge_diag d = {.text = ""};
-    char time[TIME_MAX];
     if (kedge_cli_interrupted()) {
         return kedge_cli_interrupt_end(c, "time-stamping", "%s", "the same command goes on where it was");
     }
@@ -56,10 +46,9 @@ static int end(struct kedge_cli *c, const struct session *s)
         (void)kedge_diag_hint(&d, "the same command goes on where it was");
         return kedge_cli_fail_as(c, KEDGE_E_TIMEOUT, &d, 3);
     }
-    format_time(s->now.time_s, time);
     if (s->now.size > 0) {
         kedge_cli_say(c, "time-stamped: %llu entries, at %s; nothing is newer\n",
-                      (unsigned long long)s->now.size, time);
+                      (unsigned long long)s->now.size, kedge_utc(s->now.time_s, KEDGE_UTC_RFC3339, "?").s);
     } else {
         kedge_cli_say(c, "the main chain has no signed checkpoint yet: nothing to time-stamp\n");
     }
@@ -103,8 +92,7 @@ static int run(struct kedge_cli_anchor_run *asked)
 static int status(struct kedge_cli *c, json_t *io, int *io_code, struct kedge_diag *d)
 {
     struct kedge_buf pem KEDGE_CLEANUP(kedge_buf_deinit);
-    char path[KEDGE_PATH_MAX], origin[KEDGE_ORIGIN_MAX + 1], deployment[KEDGE_DEPLOYMENT_MAX + 1],
-        time[TIME_MAX];
+    char path[KEDGE_PATH_MAX], origin[KEDGE_ORIGIN_MAX + 1], deployment[KEDGE_DEPLOYMENT_MAX + 1];
     struct kedge_stamp s;
     size_t count = 0;
     (void)io_code;
@@ -119,14 +107,14 @@ static int status(struct kedge_cli *c, json_t *io, int *io_code, struct kedge_di
     if (count == 0) {
         return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no time stamp in %s/anchors/tsa", c->state);
     }
-    format_time(s.token.time_s, time);
+    struct kedge_utc time = kedge_utc(s.token.time_s, KEDGE_UTC_RFC3339, "?");
     kedge_cli_say(c, "%zu time stamp%s, the newest over the main chain's first %llu entries, at %s%s%s\n",
-                  count, count == 1 ? "" : "s", (unsigned long long)s.size, time,
+                  count, count == 1 ? "" : "s", (unsigned long long)s.size, time.s,
                   s.token.authority[0] ? " by " : " (not verified: anchors/tsa/ca.pem is missing)",
                   s.token.authority);
     json_t *row =
         json_pack("{s:I,s:I,s:s,s:s,s:s,s:b}", "count", (json_int_t)count, "size", (json_int_t)s.size, "time",
-                  time, "authority", s.token.authority, "serial", s.token.serial, "verified", pem.len > 0);
+                  time.s, "authority", s.token.authority, "serial", s.token.serial, "verified", pem.len > 0);
     return json_object_set_new(io, "time_stamps", row) == 0
                ? KEDGE_OK
                : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
@@ -136,19 +124,19 @@ static int status(struct kedge_cli *c, json_t *io, int *io_code, struct kedge_di
 
 static int say_yes(struct kedge_cli *c, const struct kedge_stamp *s, bool with_key)
 {
-    char time[TIME_MAX], root[KEDGE_HASH_HEX_LEN + 1];
-    format_time(s->token.time_s, time);
+    char root[KEDGE_HASH_HEX_LEN + 1];
+    struct kedge_utc time = kedge_utc(s->token.time_s, KEDGE_UTC_RFC3339, "?");
     kedge_hash_hex(&s->root, root);
     kedge_cli_say(c,
                   "Verified: %s signed that a checkpoint of %llu entries with the root %s existed at %s "
                   "(serial %s, policy %s).\n%s",
-                  s->token.authority, (unsigned long long)s->size, root, time, s->token.serial,
+                  s->token.authority, (unsigned long long)s->size, root, time.s, s->token.serial,
                   s->token.policy,
                   with_key ? "The checkpoint is signed by the log's key.\n"
                            : "The checkpoint's own signature was not checked: --log VKEY.\n");
     return kedge_cli_ok(c,
                         json_pack("{s:b,s:I,s:s,s:s,s:I,s:s,s:s,s:s,s:b}", "verified", 1, "size",
-                                  (json_int_t)s->size, "root", root, "time", time, "time_s",
+                                  (json_int_t)s->size, "root", root, "time", time.s, "time_s",
                                   (json_int_t)s->token.time_s, "authority", s->token.authority, "serial",
                                   s->token.serial, "policy", s->token.policy, "checkpoint_signed", with_key));
 }

@@ -4,7 +4,8 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
+
+#include "common/base/os/utc.h"
 
 /* Options that are words are tried at once into a copy that is thrown away, so that a wrong one is a usage
  * error before anything is read. Files are read later, by kedge_cli_anchors_merge. */
@@ -77,19 +78,9 @@ void kedge_cli_anchors_deinit(struct kedge_cli_anchors *anchors)
 
 /* ---- telling ---- */
 
-struct words {
-    char s[64];
-};
-
-static struct words time_of(const struct kedge_audit_anchor *a)
+static struct kedge_utc time_of(const struct kedge_audit_anchor *a)
 {
-    struct words w = {"a time that is not told"};
-    time_t t = (time_t)a->claim.time_s;
-    struct tm tm;
-    if (a->claim.time_s > 0 && gmtime_r(&t, &tm)) {
-        (void)!strftime(w.s, sizeof w.s, "%Y-%m-%d %H:%M:%S UTC", &tm);
-    }
-    return w;
+    return kedge_utc(a->claim.time_s, KEDGE_UTC_SECONDS, "a time that is not told");
 }
 
 static uint64_t count_of(const struct kedge_audit_report *r, const struct kedge_anchor_kind *kind,

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "chain/audit/files/archive.h"
 #include "chain/export/check.h"
@@ -13,6 +12,7 @@
 #include "cli/audit/audit_copy.h"
 #include "cli/local.h"
 #include "common/base/os/clock.h"
+#include "common/base/os/utc.h"
 #include "common/base/try.h"
 #include "crypto/keyfile.h"
 #include "crypto/timestamp.h"
@@ -73,37 +73,6 @@ static bool take_tenants(struct kedge_cli *c, struct question *q)
     return true;
 }
 
-static bool digits(const char *s, size_t count, int *ret)
-{
-    *ret = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (s[i] < '0' || s[i] > '9') {
-            return false;
-        }
-        *ret = 10 * *ret + (s[i] - '0');
-    }
-    return true;
-}
-
-/* "2026-11-21T12:34:56Z"; every other spelling is refused. timegm mends dates that do not exist (31 April),
- * so the result is written again and compared: two attestations of one time are then equal byte for byte. */
-static bool parse_time(const char *text, int64_t *ret)
-{
-    struct tm tm = {.tm_sec = 0};
-    char again[32];
-    if (strlen(text) != 20 || !digits(text, 4, &tm.tm_year) || !digits(text + 5, 2, &tm.tm_mon)
-        || !digits(text + 8, 2, &tm.tm_mday) || !digits(text + 11, 2, &tm.tm_hour)
-        || !digits(text + 14, 2, &tm.tm_min) || !digits(text + 17, 2, &tm.tm_sec) || tm.tm_year < 1970) {
-        return false;
-    }
-    tm.tm_year -= 1900;
-    tm.tm_mon -= 1;
-    time_t t = timegm(&tm); /* which mends what does not exist: so it is written again and compared */
-    *ret = (int64_t)t;
-    return gmtime_r(&t, &tm) && strftime(again, sizeof again, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0
-           && strcmp(text, again) == 0;
-}
-
 static void show_progress(void *arg, const char *what, uint64_t done, uint64_t total)
 {
     kedge_cli_progress(arg, "verifying", done, total, what);
@@ -145,7 +114,7 @@ static bool take_question(struct kedge_cli *c, struct question *q)
         || !kedge_cli_no_more(c, 1)) {
         return false;
     }
-    if (q->time && !parse_time(q->time, &q->o.time_s)) {
+    if (q->time && !kedge_utc_parse(q->time, &q->o.time_s)) {
         (void)kedge_cli_usage(c, "--time %s: expected such as 2026-11-21T12:34:56Z",
                               kedge_cli_word(q->time).s);
         return false;

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "chain/audit/base/causes.h"
@@ -14,6 +13,7 @@
 #include "cli/audit/audit_anchors.h"
 #include "cli/audit/audit_shown.h"
 #include "common/base/mem.h"
+#include "common/base/os/utc.h"
 #include "common/base/try.h"
 
 /* ---- statements ---- */
@@ -144,16 +144,11 @@ static void put_head(const struct kedge_cli_filing *f, struct kedge_buf *out)
         ("VERIFIED. This copy is consistent and signed by the keys named below. What that shows, and what it "
          "does "
          "not, stands below.")};
-    char when[40];
-    time_t seconds = (time_t)(f->unix_ms / 1000);
-    struct tm tm;
-    if (!gmtime_r(&seconds, &tm) || strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0) {
-        snprintf(when, sizeof when, "unknown");
-    }
     kedge_buf_printf(out, "# Audit of a Kedge record\n\n%s\n\n", verdicts[f->report->verdict]);
     put_row(out, "record", f->dir);
     put_row(out, "deployment", f->report->deployment);
-    kedge_buf_printf(out, "- begun: %s (clock of the auditing machine)\n", when);
+    kedge_buf_printf(out, "- begun: %s (clock of the auditing machine)\n",
+                     kedge_utc((int64_t)(f->unix_ms / 1000), KEDGE_UTC_RFC3339, "unknown").s);
     kedge_buf_printf(out, "- program: kedge 0.1.0, audit %s\n", f->report->replayed ? "replay" : "verify");
     kedge_buf_printf(
         out,

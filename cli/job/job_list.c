@@ -8,6 +8,7 @@
 #include "cli/local.h"
 #include "common/base/mem.h"
 #include "common/base/nearest.h"
+#include "common/base/os/utc.h"
 
 enum { CELL = 32, NEWEST_MAX = 1000000 };
 
@@ -159,7 +160,8 @@ int kedge_cmd_job_list(struct kedge_cli *c)
         if (json_object_get(row, "sites_online")) {
             snprintf(online, sizeof online, "%lld", (long long)kedge_cli_int(row, "sites_online"));
         }
-        struct kedge_cli_date submitted = kedge_cli_date(kedge_cli_int(row, "created_ms"));
+        struct kedge_utc submitted =
+            kedge_utc(kedge_cli_int(row, "created_ms") / 1000, KEDGE_UTC_MINUTES, "-");
         const char *cells[] = {
             kedge_cli_text(row, "job"),   kedge_cli_text(row, "state"), rounds, online, submitted.s,
             kedge_cli_text(row, "reason")};

@@ -5,12 +5,12 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "chain/state/refused.h"
 #include "chain/state/state.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
+#include "common/base/os/utc.h"
 #include "common/base/try.h"
 
 bool kedge_cli_refusals_take(struct kedge_cli *c, struct kedge_cli_refusals *ret)
@@ -57,15 +57,11 @@ enum { COLUMNS = sizeof columns / sizeof columns[0], PAGES_MAX = 1 << 12 };
 
 static void say(const struct kedge_cli *c, const json_t *row)
 {
-    char round[16], until[16] = "-";
-    time_t at = (time_t)kedge_cli_int(row, "kept_until_s");
-    struct tm day;
+    char round[16];
+    struct kedge_utc until = kedge_utc(kedge_cli_int(row, "kept_until_s"), KEDGE_UTC_DAY, "-");
     bool envelope = json_is_true(json_object_get(row, "has_envelope"));
     bool update = json_is_true(json_object_get(row, "has_update"));
     snprintf(round, sizeof round, "%lld", (long long)kedge_cli_int(row, "round"));
-    if (at > 0 && gmtime_r(&at, &day)) {
-        (void)strftime(until, sizeof until, "%Y-%m-%d", &day);
-    }
     const char *kept = envelope && update ? "envelope and file"
                        : envelope         ? "envelope"
                        : update           ? "file"
@@ -76,7 +72,7 @@ static void say(const struct kedge_cli *c, const json_t *row)
                                   round,
                                   kedge_cli_text(row, "code"),
                                   json_is_true(json_object_get(row, "listed")) ? "yes" : "no",
-                                  until,
+                                  until.s,
                                   kept};
     kedge_cli_row(c, columns, COLUMNS, cells);
 }

@@ -1,9 +1,9 @@
 /* kedge reader add, list, revoke: tokens with which others read logs over HTTPS. */
 #include <stdio.h>
-#include <time.h>
 
 #include "cli/cli.h"
 #include "cli/local.h"
+#include "common/base/os/utc.h"
 
 enum { TTL_DEFAULT_S = 90 * 86400, TTL_MAX_S = 3 * 366 * 86400, CELL = 32 };
 
@@ -71,15 +71,6 @@ int kedge_cmd_reader_add(struct kedge_cli *c)
     return kedge_cli_ok(c, o);
 }
 
-static void format_time(int64_t unix_s, char out[CELL])
-{
-    time_t s = (time_t)unix_s;
-    struct tm tm;
-    if (!gmtime_r(&s, &tm) || strftime(out, CELL, "%Y-%m-%d %H:%M:%SZ", &tm) == 0) {
-        snprintf(out, CELL, "?");
-    }
-}
-
 int kedge_cmd_reader_list(struct kedge_cli *c)
 {
     static const struct kedge_column columns[] = {
@@ -98,12 +89,11 @@ int kedge_cmd_reader_list(struct kedge_cli *c)
     kedge_cli_head(c, columns, 4);
     json_array_foreach(list, i, row)
     {
-        char expires[CELL];
-        format_time(kedge_cli_int(row, "expires_s"), expires);
+        struct kedge_utc expires = kedge_utc(kedge_cli_int(row, "expires_s"), KEDGE_UTC_SECONDS, "?");
         bool auditor = json_is_true(json_object_get(row, "auditor"));
         const char *cells[] = {kedge_cli_text(row, "name"),
                                auditor ? "(auditor)" : kedge_cli_text(row, "tenant"),
-                               kedge_cli_text(row, "state"), expires};
+                               kedge_cli_text(row, "state"), expires.s};
         kedge_cli_row(c, columns, 4, cells);
     }
     return kedge_cli_ok(c, o);

@@ -1,7 +1,6 @@
 /* Values of answers, and the table of a job's rounds. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/cli.h"
 
@@ -158,15 +157,4 @@ struct kedge_cli_span kedge_cli_span(uint64_t seconds)
     }
     snprintf(span.s, sizeof span.s, "%llu second%s", (unsigned long long)seconds, seconds == 1 ? "" : "s");
     return span;
-}
-
-struct kedge_cli_date kedge_cli_date(int64_t unix_ms)
-{
-    struct kedge_cli_date date;
-    time_t s = (time_t)(unix_ms / 1000);
-    struct tm tm;
-    if (unix_ms <= 0 || !gmtime_r(&s, &tm) || strftime(date.s, sizeof date.s, "%Y-%m-%d %H:%MZ", &tm) == 0) {
-        snprintf(date.s, sizeof date.s, "-");
-    }
-    return date;
 }

@@ -1,12 +1,12 @@
 /* kedge site enroll, approve, list, revoke. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/cli.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/os/utc.h"
 #include "common/base/try.h"
 
 enum {
@@ -206,15 +206,6 @@ int kedge_cmd_site_approve(struct kedge_cli *c)
 
 /* ---- list ---- */
 
-static void put_time(int64_t ms, char out[CELL])
-{
-    struct tm tm;
-    time_t s = (time_t)(ms / 1000);
-    if (ms <= 0 || !gmtime_r(&s, &tm) || strftime(out, CELL, "%Y-%m-%d %H:%M:%SZ", &tm) == 0) {
-        snprintf(out, CELL, "never");
-    }
-}
-
 /* What a site is in, in a word or two: the first that holds. */
 static void put_condition(const json_t *row, char out[CONDITION + 1])
 {
@@ -240,10 +231,11 @@ static const struct kedge_column list_columns[] = {
 
 static void list_row(const struct kedge_cli *c, const json_t *row, const char *condition)
 {
-    char seen[CELL], key[17];
-    put_time(kedge_cli_int(row, "last_seen_ms"), seen);
+    char key[17];
+    struct kedge_utc seen = kedge_utc(kedge_cli_int(row, "last_seen_ms") / 1000, KEDGE_UTC_SECONDS, "never");
     snprintf(key, sizeof key, "%.13s", kedge_cli_text(row, "statement_key"));
-    const char *cells[] = {kedge_cli_text(row, "tenant"), kedge_cli_text(row, "site"), condition, seen, key};
+    const char *cells[] = {kedge_cli_text(row, "tenant"), kedge_cli_text(row, "site"), condition, seen.s,
+                           key};
     kedge_cli_row(c, list_columns, 5, cells);
 }
 

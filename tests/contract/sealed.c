@@ -62,8 +62,7 @@ struct kedge_hash upload(struct kedge_blobs *b, const struct kedge_id *key, size
     struct kedge_upload *u;
     struct kedge_diag d = {0};
     uint64_t offset;
-    ck_assert_msg(kedge_upload_open_under(b, &site, key, &digest, len, &u, &offset, &d) == KEDGE_OK, "%s",
-                  d.text);
+    ck_assert_msg(kedge_upload_open(b, &site, key, &digest, len, &u, &offset, &d) == KEDGE_OK, "%s", d.text);
     ck_assert_uint_eq(offset, 0);
     write_pieces(u, content, 0, len, piece);
     ck_assert_int_eq(kedge_upload_finish(u, NULL), KEDGE_OK);

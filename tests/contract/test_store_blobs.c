@@ -125,9 +125,9 @@ START_TEST(upload_resumes_across_processes)
     kedge_sha256(kedge_view_str("hello world"), &digest);
     struct kedge_upload *u, *twin;
     uint64_t offset;
-    ck_assert_int_eq(kedge_upload_open(b, &site, &digest, 11, &u, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_open(b, &site, NULL, &digest, 11, &u, &offset, NULL), KEDGE_OK);
     ck_assert_uint_eq(offset, 0);
-    ck_assert_int_eq(kedge_upload_open(b, &site, &digest, 11, &twin, &offset, NULL), KEDGE_E_BUSY);
+    ck_assert_int_eq(kedge_upload_open(b, &site, NULL, &digest, 11, &twin, &offset, NULL), KEDGE_E_BUSY);
     ck_assert_int_eq(kedge_upload_write(u, 1, kedge_view_str("hello"), NULL), KEDGE_E_STATE);
     ck_assert_int_eq(kedge_upload_write(u, 0, kedge_view_str("hello"), NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_upload_write(u, 0, kedge_view_str("hello"), NULL), KEDGE_E_STATE);
@@ -138,14 +138,14 @@ START_TEST(upload_resumes_across_processes)
     kedge_upload_close(u);
     kedge_blobs_close(b);
     b = open_blobs(NULL); /* as after a restart */
-    ck_assert_int_eq(kedge_upload_open(b, &site, &digest, 11, &u, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_open(b, &site, NULL, &digest, 11, &u, &offset, NULL), KEDGE_OK);
     ck_assert_uint_eq(offset, 5);
     ck_assert_int_eq(kedge_upload_write(u, 5, kedge_view_str(" world"), NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_upload_finish(u, NULL), KEDGE_OK);
     ck_assert(kedge_file_exists(kedge_upload_path(u)));
     ck_assert_int_eq(kedge_upload_commit(u, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_blobs_verify(b, &digest, NULL), KEDGE_OK);
-    ck_assert_int_eq(kedge_upload_open(b, &site, &digest, 11, &u, &offset, NULL), KEDGE_E_EXISTS);
+    ck_assert_int_eq(kedge_upload_open(b, &site, NULL, &digest, 11, &u, &offset, NULL), KEDGE_E_EXISTS);
     ck_assert_uint_eq(files_in("staging"), 0);
     tear_down(b);
 }
@@ -161,13 +161,13 @@ START_TEST(what_is_removed_is_not_left_in_staging)
     uint64_t offset;
     kedge_sha256(all, &digest);
     kedge_sha256(kedge_view_str("hello there"), &other);
-    ck_assert_int_eq(kedge_upload_open(b, &sites[0], &digest, 11, &u, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_open(b, &sites[0], NULL, &digest, 11, &u, &offset, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_upload_write(u, 0, kedge_view_str("hello"), NULL), KEDGE_OK);
     kedge_upload_close(u);
-    ck_assert_int_eq(kedge_upload_open(b, &sites[1], &digest, 11, &open, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_open(b, &sites[1], NULL, &digest, 11, &open, &offset, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_upload_write(open, 0, all, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_upload_finish(open, NULL), KEDGE_OK);
-    ck_assert_int_eq(kedge_upload_open(b, &sites[1], &other, 11, &third, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_open(b, &sites[1], NULL, &other, 11, &third, &offset, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_upload_write(third, 0, kedge_view_str("hello"), NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_blobs_put(b, &all, 1, NULL, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_blobs_remove(b, &digest, NULL), KEDGE_OK);
@@ -189,7 +189,7 @@ START_TEST(wrong_content_never_becomes_a_blob)
     kedge_sha256(kedge_view_str("right"), &digest);
     struct kedge_upload *u;
     uint64_t offset;
-    ck_assert_int_eq(kedge_upload_open(b, &site, &digest, 5, &u, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_open(b, &site, NULL, &digest, 5, &u, &offset, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_upload_write(u, 0, kedge_view_str("wrong"), NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_upload_finish(u, NULL), KEDGE_E_BLOB_DIGEST);
     ck_assert_uint_eq(kedge_upload_offset(u), 0);
@@ -199,7 +199,7 @@ START_TEST(wrong_content_never_becomes_a_blob)
     kedge_upload_abort(u);
     ck_assert_uint_eq(files_in("."), 0);
     /* What lies in staging was changed while nobody looked. */
-    ck_assert_int_eq(kedge_upload_open(b, &site, &digest, 5, &u, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_open(b, &site, NULL, &digest, 5, &u, &offset, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_upload_write(u, 0, kedge_view_str("rig"), NULL), KEDGE_OK);
     char path[KEDGE_PATH_MAX];
     snprintf(path, sizeof path, "%s", kedge_upload_path(u));
@@ -207,7 +207,7 @@ START_TEST(wrong_content_never_becomes_a_blob)
     int fd = open(path, O_WRONLY);
     ck_assert_int_eq(pwrite(fd, "x", 1, 0), 1);
     close(fd);
-    ck_assert_int_eq(kedge_upload_open(b, &site, &digest, 5, &u, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_open(b, &site, NULL, &digest, 5, &u, &offset, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_upload_write(u, 3, kedge_view_str("ht"), NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_upload_finish(u, NULL), KEDGE_E_BLOB_DIGEST);
     kedge_upload_close(u);
@@ -224,14 +224,14 @@ START_TEST(limits_and_cleaning)
     struct kedge_upload *u, *v;
     uint64_t offset;
     struct kedge_diag d = {0};
-    ck_assert_int_eq(kedge_upload_open(b, &site, &digest, UINT64_MAX / 2, &u, &offset, &d),
+    ck_assert_int_eq(kedge_upload_open(b, &site, NULL, &digest, UINT64_MAX / 2, &u, &offset, &d),
                      KEDGE_E_DISK_FULL);
     ck_assert_ptr_nonnull(strstr(d.text, "no room"));
     kedge_blobs_close(b);
     struct kedge_blobs_options options = {.uploads_max = 1};
     b = open_blobs(&options);
-    ck_assert_int_eq(kedge_upload_open(b, &site, &digest, 10, &u, &offset, NULL), KEDGE_OK);
-    ck_assert_int_eq(kedge_upload_open(b, &site, &other, 10, &v, &offset, NULL), KEDGE_E_FULL);
+    ck_assert_int_eq(kedge_upload_open(b, &site, NULL, &digest, 10, &u, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_open(b, &site, NULL, &other, 10, &v, &offset, NULL), KEDGE_E_FULL);
     ck_assert_int_eq(kedge_upload_write(u, 0, kedge_view_str("abc"), NULL), KEDGE_OK);
     char path[KEDGE_PATH_MAX], stray[KEDGE_PATH_MAX];
     snprintf(path, sizeof path, "%s", kedge_upload_path(u));
@@ -311,7 +311,7 @@ START_TEST(survives_lack_of_memory)
         struct kedge_upload *u = NULL;
         uint64_t offset = 0;
         kedge_mem_fail_at(n);
-        int err = kedge_upload_open(b, &site, &digest, 3, &u, &offset, NULL);
+        int err = kedge_upload_open(b, &site, NULL, &digest, 3, &u, &offset, NULL);
         kedge_mem_fail_at(0);
         done = err == KEDGE_OK;
         ck_assert(done || err == KEDGE_E_NOMEM);

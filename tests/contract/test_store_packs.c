@@ -224,7 +224,7 @@ START_TEST(an_upload_that_was_removed_does_not_come_back)
     struct kedge_hash digest = digest_of(content, 800);
     struct kedge_upload *u;
     uint64_t offset;
-    ck_assert_int_eq(kedge_upload_open_under(b, &site, &job, &digest, 800, &u, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_open(b, &site, &job, &digest, 800, &u, &offset, NULL), KEDGE_OK);
     write_pieces(u, content, 0, 800, 300);
     ck_assert_int_eq(kedge_upload_finish(u, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_blobs_remove(b, &digest, NULL), KEDGE_OK);

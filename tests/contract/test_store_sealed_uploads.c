@@ -28,7 +28,7 @@ START_TEST(uploads_go_on)
         struct kedge_upload *u;
         uint64_t offset;
         char path[KEDGE_PATH_MAX];
-        ck_assert_int_eq(kedge_upload_open_under(b, &site, &job, &digest, LEN, &u, &offset, NULL), KEDGE_OK);
+        ck_assert_int_eq(kedge_upload_open(b, &site, &job, &digest, LEN, &u, &offset, NULL), KEDGE_OK);
         write_pieces(u, content, 0, SENT, 10000);
         ck_assert_uint_eq(kedge_upload_offset(u), SENT);
         snprintf(path, sizeof path, "%s", kedge_upload_path(u));
@@ -40,7 +40,7 @@ START_TEST(uploads_go_on)
         }
         write_stored(path, stored, n - (size_t)cases[i].cut);
         b = open_blobs();
-        ck_assert_int_eq(kedge_upload_open_under(b, &site, &job, &digest, LEN, &u, &offset, NULL), KEDGE_OK);
+        ck_assert_int_eq(kedge_upload_open(b, &site, &job, &digest, LEN, &u, &offset, NULL), KEDGE_OK);
         ck_assert_uint_eq(offset, cases[i].left);
         write_pieces(u, content, offset, LEN, 99999);
         struct kedge_blob_at at;
@@ -68,7 +68,7 @@ START_TEST(complete_and_wrong_uploads)
         struct kedge_hash digest = digest_of(content, len);
         struct kedge_upload *u;
         uint64_t offset;
-        ck_assert_int_eq(kedge_upload_open_under(b, &site, &job, &digest, len, &u, &offset, NULL), KEDGE_OK);
+        ck_assert_int_eq(kedge_upload_open(b, &site, &job, &digest, len, &u, &offset, NULL), KEDGE_OK);
         if (len > 0) {
             write_pieces(u, content + 1, 0, len, len);
             ck_assert_int_eq(kedge_upload_finish(u, NULL), KEDGE_E_BLOB_DIGEST);
@@ -77,7 +77,7 @@ START_TEST(complete_and_wrong_uploads)
         write_pieces(u, content, 0, len, len);
         ck_assert_int_eq(kedge_upload_finish(u, NULL), KEDGE_OK);
         kedge_upload_close(u);
-        ck_assert_int_eq(kedge_upload_open_under(b, &site, &job, &digest, len, &u, &offset, NULL), KEDGE_OK);
+        ck_assert_int_eq(kedge_upload_open(b, &site, &job, &digest, len, &u, &offset, NULL), KEDGE_OK);
         ck_assert_uint_eq(offset, len);
         ck_assert_int_eq(kedge_upload_finish(u, NULL), KEDGE_OK);
         ck_assert_int_eq(kedge_upload_commit(u, NULL), KEDGE_OK);
@@ -113,7 +113,7 @@ START_TEST(keys_are_shredded)
     snprintf(key, sizeof key, "%s/job-1.pem", keys_dir);
     ck_assert_int_eq(kedge_blobs_path(b, &one, path), KEDGE_OK);
     size_t n = read_stored(path, stored, sizeof stored);
-    ck_assert_int_eq(kedge_upload_open_under(b, &site, &job, &half, 90000, &u, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_open(b, &site, &job, &half, 90000, &u, &offset, NULL), KEDGE_OK);
     write_pieces(u, content, 0, 80000, 80000);
     snprintf(staged, sizeof staged, "%s", kedge_upload_path(u));
     ck_assert(!shred(b)); /* two blobs and an upload */
@@ -207,7 +207,7 @@ START_TEST(survives_lack_of_memory)
         struct kedge_upload *u = NULL;
         uint64_t offset = 0;
         kedge_mem_fail_at(n);
-        int err = kedge_upload_open_under(b, &site, &job, &digest, 70000, &u, &offset, NULL);
+        int err = kedge_upload_open(b, &site, &job, &digest, 70000, &u, &offset, NULL);
         err = err ? err
                   : kedge_upload_write(u, offset, kedge_view_of(content + offset, 70000 - offset - 1), NULL);
         kedge_mem_fail_at(0);

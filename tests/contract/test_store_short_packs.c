@@ -46,7 +46,7 @@ START_TEST(content_that_looks_like_a_short_form_stays_what_it_is)
             ck_assert(kedge_hash_eq(&put_as, &digest));
         } else { /* plain, and encrypted */
             ck_assert_int_eq(
-                kedge_upload_open_under(b, &site, how == 1 ? NULL : &job, &digest, len, &u, &offset, NULL),
+                kedge_upload_open(b, &site, how == 1 ? NULL : &job, &digest, len, &u, &offset, NULL),
                 KEDGE_OK);
             ck_assert_int_eq(kedge_upload_write(u, 0, kedge_view_of(brief, len), NULL), KEDGE_OK);
             ck_assert_int_eq(kedge_upload_finish(u, NULL), KEDGE_OK);

@@ -40,11 +40,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     if (kedge_pem_get_public(bytes, &key) == KEDGE_OK) {
         check_public(&key);
     }
-    if (kedge_cert_pem_public_key(bytes, &key) == KEDGE_OK) {
-        check_public(&key);
-    }
-    if (kedge_cert_public_key(bytes, &key) == KEDGE_OK) {
-        check_public(&key);
-    }
     return 0;
 }

@@ -8,9 +8,9 @@
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "common/base/mem.h"
+#include "common/base/os/utc.h"
 #include "common/base/try.h"
 
 static const char *const level_names[KEDGE_AUDIT_LEVEL_COUNT] = {
@@ -148,17 +148,11 @@ static void claim_anchors(const struct kedge_audit_report *r, struct kedge_audit
         if (!a || !a->claim.trusted || !a->claim.proven) {
             continue;
         }
-        struct tm tm;
-        char when[40] = "";
-        time_t t = (time_t)a->claim.time_s;
         struct kedge_buf from KEDGE_CLEANUP(kedge_buf_deinit);
         kedge_buf_init(&from, 1024);
-        if (!gmtime_r(&t, &tm) || strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0) {
-            when[0] = '\0';
-        }
         say_complete(r, 0, a->claim.size, kind->source, kind->who, c);
         if (kind->from) {
-            kind->from(&a->claim, when, &from);
+            kind->from(&a->claim, kedge_utc(a->claim.time_s, KEDGE_UTC_RFC3339, "").s, &from);
         }
         set_from(c, "%.*s", (int)from.len, from.len ? (const char *)from.ptr : "");
     }

@@ -1,7 +1,8 @@
 /* Which anchors outside have the statement behind a model: the earliest of each kind. */
-#include <time.h>
 
 #include "chain/audit/explain/explain_impl.h"
+
+#include "common/base/os/utc.h"
 
 /* The main chain's entry that says that the model is what it is. */
 static const struct kedgei_fact *statement_of(const struct kedgei_origin *origin)
@@ -22,12 +23,8 @@ static const struct kedgei_fact *statement_of(const struct kedgei_origin *origin
 /* RFC 3339; null: not told. */
 static json_t *json_time(int64_t seconds)
 {
-    char text[40];
-    time_t t = (time_t)seconds;
-    struct tm tm;
-    bool told =
-        seconds > 0 && gmtime_r(&t, &tm) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0;
-    return told ? json_string(text) : json_null();
+    struct kedge_utc text = kedge_utc(seconds, KEDGE_UTC_RFC3339, "");
+    return text.s[0] ? json_string(text.s) : json_null();
 }
 
 static json_t *explain_anchor(const struct kedge_audit_anchor *row, bool *nomem)

@@ -2,8 +2,7 @@
  *
  * What an auditor has from elsewhere: keys, checkpoints that were seen, whose anchors count. Everything
  * that the audit claims rests on this file, so it is read strictly (an unknown or repeated key is an
- * error, lists ascend) and written in one spelling, and what is written is read back before it is
- * believed. */
+ * error, lists ascend). The coordinator's command writes it (`kedge audit trust`). */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,86 +194,6 @@ int kedge_trust_read(const char *path, struct kedge_trust *ret, struct kedge_dia
     }
     kedge_buf_deinit(&text);
     return err;
-}
-
-static void put_key(struct kedge_buf *out, const char *name, const struct kedge_public_key *key)
-{
-    char hex[2 * KEDGE_KEY_LEN + 1];
-    kedge_hex_encode(key->b, sizeof key->b, hex);
-    kedge_buf_printf(out, "\"%s\": \"%s\"", name, hex);
-}
-
-static void put_vkey(struct kedge_buf *out, const char *name, const struct kedge_vkey *vkey)
-{
-    kedge_buf_printf(out, "\"%s\": \"", name);
-    kedge_vkey_encode(vkey, out);
-    kedge_buf_put_str(out, "\"");
-}
-
-/* The text with JSON's escapes; notes and policies hold no other control bytes than LF and tabs. A
- * character that had to be escaped in another way would make the file unreadable, which kedge_trust_write
- * finds by reading it back. */
-static void put_note(struct kedge_buf *out, const char *note)
-{
-    kedge_buf_put_str(out, "\"");
-    for (const char *p = note; *p != '\0'; p++) {
-        if (*p == '\n') {
-            kedge_buf_put_str(out, "\\n");
-        } else if (*p == '\t') {
-            kedge_buf_put_str(out, "\\t");
-        } else if (*p == '"' || *p == '\\') {
-            kedge_buf_printf(out, "\\%c", *p);
-        } else {
-            kedge_buf_put_u8(out, (uint8_t)*p);
-        }
-    }
-    kedge_buf_put_str(out, "\"");
-}
-
-static void put_trust(struct kedge_buf *out, const struct kedge_trust *trust)
-{
-    kedge_buf_printf(out, "{\n  \"schema_version\": 1,\n  \"deployment\": \"%s\",\n  ", trust->deployment);
-    put_key(out, "statement_key", &trust->statement_key);
-    kedge_buf_put_str(out, ",\n  ");
-    put_vkey(out, "main_log", &trust->main_log);
-    kedge_buf_put_str(out, ",\n  \"tenants\": [");
-    for (uint32_t i = 0; i < trust->tenant_count; i++) {
-        const struct kedge_trust_tenant *t = &trust->tenants[i];
-        kedge_buf_printf(out, "%s\n    {\"tenant\": \"%s\", ", i ? "," : "", t->tenant.s);
-        put_key(out, "admin_key", &t->admin_key);
-        kedge_buf_put_str(out, ", ");
-        put_vkey(out, "log", &t->log);
-        kedge_buf_put_str(out, "}");
-    }
-    kedge_buf_put_str(out, "\n  ],\n  \"seen\": [");
-    for (uint32_t i = 0; i < trust->seen_count; i++) {
-        kedge_buf_put_str(out, i ? ",\n    " : "\n    ");
-        put_note(out, trust->seen[i]);
-    }
-    kedge_buf_put_str(out, "]");
-    if (trust->witness_policy) {
-        kedge_buf_put_str(out, ",\n  \"witness_policy\": ");
-        put_note(out, trust->witness_policy);
-    }
-    kedgei_trust_anchors_put(out, &trust->anchors);
-    kedge_buf_put_str(out, "\n}\n");
-}
-
-int kedge_trust_write(const char *path, const struct kedge_trust *trust, struct kedge_diag *reterr)
-{
-    struct kedge_buf out KEDGE_CLEANUP(kedge_buf_deinit);
-    struct kedge_trust check;
-    kedge_buf_init(&out, KEDGE_TRUST_FILE_MAX);
-    put_trust(&out, trust);
-    if (out.err) {
-        return kedge_diag_set(reterr, out.err, "trust file: %s", kedge_strerror(out.err));
-    }
-    int err = kedge_trust_parse(kedge_buf_view(&out), &check, reterr);
-    if (err) { /* what cannot be read again is not worth writing */
-        return kedge_diag_wrap(reterr, err == KEDGE_E_NOMEM ? err : KEDGE_E_ARG, "trust file");
-    }
-    kedge_trust_deinit(&check);
-    return kedge_file_write(path, kedge_buf_view(&out), 0644, reterr);
 }
 
 void kedge_trust_deinit(struct kedge_trust *trust)

@@ -76,24 +76,3 @@ int kedgei_trust_anchors_read(const json_t *value, struct kedge_trust_anchors *r
     }
     return err;
 }
-
-void kedgei_trust_anchors_put(struct kedge_buf *out, const struct kedge_trust_anchors *a)
-{
-    const struct kedge_anchor_kind *kind;
-    const char *between = "";
-    if (!is_any_named(a) && !a->required) {
-        return;
-    }
-    kedge_buf_put_str(out, ",\n  \"anchors\": {");
-    for (size_t i = 0; (kind = kedge_anchor_kind_at(i)) != NULL; i++) {
-        if (kind->is_named && kind->is_named(a)) {
-            kedge_buf_printf(out, "%s\n    ", between);
-            kind->trust_put(a, out);
-            between = ",";
-        }
-    }
-    if (a->required) {
-        kedge_buf_printf(out, "%s\n    \"required\": true", between);
-    }
-    kedge_buf_put_str(out, "}");
-}

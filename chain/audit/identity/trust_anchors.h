@@ -1,4 +1,4 @@
-/* "anchors" of the trust file: reading and writing. Internal to this room. */
+/* "anchors" of the trust file: reading it. Internal to this room. */
 #ifndef KEDGE_CHAIN_AUDIT_IDENTITY_TRUST_ANCHORS_H
 #define KEDGE_CHAIN_AUDIT_IDENTITY_TRUST_ANCHORS_H
 
@@ -10,7 +10,5 @@
  */
 KEDGE_NODISCARD int kedgei_trust_anchors_read(const json_t *value, struct kedge_trust_anchors *ret,
                                               struct kedge_diag *reterr);
-/* Appends `,\n  "anchors": {…}`; nothing when nothing is set. */
-void kedgei_trust_anchors_put(struct kedge_buf *out, const struct kedge_trust_anchors *a);
 
 #endif

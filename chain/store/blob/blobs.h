@@ -108,17 +108,13 @@ void kedge_blob_writer_abort(struct kedge_blob_writer *w);
 /* Begins, or resumes what a former process or connection left: *ret_offset is how much is there, where
  * the next write must start. `name` tells uploaders apart (a site's id). Resuming reads and hashes what
  * is on disk. KEDGE_E_EXISTS: the blob is there already. KEDGE_E_BUSY: the same upload is open.
- * KEDGE_E_FULL: too many. KEDGE_E_DISK_FULL: no room for the announced size. */
-KEDGE_NODISCARD int kedge_upload_open(struct kedge_blobs *b, const struct kedge_id *name,
-                                      const struct kedge_hash *digest, uint64_t total,
-                                      struct kedge_upload **ret, uint64_t *ret_offset,
-                                      struct kedge_diag *reterr);
-/* The same; where the store encrypts, under the key of that name (NULL: plain), which is made when there is
+ * KEDGE_E_FULL: too many. KEDGE_E_DISK_FULL: no room for the announced size.
+ * Where the store encrypts, it is kept under the key of that name (NULL: plain), which is made when there is
  * none. What waits for the rest of its chunk is lost with the process: resuming starts at a whole one. */
-KEDGE_NODISCARD int kedge_upload_open_under(struct kedge_blobs *b, const struct kedge_id *name,
-                                            const struct kedge_id *key, const struct kedge_hash *digest,
-                                            uint64_t total, struct kedge_upload **ret, uint64_t *ret_offset,
-                                            struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_upload_open(struct kedge_blobs *b, const struct kedge_id *name,
+                                      const struct kedge_id *key, const struct kedge_hash *digest,
+                                      uint64_t total, struct kedge_upload **ret, uint64_t *ret_offset,
+                                      struct kedge_diag *reterr);
 /* Sequential: offset must be what is there already (kedge_upload_offset), else KEDGE_E_STATE and nothing
  * changes; bytes beyond the announced size: KEDGE_E_BLOB_SIZE. After an error of the disk the offset is
  * what it was. */

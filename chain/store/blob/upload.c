@@ -355,20 +355,13 @@ static int open_staging(struct kedge_upload *u, struct kedge_diag *reterr)
     return err;
 }
 
-int kedge_upload_open(struct kedge_blobs *b, const struct kedge_id *name, const struct kedge_hash *digest,
-                      uint64_t total, struct kedge_upload **ret, uint64_t *ret_offset,
-                      struct kedge_diag *reterr)
-{
-    return kedge_upload_open_under(b, name, NULL, digest, total, ret, ret_offset, reterr);
-}
-
 /* An upload is found again under its uploader's name and digest, so a site that lost the connection goes on
  * where it was. Two sites that send the same bytes have a file each: neither can spoil or stall the
  * other's. Room is claimed before the first byte for what is still missing, and given back if anything of
  * the opening fails. */
-int kedge_upload_open_under(struct kedge_blobs *b, const struct kedge_id *name, const struct kedge_id *key,
-                            const struct kedge_hash *digest, uint64_t total, struct kedge_upload **ret,
-                            uint64_t *ret_offset, struct kedge_diag *reterr)
+int kedge_upload_open(struct kedge_blobs *b, const struct kedge_id *name, const struct kedge_id *key,
+                      const struct kedge_hash *digest, uint64_t total, struct kedge_upload **ret,
+                      uint64_t *ret_offset, struct kedge_diag *reterr)
 {
     char hex[KEDGE_HASH_HEX_LEN + 1], file[KEDGE_HASH_HEX_LEN + KEDGE_ID_MAX + 8];
     kedge_hash_hex(digest, hex);

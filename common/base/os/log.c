@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/base/os/clock.h"
+#include "common/base/os/utc.h"
 #include "common/base/text.h"
 
 static const char *log_program = "kedge";
@@ -59,13 +59,8 @@ enum { TIME_LEN = 40 };
 static void put_time(char out[TIME_LEN])
 {
     uint64_t ms = kedge_os_unix_ms();
-    time_t seconds = (time_t)(ms / 1000);
-    struct tm tm;
-    char whole[24] = "";
-    if (!gmtime_r(&seconds, &tm) || strftime(whole, sizeof whole, "%Y-%m-%dT%H:%M:%S", &tm) == 0) {
-        whole[0] = '\0'; /* a clock beyond the year 9999 */
-    }
-    snprintf(out, TIME_LEN, "%s.%03uZ", whole, (unsigned)(ms % 1000));
+    struct kedge_utc whole = kedge_utc((int64_t)(ms / 1000), KEDGE_UTC_RFC3339, "");
+    snprintf(out, TIME_LEN, "%.19s.%03uZ", whole.s, (unsigned)(ms % 1000));
 }
 
 void kedge_log(enum kedge_log_level level, const char *event, const char *format, ...)

@@ -304,8 +304,8 @@ static void put_run(struct kedge_host *h, struct kedge_work *work)
         if (!kedge_hash_eq(&w->former, &w->digest)) {
             kedge_blobs_drop_cache(w->blobs, &w->former);
         }
-        err = kedge_upload_open_under(w->blobs, &w->name, &w->key, &w->digest, w->total, &w->upload->file,
-                                      &at, &w->diag);
+        err = kedge_upload_open(w->blobs, &w->name, &w->key, &w->digest, w->total, &w->upload->file, &at,
+                                &w->diag);
         if (!err && at == 0 && w->stream) {
             kedge_upload_attach(w->upload->file, w->stream, release_stream);
             w->stream = NULL;

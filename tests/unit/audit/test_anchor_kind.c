@@ -52,7 +52,7 @@ static int trust_read(const json_t *value, struct kedge_trust_anchors *io, struc
     return sealer_is_trusted ? KEDGE_OK : kedgei_trust_bad(reterr, "sealer", "true");
 }
 
-static void trust_put(const struct kedge_trust_anchors *trust, struct kedge_buf *out)
+static void trust_tell(const struct kedge_trust_anchors *trust, struct kedge_buf *out)
 {
     (void)trust;
     kedge_buf_put_str(out, "\"sealer\": true");
@@ -83,8 +83,7 @@ static const struct kedge_anchor_kind seal = {.name = "seal",
                                               .unusable = "sealer",
                                               .is_named = is_named,
                                               .trust_read = trust_read,
-                                              .trust_put = trust_put,
-                                              .trust_tell = trust_put,
+                                              .trust_tell = trust_tell,
                                               .from = from,
                                               .describe = describe};
 

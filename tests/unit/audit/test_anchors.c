@@ -11,6 +11,7 @@
 #include "crypto/secp256k1.h"
 #include "crypto/timestamp.h"
 #include "tests/fixtures/authority.h"
+#include "tests/fixtures/trust_file.h"
 #include "tests/unit/audit/tampered.h"
 
 enum { START_S = 1767225600, YEAR_S = 31536000, CHAIN_ID = 5 }; /* 2026-01-01 */
@@ -406,7 +407,7 @@ START_TEST(anchors_can_be_demanded)
     ck_assert_int_eq(kedge_trust_read(at("fx/trust.json"), &trust, NULL), KEDGE_OK);
     trust.anchors = trusted(&s);
     trust.anchors.required = true;
-    ck_assert_int_eq(kedge_trust_write(at("fx/trust.json"), &trust, NULL), KEDGE_OK);
+    ck_assert_int_eq(fx_trust_write(at("fx/trust.json"), &trust, NULL), KEDGE_OK);
     trust.anchors.tsa_ca = NULL;
     kedge_trust_deinit(&trust);
     expect(NULL, false, KEDGE_AUDIT_NOT_ANCHORED, KEDGE_AUDIT_NO); /* none at all */

@@ -8,6 +8,7 @@
 #include "chain/state/state.h"
 #include "common/base/mem.h"
 #include "crypto/keyfile.h"
+#include "tests/fixtures/trust_file.h"
 #include "tests/unit/audit/tampered.h"
 
 enum { WITNESSES = 2 };
@@ -46,7 +47,7 @@ static void demand_both(struct scene *s)
     kedge_buf_put_str(&text, "\ngroup both all w0 w1\nquorum both\n");
     kedge_buf_put_u8(&text, 0);
     trust.witness_policy = kedge_mem_strdup((const char *)text.ptr);
-    ck_assert_int_eq(kedge_trust_write(at("fx/trust.json"), &trust, NULL), KEDGE_OK);
+    ck_assert_int_eq(fx_trust_write(at("fx/trust.json"), &trust, NULL), KEDGE_OK);
     kedge_trust_deinit(&trust);
     kedge_buf_deinit(&text);
 }

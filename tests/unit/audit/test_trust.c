@@ -1,6 +1,8 @@
 /* The trust file: what it must look like, and what a record under foreign keys is called. */
 #include "tests/unit/audit/tampered.h"
 
+#include "tests/fixtures/trust_file.h"
+
 static void make_vkey(const char *name, const struct kedge_public_key *key, struct kedge_vkey *ret)
 {
     ck_assert_int_eq(kedge_vkey_make(kedge_view_str(name), KEDGE_KEY_ED25519, key, ret), KEDGE_OK);
@@ -28,7 +30,7 @@ START_TEST(test_foreign_trust)
     } else {
         trust.tenant_count--;
     }
-    ck_assert_int_eq(kedge_trust_write(at("fx/trust.json"), &trust, NULL), KEDGE_OK);
+    ck_assert_int_eq(fx_trust_write(at("fx/trust.json"), &trust, NULL), KEDGE_OK);
     kedge_trust_deinit(&trust);
     expect(NULL, false, codes[_i], KEDGE_AUDIT_NO);
 }
@@ -44,7 +46,7 @@ START_TEST(test_trust_file)
     char **own_seen = a.seen;
     a.seen = seen;
     a.seen_count = 1;
-    ck_assert_int_eq(kedge_trust_write(at("again.json"), &a, &d), KEDGE_OK);
+    ck_assert_int_eq(fx_trust_write(at("again.json"), &a, &d), KEDGE_OK);
     ck_assert_int_eq(kedge_trust_read(at("again.json"), &b, &d), KEDGE_OK);
     ck_assert_uint_eq(b.tenant_count, 2);
     ck_assert_uint_eq(b.seen_count, 1);
@@ -56,7 +58,7 @@ START_TEST(test_trust_file)
     struct kedge_trust_tenant x = a.tenants[0];
     a.tenants[0] = a.tenants[1];
     a.tenants[1] = x;
-    ck_assert_int_eq(kedge_trust_write(at("again.json"), &a, &d), KEDGE_E_ARG);
+    ck_assert_int_eq(fx_trust_write(at("again.json"), &a, &d), KEDGE_E_ARG);
     kedge_trust_deinit(&a);
     static const char *const bad[][2] = {
         {"\"schema_version\": 1", "\"schema_version\": 2"},

@@ -335,8 +335,7 @@ static void make_key(const char *job)
     struct kedge_upload *u;
     uint64_t offset;
     ck_assert_int_eq(kedge_id_from(kedge_view_str(job), &id), KEDGE_OK);
-    ck_assert_int_eq(kedge_upload_open_under(blobs, &sites[0].id, &id, &digest, 1000, &u, &offset, NULL),
-                     KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_open(blobs, &sites[0].id, &id, &digest, 1000, &u, &offset, NULL), KEDGE_OK);
     kedge_upload_abort(u);
 }
 

@@ -52,8 +52,9 @@ static uint64_t send(uint32_t site, uint64_t now_ns)
     uint64_t at = u->file ? kedge_upload_offset(u->file) : 0;
     memset(u->digest.b, (int)site + 1, sizeof u->digest.b);
     if (!u->file) {
-        ck_assert_int_eq(kedge_upload_open(blobs, &sites[site].id, &u->digest, TOTAL, &u->file, &at, NULL),
-                         KEDGE_OK);
+        ck_assert_int_eq(
+            kedge_upload_open(blobs, &sites[site].id, NULL, &u->digest, TOTAL, &u->file, &at, NULL),
+            KEDGE_OK);
     }
     ck_assert_int_eq(kedge_upload_write(u->file, at, kedge_view_of(&byte, 1), NULL), KEDGE_OK);
     kedge_uploads_give_back(&host, site, now_ns);

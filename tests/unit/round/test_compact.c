@@ -34,7 +34,7 @@ static void put(struct kedge_blobs *b, const struct kedge_id *key, const struct 
     struct kedge_upload *u;
     uint64_t offset;
     kedge_sha256(kedge_buf_view(file), ret);
-    ck_assert_int_eq(kedge_upload_open_under(b, &site, key, ret, file->len, &u, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_open(b, &site, key, ret, file->len, &u, &offset, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_upload_write(u, 0, kedge_buf_view(file), NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_upload_finish(u, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_upload_commit(u, NULL), KEDGE_OK);

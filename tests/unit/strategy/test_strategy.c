@@ -98,25 +98,6 @@ START_TEST(options)
 }
 END_TEST
 
-START_TEST(bounds_of_groups)
-{
-    size_t least = 0, most = 0;
-    const struct kedge_strategy *fixed = kedge_strategy_find("flexcfl"),
-                                *adaptive = kedge_strategy_find("flexcfl-adaptive");
-    kedge_strategy_groups(fixed, &fixed->defaults, 5, &least, &most);
-    ck_assert(least == 5 && most == 5);
-    kedge_strategy_groups(adaptive, &adaptive->defaults, 5, &least, &most);
-    ck_assert(least == 5 && most == 16);
-    struct kedge_strategy_options few = adaptive->defaults;
-    few.most = 3;
-    kedge_strategy_groups(adaptive, &few, 5, &least, &most);
-    ck_assert(least == 3 && most == 5);
-    few.most = KEDGE_GROUPS_MAX;
-    kedge_strategy_groups(adaptive, &few, 5, &least, &most);
-    ck_assert(least == 5 && most == KEDGE_GROUPS_MAX);
-}
-END_TEST
-
 /* A step has directions estimated again, or trials, of each of its groups: of 64 groups both would not fit an
  * entry of a ledger (tests/unit/chain/test_entry_index.c). */
 START_TEST(nobody_estimates_and_tries)
@@ -417,7 +398,6 @@ int main(void)
 {
     const TTest *const tests[] = {rows_are_whole,
                                   local_methods,
-                                  bounds_of_groups,
                                   nobody_estimates_and_tries,
                                   options,
                                   samples_and_equal,
