@@ -21,6 +21,7 @@
 
 enum {
     TENANTS = 8,
+    COMMITTERS = 16, /* as in the coordinator */
     WORKERS = 2,
     STATEMENTS = 40000,
     PAYLOAD = 836, /* with its signature 900 bytes */
@@ -52,6 +53,7 @@ struct bench {
     struct envelope *envelopes;
     struct kedge_key_pair site, key;
     struct log logs[TENANTS];
+    struct kedge_commit_pool *pool; /* as the coordinator has one for all tenants */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     size_t answered, failed, expected; /* whoever waits is woken by the last answer */
@@ -89,9 +91,11 @@ static void close_log(struct log *log)
 
 static int start_logs(struct bench *b, unsigned count, struct kedge_diag *d)
 {
+    KEDGE_TRY(kedge_commit_pool_new(COMMITTERS, &b->pool, d));
     for (unsigned i = 0; i < count; i++) {
+        const struct kedge_committer_options options = {.pool = b->pool};
         KEDGE_TRY(open_log(b, i, true, d));
-        KEDGE_TRY(kedge_committer_start(b->logs[i].l, NULL, &b->logs[i].c, d));
+        KEDGE_TRY(kedge_committer_start(b->logs[i].l, &options, &b->logs[i].c, d));
     }
     return KEDGE_OK;
 }
@@ -101,6 +105,8 @@ static void close_logs(struct bench *b)
     for (unsigned i = 0; i < TENANTS; i++) {
         close_log(&b->logs[i]);
     }
+    kedge_commit_pool_free(b->pool);
+    b->pool = NULL;
 }
 
 static int begin(struct bench *b)

@@ -1,16 +1,16 @@
-/* Group commit. Producers link their submissions into a list under one mutex; the thread takes as many as
- * fit into one transaction, in order, commits, calls back. While it commits, the next group gathers by
- * itself; under load it is given a little longer. When nothing waits it stores the newest checkpoint.
+/* Group commit. Producers link their submissions into a list under one mutex; when the ledger's turn comes
+ * (commit_pool.h), a thread takes as many as fit into one transaction, in order, commits, calls back. While
+ * it commits, the next group gathers by itself; under load it is given a little longer. When nothing waits it
+ * stores the newest checkpoint.
  *
- * One thread writes each ledger, so the order of the log is the order of the queue, LMDB's single writer
- * is never waited for, and the ledger's writer side needs no lock. What a commit costs is the sync; group
- * commit shares it among all that wait. */
+ * One thread at a time writes each ledger, so the order of the log is the order of the queue, LMDB's single
+ * writer is never waited for, and the ledger's writer side needs no lock. What a commit costs is the sync;
+ * group commit shares it among all that wait. */
 #include "chain/store/committer.h"
 
-#include <pthread.h>
 #include <string.h>
-#include <time.h>
 
+#include "chain/store/commit_pool_impl.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/try.h"
@@ -36,22 +36,20 @@ struct submission {
 };
 
 struct kedge_committer {
+    struct kedgei_member member; /* first: the pool knows no more of it */
     struct kedge_ledger *l;
     struct kedge_committer_options options;
-    pthread_t thread;
-    pthread_mutex_t mutex; /* guards what follows down to `entries` */
-    pthread_cond_t arrived, reopened;
+    struct kedge_commit_pool *pool; /* its mutex guards all that follows */
+    bool owns_pool;
     struct submission *first, **last;
     size_t waiting, waiting_items, waiting_bytes;
-    bool stopping, must_reopen, is_reopened, is_lingering;
+    bool has_lingered; /* waits for company, or has: the next turn commits */
+    bool is_flushed;   /* or was tried: an idle disk that is full is not asked again and again */
+    bool stopping, is_over;
+    bool must_reopen;
     int reopen_err;
-    struct kedge_diag reopen_diag;
-    uint64_t commits, entries;
-    /* the thread's own */
-    uint64_t linger_ns;
-    struct submission *group[KEDGE_APPEND_MAX];
-    struct kedge_ledger_batch batches[KEDGE_APPEND_MAX];
-    struct kedge_ledger_appended results[KEDGE_APPEND_MAX];
+    struct kedge_diag *reopen_diag; /* of who waits for it; may be NULL */
+    uint64_t commits, entries, linger_ns;
 };
 
 /* ---- submitting ---- */
@@ -93,9 +91,18 @@ static struct submission *copy_items(const struct kedge_ledger_append *items, si
     return s;
 }
 
+/* By others than its thread; the mutex is held. One that is served goes on by itself. */
+static void call_turn(struct kedge_committer *c)
+{
+    if (c->member.place != KEDGEI_MEMBER_SERVED) {
+        kedgei_pool_ready(c->pool, &c->member);
+        kedgei_pool_wake(c->pool);
+    }
+}
+
 /* The queue is bounded in entries and bytes. When it is full the producer is told to come back, so that
- * load grows in the producers, which can refuse, and not in memory. While the thread waits for company it
- * is woken only when enough are there. What a caller can get wrong is refused here, before anything is
+ * load grows in the producers, which can refuse, and not in memory. While the ledger waits for company it
+ * has its turn only when enough are there. What a caller can get wrong is refused here, before anything is
  * copied: a submission that the thread cannot take would block the queue for all others. */
 int kedge_committer_submit(struct kedge_committer *c, const struct kedge_ledger_append *items, size_t count,
                            kedge_commit_done *done, void *arg)
@@ -120,7 +127,7 @@ int kedge_committer_submit(struct kedge_committer *c, const struct kedge_ledger_
     KEDGE_TRY_MEM(s);
     s->done = done;
     s->arg = arg;
-    pthread_mutex_lock(&c->mutex);
+    kedgei_pool_lock(c->pool);
     int err = c->stopping ? KEDGE_E_CLOSED : KEDGE_OK;
     if (!err
         && (c->waiting >= c->options.queue_max || c->waiting_bytes + s->bytes > c->options.queue_bytes)) {
@@ -132,58 +139,35 @@ int kedge_committer_submit(struct kedge_committer *c, const struct kedge_ledger_
         c->waiting++;
         c->waiting_items += count;
         c->waiting_bytes += s->bytes;
-        if (!c->is_lingering || c->waiting_items >= LINGER_ENOUGH) {
-            pthread_cond_signal(&c->arrived);
+        bool is_lingering = c->member.place == KEDGEI_MEMBER_LATER && c->has_lingered;
+        if (!is_lingering || c->waiting_items >= LINGER_ENOUGH) {
+            call_turn(c);
         }
     }
-    pthread_mutex_unlock(&c->mutex);
+    kedgei_pool_unlock(c->pool);
     if (err) {
         kedge_mem_free(s);
     }
     return err;
 }
 
-/* ---- the thread ---- */
+/* ---- a turn ---- */
 
 /* A commit costs nearly the same for one entry as for a hundred. Where many wait, more are coming: they
- * are waited for in proportion to what the last commit took. Who comes with few never waits. The mutex is
- * held. LINGER_FACTOR 4 means that a ledger under load spends a fifth of its time in commits, so
- * neighbours on the same disk get the rest; LINGER_MAX_US bounds what it adds to an answer. */
-static void linger(struct kedge_committer *c)
+ * are waited for in proportion to what the last commit took, and others have their turns meanwhile. Who comes
+ * with few never waits. The mutex is held. LINGER_FACTOR 4 means that a ledger under load spends a fifth of
+ * its time in commits, so neighbours on the same disk get the rest; LINGER_MAX_US bounds what it adds to an
+ * answer. */
+static bool should_linger(const struct kedge_committer *c)
 {
-    if (c->waiting < LINGER_COMPANY) {
-        return;
-    }
-    uint64_t end_ns = kedge_os_now_ns() + c->linger_ns; /* the conditions' clock too */
-    struct timespec deadline = {.tv_sec = (time_t)(end_ns / 1000000000),
-                                .tv_nsec = (long)(end_ns % 1000000000)};
-    int rc = 0;
-    c->is_lingering = true;
-    while (rc == 0 && !c->stopping && !c->must_reopen && c->waiting_items < LINGER_ENOUGH) {
-        rc = pthread_cond_timedwait(&c->arrived, &c->mutex, &deadline);
-    }
-    c->is_lingering = false;
-}
-
-/* Waits for work, or, with a checkpoint to store, until it has been idle for a while. The mutex is held.
- * The flush is by time and not after each commit: a checkpoint that the next append stores for nothing
- * would cost a transaction of its own otherwise. */
-static void await(struct kedge_committer *c, bool is_flushed)
-{
-    uint64_t end_ns = kedge_os_now_ns() + (uint64_t)FLUSH_AFTER_MS * 1000000;
-    struct timespec deadline = {.tv_sec = (time_t)(end_ns / 1000000000),
-                                .tv_nsec = (long)(end_ns % 1000000000)};
-    int rc = 0;
-    while (!c->first && !c->stopping && !c->must_reopen && rc == 0) {
-        rc = is_flushed ? pthread_cond_wait(&c->arrived, &c->mutex)
-                        : pthread_cond_timedwait(&c->arrived, &c->mutex, &deadline);
-    }
+    return !c->has_lingered && !c->stopping && c->linger_ns > 0 && c->waiting >= LINGER_COMPANY
+           && c->waiting_items < LINGER_ENOUGH;
 }
 
 /* Takes from the front what fits into one transaction. The mutex is held. In the order of arrival and
  * without looking further back: a large submission at the front is never overtaken, so no producer
  * starves. The first one is always taken, however large; submit has bounded it. */
-static size_t take_group(struct kedge_committer *c)
+static size_t take_group(struct kedge_committer *c, struct kedgei_commit_room *room)
 {
     size_t taken = 0, items = 0, bytes = 0;
     while (c->first && items + c->first->count <= KEDGE_APPEND_MAX
@@ -193,9 +177,9 @@ static size_t take_group(struct kedge_committer *c)
         if (!c->first) {
             c->last = &c->first;
         }
-        c->group[taken] = s;
-        c->batches[taken] =
-            (struct kedge_ledger_batch){.items = s->items, .count = s->count, .results = c->results + items};
+        room->group[taken] = s;
+        room->batches[taken] = (struct kedge_ledger_batch){
+            .items = s->items, .count = s->count, .results = room->results + items};
         taken++;
         items += s->count;
         bytes += s->bytes;
@@ -210,7 +194,8 @@ static size_t take_group(struct kedge_committer *c)
  * earlier could be one for an entry that a crash took away. The checkpoint is taken once for the group.
  * Each submission is freed after its callback, so what it points to is valid during the call and not
  * longer. Errors of the store reach all of the group, an error of one submission only that one. */
-static void call_back(struct kedge_committer *c, size_t taken, int err, struct kedge_diag *diag)
+static void call_back(struct kedge_committer *c, const struct kedgei_commit_room *room, size_t taken, int err,
+                      struct kedge_diag *diag)
 {
     struct kedge_buf note;
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
@@ -224,18 +209,18 @@ static void call_back(struct kedge_committer *c, size_t taken, int err, struct k
         }
     }
     for (size_t i = 0; i < taken; i++) {
-        struct submission *s = c->group[i];
+        struct submission *s = room->group[i];
         struct kedge_diag own;
-        struct kedge_commit_result r = {.err = err ? err : c->batches[i].err, .diag = diag};
+        struct kedge_commit_result r = {.err = err ? err : room->batches[i].err, .diag = diag};
         if (!r.err) {
             r.diag = NULL;
-            r.items = c->batches[i].results;
+            r.items = room->batches[i].results;
             r.count = s->count;
             r.checkpoint = kedge_buf_view(&note);
             r.size = size;
         } else if (!err) {
             kedge_diag_set(&own, r.err, "ledger %s: item %zu: %s", kedge_ledger_origin(c->l),
-                           c->batches[i].bad_item,
+                           room->batches[i].bad_item,
                            r.err == KEDGE_E_EXISTS ? "its idempotency key belongs to another entry"
                                                    : kedge_strerror(r.err));
             r.diag = &own;
@@ -249,69 +234,82 @@ static void call_back(struct kedge_committer *c, size_t taken, int err, struct k
 /* One transaction for all that were taken. A submission that is at fault fails alone: it was planned
  * before anything of it was put. How long the next group is waited for follows from this commit's own
  * time: a slow disk makes larger groups by itself. */
-static void commit_group(struct kedge_committer *c, size_t taken)
+static void commit_group(struct kedge_committer *c, struct kedgei_commit_room *room)
 {
+    size_t taken = take_group(c, room);
+    kedgei_pool_unlock(c->pool);
     struct kedge_diag diag = {.err = KEDGE_OK};
     uint64_t start = kedge_os_now_ns(), entries = 0;
-    int err = kedge_ledger_append_batches(c->l, c->batches, taken, &diag);
+    int err = kedge_ledger_append_batches(c->l, room->batches, taken, &diag);
     uint64_t wait = (kedge_os_now_ns() - start) * LINGER_FACTOR, most = (uint64_t)LINGER_MAX_US * 1000;
-    c->linger_ns = wait < most ? wait : most;
     for (size_t i = 0; i < taken && !err; i++) {
-        for (size_t k = 0; k < c->group[i]->count && !c->batches[i].err; k++) {
-            entries += !c->batches[i].results[k].existing;
+        for (size_t k = 0; k < room->batches[i].count && !room->batches[i].err; k++) {
+            entries += !room->batches[i].results[k].existing;
         }
     }
-    pthread_mutex_lock(&c->mutex);
+    kedgei_pool_lock(c->pool);
+    c->linger_ns = wait < most ? wait : most;
     c->commits += entries > 0;
     c->entries += entries;
-    pthread_mutex_unlock(&c->mutex);
-    call_back(c, taken, err, &diag);
+    kedgei_pool_unlock(c->pool);
+    call_back(c, room, taken, err, &diag);
+    kedgei_pool_lock(c->pool);
+    c->has_lingered = c->is_flushed = false;
 }
 
-/* On the committer's thread, because it is the only one that may touch the writer's side. What waits in
- * the queue stays there and is committed afterwards; idempotency keys make a repeated submission
- * harmless. */
+/* In a turn, because only then nobody else touches the writer's side. What waits in the queue stays there and
+ * is committed afterwards; idempotency keys make a repeated submission harmless. */
 static void reopen(struct kedge_committer *c)
 {
-    struct kedge_diag diag = {.err = KEDGE_OK};
-    int err = kedge_ledger_reopen(c->l, &diag);
-    pthread_mutex_lock(&c->mutex);
-    c->must_reopen = false;
-    c->is_reopened = true;
+    kedgei_pool_unlock(c->pool);
+    int err = kedge_ledger_reopen(c->l, c->reopen_diag); /* whoever waits for it leaves both alone */
+    kedgei_pool_lock(c->pool);
     c->reopen_err = err;
-    c->reopen_diag = diag;
-    pthread_cond_broadcast(&c->reopened);
-    pthread_mutex_unlock(&c->mutex);
+    c->must_reopen = false;
+    kedgei_pool_changed(c->pool);
 }
 
-/* On stop it drains the queue first: every submission that was accepted gets its one callback. The last
- * act is a flush, so an orderly end leaves no checkpoint unsaved. */
-static void *run(void *arg)
+static void flush(struct kedge_committer *c)
 {
-    struct kedge_committer *c = arg;
-    bool is_flushed = true; /* or was tried: an idle disk that is full is not asked again and again */
-    for (;;) {
-        pthread_mutex_lock(&c->mutex);
-        await(c, is_flushed);
-        bool must_reopen = c->must_reopen, is_idle = !c->first, is_over = c->stopping && is_idle;
-        if (!must_reopen && !is_idle) {
-            linger(c);
-        }
-        size_t taken = must_reopen ? 0 : take_group(c);
-        pthread_mutex_unlock(&c->mutex);
-        if (must_reopen) {
-            reopen(c);
-        } else if (taken > 0) {
-            commit_group(c, taken);
-            is_flushed = false;
-        } else {
-            (void)!kedge_ledger_flush(c->l, NULL); /* the next append or open makes up for a failure */
-            is_flushed = true;
-            if (is_over) {
-                return NULL;
-            }
-        }
+    kedgei_pool_unlock(c->pool);
+    (void)!kedge_ledger_flush(c->l, NULL); /* the next append or open makes up for a failure */
+    kedgei_pool_lock(c->pool);
+    c->is_flushed = true;
+}
+
+/* Where it goes after a turn. The flush is by time and not after each commit: a checkpoint that the next
+ * append stores for nothing would cost a transaction of its own otherwise. On stop the queue is drained
+ * first: every submission that was accepted gets its one callback. The last act is a flush, so an orderly end
+ * leaves no checkpoint unsaved. */
+static void go_on(struct kedge_committer *c)
+{
+    if (c->must_reopen || c->first || (c->stopping && !c->is_flushed)) {
+        kedgei_pool_ready(c->pool, &c->member);
+    } else if (c->stopping) {
+        c->is_over = true;
+        kedgei_pool_changed(c->pool);
+    } else if (!c->is_flushed) {
+        kedgei_pool_later(c->pool, &c->member, kedge_os_now_ns() + (uint64_t)FLUSH_AFTER_MS * 1000000);
+    } else {
+        c->member.place = KEDGEI_MEMBER_IDLE;
     }
+}
+
+static void turn(struct kedgei_member *m, struct kedgei_commit_room *room)
+{
+    struct kedge_committer *c = (struct kedge_committer *)m;
+    if (c->must_reopen) {
+        reopen(c);
+    } else if (c->first && should_linger(c)) {
+        c->has_lingered = true;
+        kedgei_pool_later(c->pool, m, kedge_os_now_ns() + c->linger_ns);
+        return;
+    } else if (c->first) {
+        commit_group(c, room);
+    } else {
+        flush(c);
+    }
+    go_on(c);
 }
 
 /* ---- life ---- */
@@ -323,22 +321,19 @@ int kedge_committer_start(struct kedge_ledger *l, const struct kedge_committer_o
     if (!c) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "cannot start a committer: out of memory");
     }
+    c->member.turn = turn;
     c->l = l;
     c->options = options ? *options : (struct kedge_committer_options){0};
     c->options.queue_max = c->options.queue_max ? c->options.queue_max : QUEUE_DEFAULT;
     c->options.queue_bytes = c->options.queue_bytes ? c->options.queue_bytes : QUEUE_BYTES_DEFAULT;
     c->last = &c->first;
-    pthread_mutex_init(&c->mutex, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&c->arrived, &monotonic);
-    pthread_cond_init(&c->reopened, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    int rc = pthread_create(&c->thread, NULL, run, c);
-    if (rc != 0) {
+    c->is_flushed = true;
+    c->pool = c->options.pool;
+    c->owns_pool = !c->pool;
+    int err = c->owns_pool ? kedge_commit_pool_new(1, &c->pool, reterr) : KEDGE_OK;
+    if (err) {
         kedge_mem_free(c);
-        return kedge_diag_set(reterr, KEDGE_E_FULL, "cannot start a committer thread: %s", strerror(rc));
+        return err;
     }
     *ret = c;
     return KEDGE_OK;
@@ -346,25 +341,22 @@ int kedge_committer_start(struct kedge_ledger *l, const struct kedge_committer_o
 
 int kedge_committer_reopen(struct kedge_committer *c, struct kedge_diag *reterr)
 {
-    pthread_mutex_lock(&c->mutex);
+    kedgei_pool_lock(c->pool);
     c->must_reopen = true;
-    c->is_reopened = false;
-    pthread_cond_signal(&c->arrived);
-    while (!c->is_reopened) {
-        pthread_cond_wait(&c->reopened, &c->mutex);
+    c->reopen_diag = reterr;
+    call_turn(c);
+    while (c->must_reopen) {
+        kedgei_pool_wait(c->pool);
     }
     int err = c->reopen_err;
-    if (err && reterr) {
-        *reterr = c->reopen_diag;
-    }
-    pthread_mutex_unlock(&c->mutex);
+    kedgei_pool_unlock(c->pool);
     return err;
 }
 
 void kedge_committer_stats(struct kedge_committer *c, uint64_t *ret_commits, uint64_t *ret_entries,
                            size_t *ret_waiting)
 {
-    pthread_mutex_lock(&c->mutex);
+    kedgei_pool_lock(c->pool);
     if (ret_commits) {
         *ret_commits = c->commits;
     }
@@ -374,7 +366,7 @@ void kedge_committer_stats(struct kedge_committer *c, uint64_t *ret_commits, uin
     if (ret_waiting) {
         *ret_waiting = c->waiting;
     }
-    pthread_mutex_unlock(&c->mutex);
+    kedgei_pool_unlock(c->pool);
 }
 
 void kedge_committer_stop(struct kedge_committer *c)
@@ -382,13 +374,16 @@ void kedge_committer_stop(struct kedge_committer *c)
     if (!c) {
         return;
     }
-    pthread_mutex_lock(&c->mutex);
+    kedgei_pool_lock(c->pool);
     c->stopping = true;
-    pthread_cond_signal(&c->arrived);
-    pthread_mutex_unlock(&c->mutex);
-    pthread_join(c->thread, NULL);
-    pthread_cond_destroy(&c->arrived);
-    pthread_cond_destroy(&c->reopened);
-    pthread_mutex_destroy(&c->mutex);
+    c->is_flushed = false;
+    call_turn(c);
+    while (!c->is_over) {
+        kedgei_pool_wait(c->pool);
+    }
+    kedgei_pool_unlock(c->pool);
+    if (c->owns_pool) {
+        kedge_commit_pool_free(c->pool);
+    }
     kedge_mem_free(c);
 }

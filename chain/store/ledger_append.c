@@ -15,7 +15,8 @@ struct run {
     struct kedge_kv_tx *tx;
     struct kedgei_state state;         /* as it will be */
     uint64_t base;                     /* size before */
-    size_t staged;                     /* new entries so far: l->leaves[0…staged) */
+    size_t staged;                     /* new entries so far: leaves[0…staged) */
+    struct kedge_hash *leaves;         /* of the transaction under way, KEDGE_APPEND_MAX */
     struct kedge_entry_packer *packer; /* NULL: entries are stored as they are */
     struct kedge_buf stored;           /* an entry as it is stored, and as it is read back */
 };
@@ -42,7 +43,7 @@ static size_t find_twin(const struct kedge_ledger_batch *b, size_t i)
 static int leaf_of(const struct run *r, uint64_t index, struct kedge_hash *ret)
 {
     if (index >= r->base) {
-        *ret = r->l->leaves[index - r->base];
+        *ret = r->leaves[index - r->base];
         return KEDGE_OK;
     }
     return kedgei_tile_subtree(r->tx, 0, index, ret);
@@ -110,7 +111,7 @@ static int plan_batch(struct run *r, struct kedge_ledger_batch *b, size_t *ret_n
         }
         if (err == KEDGE_E_NOT_FOUND) {
             b->results[i] = (struct kedge_ledger_appended){r->base + r->staged + fresh, false};
-            r->l->leaves[r->staged + fresh++] = leaf;
+            r->leaves[r->staged + fresh++] = leaf;
             continue;
         }
         if (!err) {
@@ -132,7 +133,7 @@ static int plan_batch(struct run *r, struct kedge_ledger_batch *b, size_t *ret_n
  * that brought it and later ones only mention it. */
 static int put_item(struct run *r, const struct kedge_ledger_append *item, uint64_t index)
 {
-    const struct kedge_hash *leaf = &r->l->leaves[index - r->base];
+    const struct kedge_hash *leaf = &r->leaves[index - r->base];
     struct kedgei_key key = kedgei_key_index(index);
     uint8_t pointer[KEDGEI_POINTER_LEN];
     struct kedge_view value = kedge_view_of(pointer, sizeof pointer);
@@ -191,7 +192,7 @@ static int rehash(struct run *r, struct kedge_diag *reterr)
         if (!err) {
             kedge_merkle_leaf(entry, &leaf);
         }
-        if (err || !kedge_hash_eq(&leaf, &r->l->leaves[i])) {
+        if (err || !kedge_hash_eq(&leaf, &r->leaves[i])) {
             kedge_diag_set(reterr, KEDGE_E_CORRUPT,
                            "ledger %s: entry %llu changed while it was stored; not committed", r->l->origin,
                            (unsigned long long)(r->base + i));
@@ -207,9 +208,9 @@ static int rehash(struct run *r, struct kedge_diag *reterr)
  * still give a valid root, and no proof from the tiles would ever verify against it. */
 static int grow_tree(struct run *r, struct kedge_diag *reterr)
 {
-    int err = kedgei_tiles_append(r->tx, r->base, r->l->leaves, r->staged);
+    int err = kedgei_tiles_append(r->tx, r->base, r->leaves, r->staged);
     for (size_t i = 0; i < r->staged && !err; i++) {
-        err = kedge_frontier_append(&r->state.frontier, &r->l->leaves[i]);
+        err = kedge_frontier_append(&r->state.frontier, &r->leaves[i]);
     }
     if (err) {
         return kedge_diag_set(reterr, err, "ledger %s: cannot extend the tree: %s", r->l->origin,
@@ -283,7 +284,8 @@ static void set_status(struct kedge_ledger *l, int err)
 static int commit_batches(struct kedge_ledger *l, struct kedge_ledger_batch *batches, size_t count,
                           size_t entries, struct kedge_diag *reterr)
 {
-    struct run r = {.l = l, .state = l->state, .base = l->state.frontier.size};
+    struct kedge_hash leaves[KEDGE_APPEND_MAX];
+    struct run r = {.l = l, .state = l->state, .base = l->state.frontier.size, .leaves = leaves};
     const bool packs = l->forms != KEDGE_FORMS_AS_IS && entries <= PACK_MOST;
     r.packer = packs ? kedge_entry_packer_new(l->forms) : NULL;
     kedge_buf_init(&r.stored, KEDGE_ENTRY_STORED_MAX);

@@ -53,7 +53,6 @@ struct kedge_ledger {
     uint64_t note_size;
     bool has_note, note_is_stored;
     int status;
-    struct kedge_hash leaves[KEDGE_APPEND_MAX]; /* the writer's: hashes of the batch under way */
 };
 
 /* be64 as a key. */

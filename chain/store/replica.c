@@ -25,7 +25,7 @@ void kedge_replica_frontier(struct kedge_ledger *l, struct kedge_frontier *ret)
 /* Frontier and root with the new leaves. An entry without content is taken by its leaf hash alone; one
  * with content must have that hash. So what the server sends as an entry can never differ from what its
  * tree says. */
-static int grow(struct kedge_ledger *l, const struct kedge_replica_entry *entries, size_t count,
+static int grow(const struct kedge_ledger *l, const struct kedge_replica_entry *entries, size_t count,
                 struct kedgei_state *state, struct kedge_diag *reterr)
 {
     for (size_t i = 0; i < count; i++) {
@@ -41,7 +41,6 @@ static int grow(struct kedge_ledger *l, const struct kedge_replica_entry *entrie
         if (err) {
             return kedge_diag_set(reterr, err, "log %s: %s", l->origin, kedge_strerror(err));
         }
-        l->leaves[i] = entries[i].leaf;
     }
     kedge_frontier_root(&state->frontier, &state->root);
     return KEDGE_OK;
@@ -88,7 +87,11 @@ static int put_entries(const struct kedge_ledger *l, struct kedge_kv_tx *tx,
 static int put_all(struct kedge_ledger *l, struct kedge_kv_tx *tx, const struct kedge_replica_entry *entries,
                    size_t count, struct kedge_view note, struct kedgei_state *state)
 {
+    struct kedge_hash leaves[KEDGE_APPEND_MAX];
     uint64_t base = state->frontier.size - count;
+    for (size_t i = 0; i < count; i++) {
+        leaves[i] = entries[i].leaf;
+    }
     struct kedge_entry_packer *packer =
         l->forms != KEDGE_FORMS_AS_IS ? kedge_entry_packer_new(l->forms) : NULL;
     int err = put_entries(l, tx, packer, base, entries, count);
@@ -96,7 +99,7 @@ static int put_all(struct kedge_ledger *l, struct kedge_kv_tx *tx, const struct 
     if (err) {
         return err;
     }
-    KEDGE_TRY(kedgei_tiles_append(tx, base, l->leaves, count));
+    KEDGE_TRY(kedgei_tiles_append(tx, base, leaves, count));
     if (note.len > 0) {
         KEDGE_TRY(kedgei_head_put(l, tx, state->frontier.size, note, &state->head_count));
     }

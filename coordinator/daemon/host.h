@@ -2,8 +2,9 @@
  *
  * Threads. The loop thread owns everything in struct kedge_host unless said otherwise; it takes items from
  * one queue. Workers run the heavy parts (signatures, file I/O, aggregation) on values that the loop handed
- * over, and post their completion back as an item. Committers (one thread per ledger) call back from their
- * thread and only post items. So does the network's. There are no locks but those of the queues. */
+ * over, and post their completion back as an item. Committers (a pool of threads for all tenants'
+ * ledgers, one thread for the main chain) call back from their threads and only post items. So does the
+ * network's. There are no locks but those of the queues. */
 #ifndef KEDGE_COORDINATOR_DAEMON_HOST_H
 #define KEDGE_COORDINATOR_DAEMON_HOST_H
 
@@ -34,7 +35,8 @@ struct kedge_host {
     struct kedge_key_pair tls_key, statement_key;
     struct kedge_state_log main;
     struct kedge_committer *main_committer;
-    struct kedge_kv *kv; /* coordinator.lmdb */
+    struct kedge_commit_pool *commit_pool; /* commits for all tenants */
+    struct kedge_kv *kv;                   /* coordinator.lmdb */
     struct kedge_tenant *tenants;
     uint32_t tenant_count;
     struct kedge_site_entry *sites;

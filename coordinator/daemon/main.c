@@ -36,7 +36,14 @@
 #include "coordinator/daemon/web/https.h"
 #include "crypto/passphrase.h"
 
-enum { QUEUE_MAX = 65536, WORK_QUEUE_MAX = 65536, CONFIG_TEXT_MAX = 65536, PRUNED_MAX = 1 << 27 };
+enum {
+    QUEUE_MAX = 65536,
+    WORK_QUEUE_MAX = 65536,
+    CONFIG_TEXT_MAX = 65536,
+    PRUNED_MAX = 1 << 27,
+    COMMITTERS =
+        16, /* threads for all tenants' ledgers: they wait for the disk, which takes syncs together */
+};
 
 /* A worker owns nothing. It runs what the loop handed over and posts the same item back, so that
  * the loop alone changes tables and no table needs a lock. */
@@ -183,6 +190,7 @@ static int open_main(struct kedge_host *h, struct kedge_diag *d)
     KEDGE_TRY(kedge_host_authority_load(h, d));
     KEDGE_TRY(kedge_main_view_new(h->main.ledger, &h->main_view));
     KEDGE_TRY(load_pruned(h, d));
+    KEDGE_TRY(kedge_commit_pool_new(COMMITTERS, &h->commit_pool, d));
     return kedge_committer_start(h->main.ledger, NULL, &h->main_committer, d);
 }
 
@@ -311,6 +319,7 @@ static void stop_all(struct kedge_host *h, int err)
     for (uint32_t i = 0; i < h->tenant_count; i++) {
         kedge_committer_stop(h->tenants[i].committer);
     }
+    kedge_commit_pool_free(h->commit_pool);
     kedge_committer_stop(h->main_committer);
     if (kedge_err_class(err) == KEDGE_CLASS_CORRUPT) {
         keep_all(h);

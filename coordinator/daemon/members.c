@@ -89,7 +89,8 @@ int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id, stru
               ? kedge_tenant_keys_load(t, d)
               : kedge_diag_set(d, KEDGE_E_NOT_FOUND, "tenant %s: empty ledger", id->s);
     if (!err) {
-        err = kedge_committer_start(t->log.ledger, NULL, &t->committer, d);
+        const struct kedge_committer_options options = {.pool = h->commit_pool};
+        err = kedge_committer_start(t->log.ledger, &options, &t->committer, d);
     }
     if (err) {
         kedge_keybook_deinit(&t->keys);
