@@ -189,7 +189,7 @@ static const struct {
     {"", "--reason", "why, for the record"},
     {"", "--record", "read this record instead of asking the coordinator"},
     {"", "--recovery-key", "the tenant's recovery key, a file"},
-    {"", "--report", "write the findings as JSON into this file"},
+    {"", "--report", "write a summary for people into this file, in Markdown"},
     {"", "--rounds", "rounds of training"},
     {"", "--rule", "how updates become one result, as in job specs"},
     {"", "--save-every", "rounds between two states from which a run goes on"},
@@ -245,6 +245,7 @@ const char *kedge_cli_meaning(const struct kedge_command *command, const char *w
     return best;
 }
 
+/* A word that stands twice in a usage line ("--from" in two forms of ledger prove) has one meaning. */
 static void add_word(struct kedge_cli_usage_word *words, size_t *count,
                      const struct kedge_cli_usage_word *word)
 {
@@ -258,6 +259,8 @@ static void add_word(struct kedge_cli_usage_word *words, size_t *count,
     }
 }
 
+/* The words of a usage line in their order: options, with the name of their value, and arguments, which are
+ * written in capitals. Everything else is punctuation or a fixed choice ("yes|no") and needs no meaning. */
 size_t kedge_cli_usage_words(const char *usage, struct kedge_cli_usage_word *ret)
 {
     static const char around[] = " []()|", ends[] = " ])";
