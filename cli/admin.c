@@ -7,6 +7,9 @@
 #include "common/base/try.h"
 #include "crypto/keyfile.h"
 
+/* With `create` a key that is made is stored before it signs anything; a file that is there is read and never
+ * replaced, so the same command said twice signs with the same key. A sealed file asks for its passphrase
+ * here (main.c says from where it may come). */
 int kedge_cli_key(const char *path, bool create, struct kedge_key_pair *ret, struct kedge_diag *d)
 {
     if (!path) {
@@ -40,7 +43,10 @@ int kedge_cli_sign(struct kedge_cli *c, struct kedge_statement *st, const struct
     return err;
 }
 
-/* Here, so that no command that appends can forget its receipt. */
+/* Every request that can append goes through here, so that no command can forget its receipt. The order
+ * matters: append_begin finds the log's key and keeps what was asked before the coordinator speaks, so
+ * nothing in the answer can decide by which key the answer is judged. An error of this side is not the
+ * coordinator's: told stays false and the exit code says so. */
 int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, struct kedge_diag *d)
 {
     struct kedge_cli_append *append = NULL;
@@ -64,6 +70,9 @@ int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, s
     return KEDGE_OK;
 }
 
+/* Entry 0 of the tenant's ledger: its admin's key, signed by that key itself, so that a reader of the ledger
+ * finds in it by which key all the rest is signed. The verb is answered in
+ * coordinator/daemon/admin/admin_members.c. */
 int kedge_cli_tenant_add(struct kedge_cli *c, const struct kedge_id *tenant,
                          const struct kedge_key_pair *admin, json_t **ret, struct kedge_diag *d)
 {
@@ -89,6 +98,9 @@ static bool get_key(const json_t *o, const char *name, struct kedge_public_key *
     return kedge_hex_decode(kedge_view_str(kedge_cli_text(o, name)), ret->b, KEDGE_KEY_LEN) == KEDGE_OK;
 }
 
+/* The keys come from the coordinator's list of sites that wait. Whether they are those of the device that the
+ * admin means cannot be seen here: the caller compares them (--tls-key, --statement-key of kedge site
+ * approve) or shows them. */
 int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending, const struct kedge_key_pair *admin,
                            json_t **ret, struct kedge_diag *d)
 {

@@ -17,6 +17,8 @@ static const char common_options[] = "--format F --state DIR --connect URL --ser
                                      "--admin-key FILE --position FILE --trust FILE --receipts DIR "
                                      "--passphrase-file FILE --help";
 
+/* Every mistake on the command line ends here, so that each of them names the line that would be right: that
+ * of the command when it is known, the list of verbs or of commands otherwise. */
 int kedge_cli_usage(struct kedge_cli *c, const char *format, ...)
 {
     struct kedge_diag d = {.hint = ""};
@@ -75,6 +77,8 @@ const char *kedge_cli_option(struct kedge_cli *c, const char *name, const char *
     return fallback;
 }
 
+/* An option that has a value elsewhere is not a flag: "--once=yes" stays among the words and is refused by
+ * kedge_cli_no_more with "takes no value". */
 bool kedge_cli_flag(struct kedge_cli *c, const char *name)
 {
     for (int i = 0; i < c->argc; i++) {
@@ -137,6 +141,9 @@ static size_t read_options(const char *usage, struct option *out, size_t count)
     return count;
 }
 
+/* Says what is wrong with an option that nobody took. There are four cases: it is known and takes no value
+ * but has one; it is known and its value is missing; it is known and was taken once already; it is not known,
+ * and the nearest known name is offered. */
 static int refuse_option(struct kedge_cli *c, int at)
 {
     struct option options[OPTIONS_MAX];
@@ -163,6 +170,8 @@ static int refuse_option(struct kedge_cli *c, int at)
                 : kedge_cli_usage(c, "unknown option %s", kedge_cli_word(word).s);
 }
 
+/* A single dash with a letter is an option as well ("-n"); a dash alone is standard input and "-5" a number.
+ */
 bool kedge_cli_no_options(struct kedge_cli *c)
 {
     for (int i = 0; i < c->argc; i++) {

@@ -9,6 +9,9 @@
 #include "common/json/json.h"
 #include "crypto/keyfile.h"
 
+/* What a person waits for at most (docs/cli.md). A wrong address should be told soon, so a connection has
+ * less time than an answer. A door that is absent is waited for only as long as somebody needs who has just
+ * started a coordinator, but START_MS while one holds the folder. */
 enum {
     ADMIN_TIMEOUT_MS = 60000,
     CONNECT_MS = 3000,
@@ -46,6 +49,9 @@ static bool is_open(const char *state, const char *door)
     return kedge_file_exists(door);
 }
 
+/* Two ways to the same coordinator. Over the network both sides are known by keys alone: the server by the
+ * pinned --server-key, the operator by --key. The door in the state folder opens for the user to whom the
+ * coordinator belongs, and needs no key. */
 int kedge_cli_dial(struct kedge_cli *c, struct kedge_key_pair *key, struct kedge_public_key *server,
                    struct kedge_net_client **ret, struct kedge_diag *d)
 {
@@ -91,6 +97,8 @@ int kedge_cli_dial(struct kedge_cli *c, struct kedge_key_pair *key, struct kedge
     return err;
 }
 
+/* An error that the coordinator sent is marked as told: its exit code differs, for "there is no such job" is
+ * an answer and "no coordinator" is none (kedge_cli_fail). */
 static int take_answer(struct kedge_cli *c, const struct kedge_msg *msg, json_t **ret, struct kedge_diag *d)
 {
     if (msg->type == KEDGE_MSG_ERROR) {
@@ -141,6 +149,8 @@ static int call_at_start(const struct kedge_cli *c, struct kedge_net_client *cli
     return err;
 }
 
+/* A connection of its own for each question: the server bounds the connections of one key
+ * (KEDGE_NET_PER_KEY_MAX), and a command that waits for hours should hold none of them. */
 int kedge_cli_ask(struct kedge_cli *c, json_t *request, json_t **ret_answer, struct kedge_diag *d)
 {
     struct kedge_net_client *client = NULL;

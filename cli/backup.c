@@ -24,6 +24,7 @@ struct copying {
     const char *state, *out;
 };
 
+/* In a child process, which a damaged store may crash; what it made is looked at by this process. */
 static int copy_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag *d)
 {
     const struct copying *c = arg;
@@ -126,6 +127,9 @@ static int check_newest(const char *dir, const char *former, bool word, struct k
            "--newest is your word that nothing was signed since, or that what was signed is lost for good");
 }
 
+/* The new folder grows beside its name and gets it at the end, as a backup does. The order of the checks is
+ * the cheap ones first: what kind of folder it is, whether it is whole, whether it may be the newest. The
+ * marks of the former folder are the only witness of what was signed after the backup. */
 int kedge_cmd_restore(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

@@ -2,6 +2,10 @@
  * for each new option or argument, and its section in docs/cli.md. A noun's commands stand together. */
 #include "cli/help.h"
 
+/* The usage line of a row is read by three: kedge_cli_no_more takes the known options from it (arguments.c),
+ * the help and the manual page their words (help.c, deploy/man/make-man). So its form is fixed: "[--name
+ * VALUE]" for what may be left out, "(A | B)" for a choice, "…" after what may stand several times, capitals
+ * for arguments. The order within a noun is the order of the help. */
 const struct kedge_command kedge_commands[] = {
     {"poc", "", kedge_cmd_poc,
      "DIR [--tenants N] [--sites N] [--rounds N] [--groups N] [--mixing RATE] [--strategy NAME] [--rule "

@@ -14,6 +14,8 @@
 
 enum { WHO_LEN = KEDGE_ST_NAME_MAX + KEDGE_ID_MAX + 2, WHAT_LEN = KEDGE_ST_REASON_MAX + 100, SHORT_HEX = 12 };
 
+/* "Who" is the party that the statement is about, "what" the rest in a few words. Both are cut at their
+ * length: a line is for finding an entry, and its content is shown by kedge ledger show LOG INDEX. */
 struct line {
     char who[WHO_LEN], what[WHAT_LEN];
 };
@@ -22,6 +24,7 @@ struct short_hex {
     char s[2 * KEDGE_HASH_LEN + 1];
 };
 
+/* Twelve digits are enough to recognise a key or a digest that one knows; they are never compared. */
 static struct short_hex brief(const uint8_t bytes[KEDGE_HASH_LEN])
 {
     struct short_hex h;
@@ -281,6 +284,8 @@ static void describe_statement(const struct kedge_statement *st, struct line *l)
     }
 }
 
+/* The three members are the same for every kind of entry, so that a script can list a log whose kinds it does
+ * not know. */
 static int put_line(json_t *row, const char *kind, const struct line *l)
 {
     bool fine = json_object_set_new(row, "kind", json_string(kind)) == 0
@@ -318,6 +323,7 @@ static int put_checkpoint(struct kedge_view body, bool whole, json_t *row)
                : KEDGE_OK;
 }
 
+/* Of one entry alone its content is shown, as it was signed. */
 static int put_payload(struct kedge_view payload, json_t *row)
 {
     json_t *o = NULL;

@@ -23,6 +23,9 @@ struct fetch {
     uint64_t total;
 };
 
+/* A coordinator may answer anything. A piece must begin where it was asked for, must not be empty, and must
+ * keep to the length that the first piece told: else the file could grow without end, or be put together of
+ * two. That the bytes are right is found out once, by the digest at the end. */
 static int take_piece(struct fetch *f, const struct kedge_msg *msg, struct kedge_diag *d)
 {
     const struct kedge_msg_chunk *chunk = &msg->u.chunk;
@@ -98,6 +101,8 @@ static int fetch_blob(struct fetch *f, struct kedge_diag *d)
                                 "what the coordinator sent has another SHA-256 than the one on record");
 }
 
+/* The file is synced before it gets its name. Whatever fails, the ".part" is removed: it is of no use to a
+ * later try, which begins anew. */
 int kedge_cli_fetch(struct kedge_cli *c, const char *job, const struct kedge_hash *digest, const char *path,
                     uint64_t *ret_size, struct kedge_diag *d)
 {

@@ -9,6 +9,7 @@
 #include "cli/meanings.h"
 #include "common/base/nearest.h"
 
+/* A terminal of 100 columns, as for tables (output.c). */
 enum {
     NAME_LEN = 40,
     WORDS_MAX = 64,
@@ -41,6 +42,7 @@ bool kedge_cli_is_noun(const char *word)
     return false;
 }
 
+/* A command of one word takes anything as its verb: the next word is its first argument. */
 const struct kedge_command *kedge_cli_find(const char *noun, const char *verb)
 {
     const char *wanted = strcmp(verb, "ls") == 0 ? "list" : verb;
@@ -135,6 +137,8 @@ static void print_help(FILE *out, const char *noun)
           out);
 }
 
+/* Help that was asked for is an answer: stdout, exit code 0, and in JSON the same table for programs. Help
+ * that was not asked for is a usage error (kedge_cli_nothing). */
 int kedge_cli_help(struct kedge_cli *c, const char *noun)
 {
     if (!c->json) {
@@ -166,6 +170,8 @@ static void print_usage(const struct kedge_command *cmd)
     printf("\n");
 }
 
+/* The usage line says which words there are, meanings.c what each means here. A word without a meaning is
+ * printed bare; test_cli_usage sees to it that there is none. */
 static void print_meanings(const struct kedge_command *cmd)
 {
     struct kedge_cli_usage_word words[KEDGE_CLI_WORDS_MAX];
@@ -210,6 +216,8 @@ int kedge_cli_command_help(struct kedge_cli *c, const struct kedge_command *cmd)
                                      cmd->example));
 }
 
+/* Nothing was asked for, which is a mistake of the command line: the list goes to stderr and the code is 2.
+ */
 int kedge_cli_nothing(struct kedge_cli *c, const char *noun)
 {
     if (c->json) {
@@ -254,6 +262,8 @@ static const struct kedge_command *find_by_verb(const char *verb)
     return found;
 }
 
+/* A suggestion is worth more than a list: first the nearest verb or noun by its letters, then the noun that
+ * has this word as a verb ("kedge submit"). */
 int kedge_cli_unknown(struct kedge_cli *c)
 {
     const char *words[WORDS_MAX] = {NULL}, *noun = c->argv[0];

@@ -8,6 +8,7 @@
 
 enum { SIGNAL_EXIT = 128, NAP_MS = 50, WAIT_MAX_MS = 1000 };
 
+/* All that a signal handler does: the command looks at it where it may end. */
 static volatile sig_atomic_t caught;
 
 static void note_signal(int number)
@@ -30,6 +31,8 @@ bool kedge_cli_interrupted(void)
     return caught != 0;
 }
 
+/* In naps, because a signal that arrives between the look at `caught` and a long sleep would be noticed only
+ * at its end. */
 bool kedge_cli_pause(uint32_t ms)
 {
     for (uint32_t slept = 0; slept < ms && !caught; slept += NAP_MS) {
@@ -44,6 +47,8 @@ uint64_t kedge_cli_now_ms(void *arg)
     return kedge_os_unix_ms();
 }
 
+/* At most a second, whatever is asked for: the callers are loops that look at their deadline and at the
+ * interrupt after each turn, and the clock may be set meanwhile. */
 void kedge_cli_wait_until(void *arg, uint64_t ms)
 {
     uint64_t now = kedge_cli_now_ms(arg);
@@ -52,6 +57,8 @@ void kedge_cli_wait_until(void *arg, uint64_t ms)
     }
 }
 
+/* 128 and the signal's number, as shells tell it. Each command says by the hint how to go on: what was
+ * interrupted is never lost without a word. */
 int kedge_cli_interrupt_end(struct kedge_cli *c, const char *what, const char *format, ...)
 {
     struct kedge_diag d = {.hint = ""};

@@ -62,6 +62,8 @@ static bool read_public(const char *path, struct kedge_public_key *ret)
     return true;
 }
 
+/* A key that speaks (--key) is told where a connection was refused, keys that sign where the coordinator
+ * refused what they signed. The other ones have nothing to do with the error and would lead astray. */
 json_t *kedge_cli_keys_used(const struct kedge_cli *c, int err)
 {
     json_t *keys = NULL;

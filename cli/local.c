@@ -30,6 +30,8 @@ int kedge_cli_may_look(const char *dir, struct kedge_diag *d)
     return KEDGE_E_DENIED;
 }
 
+/* The door may be a dead socket of a killed coordinator, or belong to a program that does not answer; only a
+ * reply of the protocol counts. */
 static int knock_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag *d)
 {
     struct kedge_net_client_options options = {.url = arg, .connect_ms = KNOCK_MS / 4};
@@ -37,6 +39,8 @@ static int knock_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_dia
     return kedge_doctor_hello(&options, KNOCK_MS, d);
 }
 
+/* The lock is taken for a moment to see whether it is free. A coordinator that starts in that very moment
+ * meets it locked, so it is let go at once. */
 bool kedge_cli_coordinator_holds(const char *state)
 {
     char lock[KEDGE_PATH_MAX];
@@ -97,6 +101,8 @@ int kedge_cli_find_state(const char *dir, char out[KEDGE_PATH_MAX], struct kedge
                : kedge_diag_set(d, KEDGE_E_TOO_LONG, "--record %s: path too long", kedge_cli_word(dir).s);
 }
 
+/* The private key's file is the only place of the public one in a state folder. A copy has none, and its
+ * keeper has the key from a trust file. */
 bool kedge_cli_log_vkey(const char *state, const struct kedge_state_log *log, struct kedge_vkey *ret)
 {
     char path[KEDGE_PATH_MAX];
@@ -122,6 +128,7 @@ struct gathering {
     void *arg;
 };
 
+/* The answer goes through a pipe as text: the two processes share no memory. */
 static int gather_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag *d)
 {
     struct gathering *g = arg;

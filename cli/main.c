@@ -10,7 +10,9 @@
 #include "common/base/os/log.h"
 #include "crypto/passphrase.h"
 
-/* The common options; false after a usage error. */
+/* The common options; false after a usage error. Taken before the command is known, wherever they stand on
+ * the line; what remains belongs to the command. A passphrase is asked for only when a sealed key is opened,
+ * so here it is only noted from where it may come. */
 static bool take_common(struct kedge_cli *c)
 {
     const char *format = kedge_cli_option(c, "format", "text");
@@ -54,6 +56,8 @@ static bool is_text(struct kedge_cli *c)
     return true;
 }
 
+/* Help wins over everything else on the line, so that "-h" can be added to a command that is written already.
+ */
 static bool take_help(struct kedge_cli *c)
 {
     bool wanted = kedge_cli_flag(c, "help");
@@ -88,6 +92,8 @@ static int help(struct kedge_cli *c)
     return kedge_cli_unknown(c);
 }
 
+/* Common options first, then help, then the command: the two words that name it are taken off, and its
+ * function sees its own arguments only. Cryptography starts last, since help and usage errors need none. */
 static int dispatch(struct kedge_cli *c)
 {
     if (take_help(c)) {
@@ -115,6 +121,8 @@ static int dispatch(struct kedge_cli *c)
     return err ? kedge_cli_fail(c, err, NULL) : c->command->run(c);
 }
 
+/* What any command writes is its owner's alone (0077), a reader that closes the pipe is an error and not the
+ * end, and passphrases are forgotten however the command ends. */
 int main(int argc, char **argv)
 {
     struct kedge_cli c = {.argc = argc > 0 ? argc - 1 : 0, .argv = argv + 1};

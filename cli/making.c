@@ -56,6 +56,8 @@ int kedge_cli_making_begin(struct kedge_cli_making *m, const char *given, struct
     return err ? err : kedge_dir_make(m->unfinished, 0700, d);
 }
 
+/* Also after success, when `unfinished` has its final name and there is nothing left to remove. The lock's
+ * file goes while the lock is still held. */
 void kedge_cli_making_end(struct kedge_cli_making *m)
 {
     if (m->lock >= 0) {
@@ -65,6 +67,8 @@ void kedge_cli_making_end(struct kedge_cli_making *m)
     }
 }
 
+/* The name is durable when the folder above is synced. A folder that this user may not open for that still
+ * has the new name: it is no error. */
 int kedge_cli_making_name(const char *unfinished, const char *whole, struct kedge_diag *d)
 {
     char parent[KEDGE_PATH_MAX];

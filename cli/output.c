@@ -74,6 +74,8 @@ static void print_json(json_t *o)
     json_decref(o);
 }
 
+/* An answer that could not be made is no answer: jansson gives NULL for it, and that is told as a bug and not
+ * as success. Without --format json the words were said already, and the data go. */
 int kedge_cli_answer(struct kedge_cli *c, json_t *data, int code)
 {
     if (!data) {
@@ -170,6 +172,9 @@ static void say_keys(const json_t *keys)
     }
 }
 
+/* Every error of every command is printed here, so that it always has three parts: what happened, what to do,
+ * and, where keys may be the reason, which were used. In JSON the object goes to stdout and the words to
+ * stderr as well. */
 int kedge_cli_fail_as(struct kedge_cli *c, int err, const struct kedge_diag *d, int code)
 {
     const char *text = d && d->text[0] ? d->text : kedge_strerror(err);
@@ -203,6 +208,8 @@ static bool cannot_be_read(int err)
            || err == KEDGE_E_TOO_LONG || err == KEDGE_E_VERSION;
 }
 
+/* The exit code says who answered. "Not found" by the coordinator is an answer (1); a file that this machine
+ * may not read is none (3), although the same code from the coordinator is its refusal (4). */
 int kedge_cli_fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
 {
     int code = kedge_exit_code(err);
@@ -214,6 +221,7 @@ int kedge_cli_fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
     return kedge_cli_fail_as(c, err, d, code);
 }
 
+/* Formatted first and filtered as a whole: the format's own words are harmless, its arguments may not be. */
 static void KEDGE_PRINTF(2, 0) say(FILE *to, const char *format, va_list ap)
 {
     va_list again;
@@ -259,6 +267,7 @@ static size_t columns_of(const char *s)
     return n;
 }
 
+/* So many bytes make these columns, whole characters only: a cut within one would be no text. */
 static size_t bytes_of(const char *s, size_t columns)
 {
     size_t i = 0;
@@ -416,6 +425,7 @@ void kedge_cli_progress(const struct kedge_cli *c, const char *label, uint64_t d
     }
 }
 
+/* Cleared before anything else is printed; a caller that forgets it would leave half a line behind. */
 void kedge_cli_progress_end(const struct kedge_cli *c)
 {
     (void)c;

@@ -27,6 +27,8 @@ enum { POLL_MS = 100, CLOSED_WAIT_MS = 5000 };
 
 /* ---- the log's key, as it was known before ---- */
 
+/* A log's name is the deployment and the tenant, so a key that is right for one tenant opens no checkpoint of
+ * another. */
 static int pin(struct kedge_cli_append *a, const char *deployment, const struct kedge_public_key *key)
 {
     char origin[KEDGE_ORIGIN_MAX + 1];
@@ -120,6 +122,7 @@ static int find_pin(struct kedge_cli *c, bool is_new, struct kedge_cli_append *a
 
 /* ---- what is about to be appended ---- */
 
+/* With "propose" nothing is appended: the coordinator answers with a statement to be approved. */
 static bool is_by_coordinator(const json_t *request, const char *verb)
 {
     static const char *const verbs[] = {"role.grant", "role.revoke", "role.quorum", "role.rotate"};
@@ -226,6 +229,7 @@ static int open_receipt(const struct kedge_cli_append *a, const json_t *shown, s
     return read_statement(r->entry, &r->st, d);
 }
 
+/* Compared as text: the request holds what the operator typed. */
 static bool is_key(const json_t *request, const struct kedge_public_key *key)
 {
     char hex[2 * KEDGE_KEY_LEN + 1];
@@ -260,6 +264,8 @@ static bool is_as_asked(const struct kedge_cli_append *a, const struct kedge_sta
     }
 }
 
+/* A coordinator could show a true entry of another request. What was signed here must be there member by
+ * member; what it signed itself must be what was asked for. */
 static int check_said(const struct kedge_cli_append *a, const struct receipt *r, struct kedge_diag *d)
 {
     bool same = a->sent ? kedge_statement_says_same(a->sent, r->st) : is_as_asked(a, r->st);
@@ -307,7 +313,8 @@ static int write_files(struct kedge_cli *c, const struct kedge_cli_append *a, co
                                           : kedge_file_write(ret_receipt, kedge_view_str(r->text), 0600, d);
 }
 
-/* The name has the leaf's hash: what was kept before is of the same entry, and stays. */
+/* From here on an error is about keeping, not about the entry: it is appended and proven, and the words say
+ * so. The answer gets the file's name, which scripts hand on to auditors. */
 static int keep(struct kedge_cli *c, const struct kedge_cli_append *a, const struct receipt *r,
                 json_t *answer, struct kedge_diag *d)
 {
@@ -371,6 +378,7 @@ static int check_receipt(struct kedge_cli *c, struct kedge_cli_append *a, const 
     return caller_judges ? KEDGE_OK : check_said(a, r, d);
 }
 
+/* A caller that wants the statement gets it only when it is proven and the receipt is kept. */
 static int take(struct kedge_cli *c, struct kedge_cli_append *a, const json_t *shown, json_t *answer,
                 struct kedge_statement **ret_st, struct kedge_diag *d)
 {
@@ -391,6 +399,8 @@ static int take(struct kedge_cli *c, struct kedge_cli_append *a, const json_t *s
     return err;
 }
 
+/* The receipt is asked for by the index that the answer told. Without one the index is 0, and the entry there
+ * says something else, which is "not proven". */
 int kedge_cli_append_end(struct kedge_cli *c, const struct kedge_cli_append *begun, json_t *answer,
                          struct kedge_diag *d)
 {
@@ -407,6 +417,8 @@ int kedge_cli_append_end(struct kedge_cli *c, const struct kedge_cli_append *beg
     return err;
 }
 
+/* For commands that have to know before they ask that a receipt could be checked afterwards; the key itself
+ * is looked up again then. */
 int kedge_cli_main_pin(struct kedge_cli *c, struct kedge_diag *d)
 {
     struct kedge_vkey log;
@@ -421,6 +433,8 @@ int kedge_cli_main_vkey(struct kedge_cli *c, struct kedge_vkey *ret, struct kedg
     return KEDGE_OK;
 }
 
+/* A coordinator names the main chain for which something is to be signed. Another one than the known could be
+ * a deployment in which the tenant never meant to take part. */
 int kedge_cli_check_deployment(struct kedge_cli *c, const struct kedge_public_key *main_log_key,
                                struct kedge_diag *d)
 {

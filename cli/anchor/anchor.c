@@ -7,6 +7,9 @@
 
 enum { TIMEOUT_MAX_S = 31 * 86400 };
 
+/* A row for each kind, in the order of chain/anchor/kinds.def. The first row has no option and no mark in its
+ * bytes, so the loops below go from the end: the others are asked first, and the first row takes what
+ * remains. */
 static const struct kedge_cli_anchor_kind *const kinds[] = {
 #define KEDGE_ANCHOR_KIND(name) &kedge_cli_anchor_##name,
 #include "chain/anchor/kinds.def"
@@ -14,6 +17,8 @@ static const struct kedge_cli_anchor_kind *const kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
+/* Asked by each kind's loop between two steps. With --once the end is "nothing is under way", not "one step
+ * was made": an anchor that was sent but is not yet final is still waited for. */
 bool kedge_cli_anchor_goes_on(struct kedge_cli_anchor_run *run, bool is_settled)
 {
     if (run->once && is_settled) {
@@ -64,6 +69,8 @@ int kedge_cmd_anchor_status(struct kedge_cli *c)
     return kedge_cli_answer(c, data, code);
 }
 
+/* The kind is told by the file's bytes and not by its name: evidence is handed around and renamed. All
+ * options of trust are taken first, so that one which belongs to another kind is no unknown option. */
 int kedge_cmd_anchor_verify(struct kedge_cli *c)
 {
     struct kedge_buf bytes KEDGE_CLEANUP(kedge_buf_deinit);

@@ -11,6 +11,8 @@
 #include "common/base/try.h"
 #include "common/json/json.h"
 
+/* What the hooks of the loop (chain/anchor/host) find again through their argument. The loop itself prints
+ * nothing and knows no clock. */
 struct session {
     struct kedge_cli_anchor_run run;
     struct kedge_evm_point last; /* newest final anchor */
@@ -142,6 +144,8 @@ static void say_point(const struct kedge_cli *c, const struct kedge_evm_point *p
     kedge_cli_row(c, columns, 5, cells);
 }
 
+/* All numbers are those of the state file on this machine and of the signed main chain. No node is asked:
+ * status answers also while the node is down, and the chain may be further than this says. */
 static void tell_status(struct kedge_cli *c, const struct kedge_anchor_settings *settings,
                         const struct kedge_evm_anchor *m, uint64_t main_size, json_t *io)
 {
@@ -180,6 +184,9 @@ static void tell_status(struct kedge_cli *c, const struct kedge_anchor_settings 
     json_decref(data);
 }
 
+/* The account is derived from the key file, because the settings name only the file. The key is wiped before
+ * anything else is done. A main chain without a signed checkpoint is no error here: a new deployment has
+ * anchors to plan and nothing to show. */
 static int status(struct kedge_cli *c, json_t *io, int *io_code, struct kedge_diag *d)
 {
     struct kedge_anchor_settings settings;

@@ -38,6 +38,8 @@ static int check_note(struct kedge_view bytes, const char *vkey_text, const stru
     return kedge_evm_evidence_is_about(e, cp.origin, cp.size, &cp.root, d);
 }
 
+/* "Not verified" is an answer (exit code 1), told apart from evidence that cannot be read (3): a script may
+ * act on the first only. */
 static int say_no(struct kedge_cli *c, const char *why)
 {
     kedge_cli_say(c, "NOT verified: %s.\n", why);
@@ -103,6 +105,8 @@ static int say_yes(struct kedge_cli *c, const struct kedge_evm_evidence *e, bool
                                      kedge_evm_evidence_code_is_ours(e)));
 }
 
+/* Nothing is asked of a network or of the state folder: an auditor may have this one file and the checkpoint
+ * that it should be about. */
 int kedge_cli_evidence_verify(struct kedge_cli *c, const struct kedge_cli_anchor_file *file)
 {
     const char *checkpoint = file->checkpoint, *vkey = file->log;

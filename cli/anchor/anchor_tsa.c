@@ -33,6 +33,8 @@ static void say(void *arg, const char *text)
     kedge_cli_say(s->run.c, "%s\n", text);
 }
 
+/* Three ways out that are no error of the authority: interrupted (130), no token within --timeout (3), and
+ * nothing newer to stamp (0). In each of them the same command goes on where this one ended. */
 static int end(struct kedge_cli *c, const struct session *s)
 {
     struct kedge_diag d = {.text = ""};
@@ -56,6 +58,9 @@ static int end(struct kedge_cli *c, const struct session *s)
                                      (json_int_t)s->now.time_s));
 }
 
+/* With --once the interval does not count: the newest checkpoint is stamped now, if it is not yet. The
+ * authority's certificates are needed although only a request is made, because a token is verified before it
+ * is kept: one that no auditor can verify is no anchor. */
 static int run(struct kedge_cli_anchor_run *asked)
 {
     struct kedge_cli *c = asked->c;
@@ -89,6 +94,8 @@ static int run(struct kedge_cli_anchor_run *asked)
 
 /* ---- status ---- */
 
+/* Without the authority's certificates the newest token is told as well, and is called not verified: what it
+ * says of itself is not proof. */
 static int status(struct kedge_cli *c, json_t *io, int *io_code, struct kedge_diag *d)
 {
     struct kedge_buf pem KEDGE_CLEANUP(kedge_buf_deinit);
@@ -152,11 +159,14 @@ static bool beside(const char *path, char out[KEDGE_PATH_MAX])
     return true;
 }
 
+/* The evidence of the other kind is JSON text, so one byte tells them apart. */
 static bool is_evidence(struct kedge_view bytes)
 {
     return bytes.len > 0 && bytes.ptr[0] == 0x30; /* DER's SEQUENCE */
 }
 
+/* What was stamped lies beside its token under the same name, unless --checkpoint names it. The certificates
+ * are always the caller's: a token brings some along, and they prove nothing. */
 static int verify(struct kedge_cli *c, const struct kedge_cli_anchor_file *file)
 {
     struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit), ca KEDGE_CLEANUP(kedge_buf_deinit);

@@ -81,7 +81,8 @@ static bool take_tenants(struct kedge_cli *c, struct question *q, size_t *ret_co
     return true;
 }
 
-/* False after a usage error. */
+/* False after a usage error. All options are read, and wrong ones refused, before the record is opened. The
+ * trust file's name is one of the common options (main.c). */
 static bool take_question(struct kedge_cli *c, struct question *q)
 {
     uint64_t threads;
@@ -150,6 +151,8 @@ static void say_count(const struct kedge_cli *c, const char *name, uint64_t coun
     kedge_cli_row(c, columns, 3, cells);
 }
 
+/* Counts first and findings after them: what was looked at bounds what "no finding" can mean. Rows that most
+ * records have no use for are left out while they are 0. */
 static void say_counts(const struct kedge_cli *c, const struct kedge_audit_report *r)
 {
     const struct kedge_audit_counts *n = &r->counts;
@@ -286,6 +289,8 @@ static json_t *counts_json(const struct kedge_audit_counts *n)
     return o;
 }
 
+/* Findings keep their order and name their cause by its index in this list, so a reader can rebuild the tree
+ * that say_findings prints. */
 static json_t *report_json(const struct kedge_audit_report *r, const struct kedge_audit_claims *claims,
                            const uint32_t *cause)
 {
@@ -324,6 +329,8 @@ static int fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
     return kedge_cli_fail_as(c, err, d, code == 1 || code == 4 ? 3 : code);
 }
 
+/* Errors of JSON do not name the file, errors of the file system do: the name is put before those that lack
+ * it. */
 static int read_trust(const struct question *q, struct kedge_trust *ret, struct kedge_diag *d)
 {
     int err = q->trust_path ? kedge_trust_read(q->trust_path, ret, d) : KEDGE_OK;
@@ -333,7 +340,9 @@ static int read_trust(const struct question *q, struct kedge_trust *ret, struct 
     return err;
 }
 
-/* The audit itself, and the files that were asked for. */
+/* The audit itself, and the files that were asked for. Whatever ends the audit, the file of statements is
+ * closed and takes its final name only when the audit came to an end: half a list would be read as a whole
+ * one. The report is written last because it tells the verdict. */
 static int judge(struct kedge_cli *c, const struct question *q, const struct kedge_trust *trust,
                  struct kedge_audit_report *report, struct kedge_diag *d)
 {
@@ -401,6 +410,9 @@ static int judge_record(struct kedge_cli *c, struct question *q, const struct ke
     return err ? err : removed;
 }
 
+/* Text for people and the answer in JSON are made from the same report. The exit code is the verdict: 0 for
+ * "yes", 1 for everything less, and 3 where a replay had to leave decisions out because updates are sealed:
+ * this is not "no", but it is not "yes" either. */
 static int tell(struct kedge_cli *c, const struct question *q, struct kedge_audit_report *report,
                 bool torn_copy)
 {
@@ -499,6 +511,8 @@ static void say_fingerprints(const json_t *trust)
     }
 }
 
+/* The coordinator fills in the trust file that will later judge it. That is a convenience and no proof, so
+ * the fingerprints are always printed for comparison over another channel. */
 int kedge_cmd_audit_trust(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

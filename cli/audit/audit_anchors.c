@@ -93,6 +93,8 @@ static uint64_t count_of(const struct kedge_audit_report *r, const struct kedge_
     return n;
 }
 
+/* Only anchors under a trust anchor that the auditor named are told to people; the JSON answer has all of
+ * them. */
 void kedge_cli_anchors_say(const struct kedge_cli *c, const struct kedge_audit_report *r)
 {
     for (size_t i = kedge_anchor_kind_count(); i-- > 0;) {
@@ -107,6 +109,7 @@ void kedge_cli_anchors_say(const struct kedge_cli *c, const struct kedge_audit_r
     }
 }
 
+/* One anchor stands for its kind: the newest that holds bounds the time of every entry before it. */
 static json_t *newest_json(const struct kedge_audit_anchor *a)
 {
     char name[KEDGE_ANCHOR_NAME_MAX];

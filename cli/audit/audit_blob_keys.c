@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+/* Only the form is checked here. The files are opened by the auditor when an update of that tenant is met, so
+ * a key that is never needed is never read. */
 bool kedge_cli_blob_keys_take(struct kedge_cli *c, struct kedge_cli_blob_keys *ret)
 {
     const char *text;

@@ -6,6 +6,8 @@
 #include "common/base/mem.h"
 #include "common/base/try.h"
 
+/* Called under kedge_cli_guarded, in a child: the folder may be damaged, and LMDB then ends the process that
+ * opened it. */
 static int gather_tenants(void *arg, json_t **ret, struct kedge_diag *d)
 {
     struct kedge_state_log main;

@@ -27,6 +27,8 @@ static int judge(const char *path, const struct kedge_vkey *vkey, struct kedge_b
     return words->err;
 }
 
+/* Exit code 0 means "this log has two histories". Evidence that does not verify is an answer too (1), since a
+ * file that convicts nobody is what a slanderer hands out. */
 int kedge_cmd_audit_evidence(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

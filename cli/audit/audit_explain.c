@@ -16,6 +16,8 @@ enum { COLUMNS = 100, DEPTH = 8, ROUNDS_SHOWN = 10, THREADS_MAX = 64, TENANTS_MA
 
 /* ---- drawing ---- */
 
+/* What draw() remembers between two lines: only whether a vertical bar goes on at each level. The tree is
+ * printed as it is walked, so each caller says whether its line is the last of its branch. */
 struct tree {
     const struct kedge_cli *c;
     bool more[DEPTH]; /* whether a branch of that level goes on below */
@@ -93,6 +95,7 @@ static struct source tenant_of(const json_t *o)
     return r;
 }
 
+/* Measured joules and modelled ones are never added up: a sum of both would look like a measurement. */
 static struct source energy_of(const json_t *o)
 {
     const json_t *e = json_object_get(o, "energy");
@@ -114,6 +117,8 @@ static struct source energy_of(const json_t *o)
 
 /* ---- branches ---- */
 
+/* Shares are means over rounds and not sums of samples: a site counts by the weight that it had where it took
+ * part, which is what the model is made of. */
 static void draw_totals(struct tree *t, const json_t *tenants)
 {
     size_t i, k;
@@ -179,6 +184,8 @@ static void draw_aggregate(struct tree *t, const json_t *aggregate)
     }
 }
 
+/* The newest rounds come first in the answer and are the ones that are drawn: they shaped the model most, and
+ * a person can read about ten. */
 static void draw_rounds(struct tree *t, const json_t *rounds)
 {
     size_t count = json_array_size(rounds);
@@ -204,6 +211,7 @@ static void draw_rounds(struct tree *t, const json_t *rounds)
     }
 }
 
+/* Only decisions that put a site into this model's group: how it left another one is in that group's tree. */
 static void draw_grouping(struct tree *t, const json_t *grouping, long long group)
 {
     size_t i;
@@ -369,13 +377,17 @@ static void show_progress(void *arg, const char *what, uint64_t done, uint64_t t
     kedge_cli_progress(arg, "auditing", done, total, what);
 }
 
+/* What keeps the audit from judging is "cannot read" (3), as with kedge audit verify: 1 would be the answer
+ * that the record does not hold. */
 static int fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
 {
     int code = kedge_exit_code(err);
     return kedge_cli_fail_as(c, err, d, code == 1 || code == 4 ? 3 : code);
 }
 
-/* What was found; steals tree. */
+/* What was found; steals tree. A tree is shown also where the record does not verify, since it helps to find
+ * out why, but the last line then says that nothing in it is proven. Only a verified record has exit code 0.
+ */
 static int answer(struct kedge_cli *c, const struct kedge_audit_report *r, bool copy, json_t *tree)
 {
     static const char *const verdicts[] = {"no", "self-consistent", "yes"};

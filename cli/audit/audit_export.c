@@ -78,6 +78,9 @@ static void show_progress(void *arg, const char *what, uint64_t done, uint64_t t
     kedge_cli_progress(arg, "verifying", done, total, what);
 }
 
+/* What is missing is asked for in one message at a time, before a key is made or a folder touched. Trust is
+ * not optional here: an export is signed by the exporter, who would vouch for a record that nobody checked.
+ */
 static bool is_whole(struct kedge_cli *c, const struct question *q)
 {
     if (!q->dir) {
@@ -149,6 +152,9 @@ static void choose_time(struct question *q)
     }
 }
 
+/* Two keys, because two formats want different curves: attestations are signed with Ed25519, model signatures
+ * (OpenSSF) with P-256. Keys that are there are used again, so that all exports of one organisation verify
+ * under the same public keys. */
 static int read_keys(struct question *q, struct kedge_diag *d)
 {
     char statements[KEDGE_PATH_MAX], models[KEDGE_PATH_MAX];
@@ -169,6 +175,8 @@ static int read_keys(struct question *q, struct kedge_diag *d)
     return err ? err : kedge_p256_file(models, true, &q->o.model_key, d);
 }
 
+/* A running coordinator goes on writing while its record is exported: the audit then reads with locks, and
+ * does not take what is on its way for a fault. */
 static void look_for_coordinator(struct question *q)
 {
     char state[KEDGE_PATH_MAX];
@@ -284,6 +292,8 @@ static bool are_own(const char *folder, const char *keys)
                && a.st_dev == b.st_dev && a.st_ino == b.st_ino);
 }
 
+/* The last line always says what no export can show. A reader who sees "Verified" alone would take it for
+ * more than it is. */
 static int tell_check(struct kedge_cli *c, const char *folder, bool own_keys,
                       const struct kedge_export_check *n)
 {
@@ -397,6 +407,8 @@ int kedge_cmd_audit_verify_model(struct kedge_cli *c)
 
 /* ---- timestamp-query ---- */
 
+/* The query is over the signed checkpoint as a file has it, with its cosignatures, because the reply has to
+ * be checked against the same bytes. */
 static int write_query(const char *path, const char *out, struct kedge_diag *d)
 {
     struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit), query KEDGE_CLEANUP(kedge_buf_deinit);

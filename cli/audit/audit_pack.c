@@ -20,6 +20,7 @@ struct packing {
     bool update_keys;
 };
 
+/* In a child process: what reads the state folder may die of a damaged store. */
 static int copy_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag *d)
 {
     const struct packing *p = arg;
@@ -48,6 +49,8 @@ static int copy_and_pack(struct kedge_cli *c, const struct kedge_cli_making *m, 
     return kedge_archive_pack(p->record, m->whole, p->file, d);
 }
 
+/* Three steps of which each may fail: copy, pack, verify what was packed. Only then does the file get its
+ * name, and the folder of the copy goes with the lock (kedge_cli_making_end) in any case. */
 static int pack(struct kedge_cli *c, const struct kedge_cli_making *m, struct packing *p,
                 struct kedge_diag *d)
 {

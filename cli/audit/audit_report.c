@@ -50,6 +50,8 @@ static const char *verdict_of(const struct kedge_cli_statements *s, const struct
     return e->codes ? "no" : s->trusted ? "ok" : "self-consistent";
 }
 
+/* Called for each entry, in the order of the logs, while the audit goes on: the file grows with the record
+ * and is never in memory as a whole. */
 int kedge_cli_statements_put(void *arg, const struct kedge_audit_entry *e)
 {
     struct kedge_cli_statements *s = arg;
@@ -78,6 +80,7 @@ int kedge_cli_statements_put(void *arg, const struct kedge_audit_entry *e)
     return ferror(f) ? KEDGE_E_IO : KEDGE_OK;
 }
 
+/* Synced before it is renamed: a file of that name is whole after a loss of power, too. */
 int kedge_cli_statements_close(struct kedge_cli_statements *s, bool keep, struct kedge_diag *d)
 {
     if (!s->file) {
@@ -108,6 +111,7 @@ static void put_words(struct kedge_buf *out, const char *text)
     }
 }
 
+/* A value is always others' or the caller's text and goes through put_words; the name is one of ours. */
 static void put_row(struct kedge_buf *out, const char *name, const char *value)
 {
     int blanks = (int)strspn(name, " ");
@@ -182,6 +186,8 @@ static bool put_anchor_trust(const struct kedge_trust_anchors *t, struct kedge_b
     return any;
 }
 
+/* The trust file is named with its SHA-256, so that a reader of the report can check by which keys it was
+ * judged without having the folder of the auditor. */
 static int put_trust(const struct kedge_cli_filing *f, struct kedge_buf *out, struct kedge_diag *d)
 {
     kedge_buf_put_str(out, "\n## Trust anchors\n\n");
@@ -307,12 +313,17 @@ static int put_all_findings(const struct kedge_audit_report *r, struct kedge_buf
     return KEDGE_OK;
 }
 
+/* Stands at the end of every report, also of one that verified: what no record can show, with what would show
+ * it. */
 static const char limits[] =
     "\n## What no audit of a record can tell\n\n"
     "- what sites train on: their data never leave them, and updates are taken as data\n"
     "- a site that the coordinator pretended not to see: only the site knows that it was there\n"
     "- entries cut off after the newest checkpoint that anybody kept: give checkpoints seen earlier\n";
 
+/* In the order in which a person reads: the verdict, by whose keys, what was shown and what was not, then
+ * logs, counts and findings. The whole report is made in memory, so a file of that name is never a part of
+ * one. */
 int kedge_cli_file_report(const struct kedge_cli_filing *f, const char *path, struct kedge_diag *d)
 {
     struct kedge_buf out KEDGE_CLEANUP(kedge_buf_deinit);

@@ -7,6 +7,7 @@ const char *kedge_cli_signatures_by(const struct kedge_audit_report *r)
     return r->fast ? "first-pass" : "libsodium";
 }
 
+/* The number of tenants is one less than that of logs: the main chain is a log and no tenant. */
 static void say_verdict(const struct kedge_cli *c, const struct kedge_audit_report *r)
 {
     const struct kedge_audit_counts *n = &r->counts;
@@ -47,6 +48,8 @@ static void say_claim(const struct kedge_cli *c, const struct kedge_audit_claim 
     }
 }
 
+/* What was shown comes first and what was not comes after it. Where the verdict is "no" neither is told:
+ * claims about a record that does not hold would be read as if some of it did. */
 void kedge_cli_shown_say(const struct kedge_cli *c, const struct kedge_audit_report *r,
                          const struct kedge_audit_claims *claims)
 {
@@ -60,6 +63,7 @@ void kedge_cli_shown_say(const struct kedge_cli *c, const struct kedge_audit_rep
     }
 }
 
+/* The caller's put_words escapes what others wrote, as the format of the file demands. */
 static void put_list(const struct kedge_audit_claims *claims, bool shown,
                      void (*put_words)(struct kedge_buf *out, const char *text), struct kedge_buf *out)
 {

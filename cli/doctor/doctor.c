@@ -7,6 +7,8 @@
 #include "cli/local.h"
 #include "common/base/try.h"
 
+/* Checks are told one by one as they are made, since some take seconds, and gathered for the answer in JSON.
+ * They know nothing of either: client/doctor calls put_line. */
 struct sink {
     struct kedge_cli *c;
     json_t *checks;
@@ -46,6 +48,10 @@ static int find_folder(const char *dir, char out[KEDGE_PATH_MAX], struct kedge_d
     return KEDGE_E_NOT_FOUND;
 }
 
+/* The order is from the machine to the folder to the network, so that a missing library is told before the
+ * checks that need it. Records are read before TLS is tried: the network starts threads, after which this
+ * process could not fork to read a store (cli/local.c). The exit code is 1 for a failure and 0 for warnings.
+ */
 int kedge_cmd_doctor(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

@@ -45,6 +45,8 @@ static void check_https(struct kedge_doctor *k, const json_t *config)
     }
 }
 
+/* The address is looked at only for whether it is loopback: no site elsewhere reaches a coordinator that
+ * listens on this machine alone. */
 static void check_config(struct kedge_doctor *k, const char *state)
 {
     struct kedge_diag d = {.text = ""};
@@ -81,6 +83,7 @@ struct question {
     const char *state, *log;
 };
 
+/* Runs in a child: opening a damaged log may end the process. */
 static int gather_log(void *arg, json_t **ret, struct kedge_diag *d)
 {
     struct question *q = arg;
@@ -144,6 +147,8 @@ static bool check_log(struct kedge_doctor *k, const char *state, const char *nam
     return true;
 }
 
+/* Opening a log looks at its end only. That every entry is intact is the question of kedge ledger fsck, that
+ * they hold together of kedge audit verify; both take as long as the record is large. */
 static void check_logs(struct kedge_doctor *k, const char *state)
 {
     struct kedge_diag d = {.text = ""};
@@ -165,6 +170,7 @@ static void check_logs(struct kedge_doctor *k, const char *state)
     }
 }
 
+/* That no coordinator runs is a warning: a folder may be checked before its first start. */
 static void check_state(struct kedge_doctor *k, const char *state)
 {
     static const char *const wanted[] = {"tls.pem", "statement.pem", "log-main.pem"};

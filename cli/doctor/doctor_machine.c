@@ -8,6 +8,8 @@
 
 #define OPENSSL_3 0x30000000ul
 
+/* Each program is asked for its version by running it: what the file system calls kedge-train may be of
+ * another release, and the contract between the programs is that of one version. */
 static void check_programs(struct kedge_doctor *k)
 {
     static const char *const names[] = {"kedge-coordinator", "kedge-client", "kedge-train"};
@@ -47,6 +49,8 @@ static void say_unknown(struct kedge_doctor *k, const char *what)
     kedge_doctor_say(k, KEDGE_DOCTOR_OK, what, "", "linked in, does not tell its version");
 }
 
+/* Asked of the libraries by their own symbols. They may be linked in statically; then there is no symbol to
+ * find, which is no fault. */
 static void check_libraries(struct kedge_doctor *k)
 {
     text_fn *sodium = NULL;
@@ -73,6 +77,8 @@ static void check_libraries(struct kedge_doctor *k)
     kedge_doctor_say(k, KEDGE_DOCTOR_OK, "library jansson", "", "%s", jansson_version_str());
 }
 
+/* Only kedge poc needs these files, so their absence is a warning. The places are the installed one and those
+ * of a build folder. */
 static void check_data(struct kedge_doctor *k)
 {
     static const char *const places[] = {"../share/kedge/data/digits/digits-images.idx",

@@ -37,6 +37,8 @@ static int call_once(const char *url, const struct kedge_key_pair *key,
     return err;
 }
 
+/* Two calls, and the second must fail: a TLS that accepts any key would pass the first one, and what the
+ * pinned key is for is to be refused otherwise. No file and no port of the installation is used. */
 void kedge_doctor_loopback(struct kedge_doctor *k)
 {
     static const char mend[] = "is OpenSSL 3 installed, and is loopback (lo) up?";

@@ -72,6 +72,7 @@ struct frame {
     } taken[DOTS_MAX];
 };
 
+/* The same unit on both axes, or distances between sites would not be distances in the picture. */
 static double at_x(const struct frame *f, const json_t *row)
 {
     return LEFT + SIDE / 2.0 + f->scale * kedge_cli_real(row, "x");
@@ -100,6 +101,9 @@ static bool is_free(const struct frame *f, double x, double y)
     return inside;
 }
 
+/* Points of a sunflower: each is a golden angle further and a little farther out, so the first free one is
+ * close to the wanted place and no direction is preferred. Beyond DOTS_MAX dots are left where they lie: a
+ * picture with so many is read by its colours. */
 static void find_place(struct frame *f, double *x, double *y)
 {
     static const double golden_angle = 2.399963229728653;
@@ -138,6 +142,8 @@ static size_t height_of(const json_t *o)
     return list > HEIGHT ? list : HEIGHT;
 }
 
+/* Everything that a browser shows without the style stands as an attribute of its element; the style only
+ * changes colours on a dark screen. The title is what screen readers say. */
 static void put_head(const json_t *o, struct kedge_buf *out)
 {
     const size_t height = height_of(o);
@@ -244,6 +250,8 @@ static void put_groups(const json_t *groups, const struct frame *f, struct kedge
         LEGEND - 5, TOP + 20 + LINE * json_array_size(groups));
 }
 
+/* The groups' directions take their places before the sites, because those are moved to make room. They are
+ * drawn after them, on top. */
 void kedge_cli_groups_svg(const json_t *answer, struct kedge_buf *out)
 {
     const json_t *sites = json_object_get(answer, "sites"), *groups = json_object_get(answer, "groups");

@@ -42,6 +42,8 @@ struct walk {
     size_t count, cap, first; /* first: of this log */
 };
 
+/* Sites are looked for only among those of the log at work (w->first): names are unique within a tenant and
+ * not beyond it. */
 static struct cost *site_of(struct walk *w, const struct kedge_st_update *u)
 {
     for (size_t i = w->first; i < w->count; i++) {
@@ -56,6 +58,8 @@ static struct cost *site_of(struct walk *w, const struct kedge_st_update *u)
     return &w->sites[w->count++];
 }
 
+/* A mean over samples and not over updates: a site that trained on twice as much counts twice. The slowest
+ * site of each round is kept, too, since a round takes as long as that one. */
 static int collect(struct walk *w, const struct kedge_st_update *u)
 {
     const int which = u->energy_quality == KEDGE_ENERGY_MEASURED   ? 0
@@ -85,6 +89,8 @@ static int collect(struct walk *w, const struct kedge_st_update *u)
     return KEDGE_OK;
 }
 
+/* Pre-training is left out: it is one round of another length, and would make every site look slower or
+ * faster than it is. */
 static int take(struct walk *w)
 {
     const struct kedge_st_update *u = &w->st->u.update;
@@ -108,6 +114,7 @@ static int read_entry(struct walk *w, struct kedge_view entry)
     return err ? err : kedge_statement_decode(kedge_buf_view(&w->payload), w->st, NULL);
 }
 
+/* Updates are found by their keys in the store ("update/JOB/…"), without reading what other jobs wrote. */
 static int visit_key(void *arg, struct kedge_view key, uint64_t index)
 {
     struct walk *w = arg;
@@ -139,6 +146,8 @@ static int walk_tenant(struct walk *w, const struct kedge_id *tenant, struct ked
     return err && !d->text[0] ? kedge_diag_set(d, err, "log %s: %s", tenant->s, kedge_strerror(err)) : err;
 }
 
+/* Where a site has measured joules, those count and the modelled ones do not; the word says which they are.
+ */
 static json_t *site_json(const struct cost *c)
 {
     static const char *const words[] = {"measured", "modelled", "unknown"};
@@ -169,6 +178,8 @@ static json_t *answer(const struct walk *w)
     return json_pack("{s:o,s:o}", "rounds", rounds, "sites", sites);
 }
 
+/* Called under kedge_cli_guarded, in a child. Tenants come in the order of their names, so the answer is the
+ * same each time. */
 int kedge_cli_costs(void *arg, json_t **ret, struct kedge_diag *d)
 {
     struct walk *w = kedge_mem_new(1, sizeof *w);

@@ -19,6 +19,7 @@ struct question {
 
 /* ---- from a folder ---- */
 
+/* Everything that has to be closed, whatever failed on the way. */
 struct logs {
     struct kedge_state_log main, *tenants;
     struct kedge_groups_log *views;
@@ -88,6 +89,7 @@ static int gather(void *arg, json_t **ret, struct kedge_diag *d)
 
 /* ---- for people ---- */
 
+/* "-" where nothing is known: 0 would be a similarity. */
 static void put_short(const json_t *row, const char *key, char out[CELL])
 {
     if (json_object_get(row, key)) {
@@ -97,6 +99,8 @@ static void put_short(const json_t *row, const char *key, char out[CELL])
     }
 }
 
+/* The similarities are of sites to their group's direction: the mean says how close the group is, the least
+ * whether somebody hardly belongs to it. */
 static void say_groups(const struct kedge_cli *c, const json_t *o)
 {
     static const struct kedge_column columns[] = {
@@ -171,6 +175,8 @@ static void say_distances(const struct kedge_cli *c, const json_t *o)
     kedge_cli_say(c, "\n");
 }
 
+/* A coordinator bounds its answer and says how many sites it left out; a record read here is told as a whole.
+ */
 static void say_sites(const struct kedge_cli *c, const json_t *o)
 {
     static const struct kedge_column columns[] = {{"tenant", -20}, {"site", -20}, {"group", 5},
@@ -283,6 +289,8 @@ static void say_history(const struct kedge_cli *c, const json_t *o)
 
 /* ---- the picture ---- */
 
+/* Why a site is missing in the picture: its update was erased by order, or it is not here or cannot be
+ * opened. They are told apart because only the second can be helped by another copy. */
 static void count_places(const json_t *o, size_t ret[3])
 {
     const json_t *sites = json_object_get(o, "sites"), *row;
@@ -296,6 +304,8 @@ static void count_places(const json_t *o, size_t ret[3])
     }
 }
 
+/* Sites are placed by their pre-training updates, which not every record still has. A picture of a part is
+ * drawn and says how large the part is; one of nothing is an error. */
 static int write_picture(const struct kedge_cli *c, const json_t *o, const char *path, struct kedge_diag *d)
 {
     size_t places[3] = {0, 0, 0}, sites = json_array_size(json_object_get(o, "sites"));
@@ -324,6 +334,9 @@ static int write_picture(const struct kedge_cli *c, const json_t *o, const char 
     return err;
 }
 
+/* Two sources for one answer: the coordinator (job.groups, coordinator/daemon/admin/admin_groups.c) makes it
+ * by the same code as gather() does from a folder, chain/view. So all that is below does not ask where it
+ * came from. */
 int kedge_cmd_job_groups(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

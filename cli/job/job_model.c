@@ -117,6 +117,8 @@ static int digest_of(const json_t *o, const char *key, const char *what, struct 
                : kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no digest of %s", what);
 }
 
+/* A model in use is not released: nothing but the coordinator's word says that it is the job's. It is taken
+ * where the caller is beside the coordinator anyway, or has asked for it (--unreleased). */
 static int check_model(const struct take *t, json_t *model, struct kedge_diag *d)
 {
     struct kedge_hash digest;
@@ -211,6 +213,8 @@ static int check_answer(struct take *t, const json_t *o, struct kedge_diag *d)
     return err ? err : kedge_cli_check_named(&t->chain, o, &t->job, t->classes, d);
 }
 
+/* The order is that of what may fail: model, names, spec, and what is made of them. Each file has its name
+ * only when it is whole; those that were taken stay there when a later one fails, and are right. */
 static int take_model(struct kedge_cli *c, const struct take *t, json_t *model, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX], npz[KEDGE_PATH_MAX], whole[KEDGE_PATH_MAX];
@@ -358,6 +362,8 @@ static int take_all(struct kedge_cli *c, struct take *t, uint64_t wait_s, json_t
     return err;
 }
 
+/* Beside the coordinator models in use are shown without being asked for: the operator reads that folder
+ * anyway. From elsewhere the default is what is proven. */
 int kedge_cmd_job_model(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

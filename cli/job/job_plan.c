@@ -90,6 +90,7 @@ static void say_round(struct kedge_cli *c, const struct kedge_cli_plan *plan,
     }
 }
 
+/* The same four figures as the row of the table, unrounded. */
 static json_t *value_json(const struct kedge_plan_value *v)
 {
     return json_pack("{s:f,s:f,s:f,s:f}", "reward", v->reward, "data", v->data, "energy", v->energy,

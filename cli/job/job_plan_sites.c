@@ -14,6 +14,8 @@
 
 enum { CELL = 32, SHOWN_MAX = 40, ROUNDS = 10, PARTS = 4 };
 
+/* What is known of the sites (list), what of it goes into the plan (sites), and what comes out (shares). NaN
+ * stands for "nobody said so" throughout, and is told as such, never as 0. */
 struct sites {
     const json_t *list; /* of what was said */
     uint32_t count, measured, modelled;
@@ -25,7 +27,8 @@ struct sites {
     uint64_t first, last; /* rounds */
 };
 
-/* "10,1,3". */
+/* "10,1,3". What a sample is worth against a joule and a second is the operator's choice, and nothing that a
+ * record could tell. */
 static bool read_weights(struct kedge_cli *c, struct kedge_plan_terms *t)
 {
     const char *text = kedge_cli_option(c, "weights", "10,1,3"), *at = text;
@@ -78,6 +81,8 @@ static double other_of(const json_t *said, const json_t *shown)
     return median;
 }
 
+/* A site that tells no joules is planned with NaN: kedge_plan_sites decides what to assume, and say_origin
+ * says what was assumed. */
 static int plan(struct sites *s, struct kedge_diag *d)
 {
     s->count = (uint32_t)json_array_size(s->list);
@@ -140,6 +145,7 @@ static void say_sites(struct kedge_cli *c, const struct sites *s)
     }
 }
 
+/* A sum over sites of which some are unknown is a lower bound, and has the sign for it. */
 static void say_cost(struct kedge_cli *c, const char *name, const struct kedge_plan_round_cost *cost)
 {
     kedge_cli_say(c, "%-14s %u sites, %.0f samples, %.4g seconds, ", name, cost->sites, cost->samples,
@@ -153,6 +159,8 @@ static void say_cost(struct kedge_cli *c, const char *name, const struct kedge_p
                   cost->unknown, cost->sites);
 }
 
+/* Every figure of this answer is one of three: measured by a site, measured by the coordinator's clock, or
+ * assumed. Which are which is told with the plan, since a plan by modelled energy is as good as the model. */
 static void say_origin(struct kedge_cli *c, const struct sites *s)
 {
     const uint32_t unknown = s->count - s->measured - s->modelled;

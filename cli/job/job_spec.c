@@ -23,6 +23,8 @@ static int tell(struct kedge_cli *c, const struct kedge_buf *out)
     return o ? kedge_cli_ok(c, o) : kedge_cli_fail(c, kedge_diag_set(&d, KEDGE_E_NOMEM, "out of memory"), &d);
 }
 
+/* What is wrong in a spec is the caller's (2). A file that is not there or cannot be read is not about specs
+ * and has the code that it has everywhere. */
 static int fail_spec(struct kedge_cli *c, int err, const struct kedge_diag *d)
 {
     return err == KEDGE_E_NOT_FOUND || err == KEDGE_E_IO || err == KEDGE_E_NOMEM
@@ -30,7 +32,9 @@ static int fail_spec(struct kedge_cli *c, int err, const struct kedge_diag *d)
                : kedge_cli_fail_as(c, err, d, 2);
 }
 
-/* Reads, checks and prints; text and out are the caller's. */
+/* Reads, checks and prints; text and out are the caller's. Printed from the parsed spec and never from the
+ * text, so that every default stands in it. Checked as a new job is, not as one of a record: a key that the
+ * job would not read is told (kedge_job_spec_check_read). */
 static int print_spec(const char *path, struct kedge_job_spec *spec, struct kedge_buf *text,
                       struct kedge_buf *out, struct kedge_diag *d)
 {

@@ -27,6 +27,8 @@ static int read_spec(const char *path, struct kedge_job_spec *ret_spec, struct k
     return err;
 }
 
+/* As text, not as JSON: the coordinator, the tenants and the auditor sign and hash the very bytes of the
+ * file. */
 static int read_spec_text(const char *path, json_t **ret_text, struct kedge_job_spec *spec,
                           struct kedge_diag *d)
 {
@@ -78,6 +80,8 @@ static void say_few_sites(struct kedge_cli *c, const struct kedge_job_spec *spec
     }
 }
 
+/* The path goes to the coordinator, which reads the file itself: it is made absolute, because the coordinator
+ * runs in another folder. */
 static int add_initial(json_t *request, const char *initial, struct kedge_diag *d)
 {
     char absolute[PATH_MAX];
@@ -217,6 +221,8 @@ static int agreed_spec(const char *path, const struct kedge_id *job, struct kedg
     return err;
 }
 
+/* The spec is read and its digest known before the admin's key is opened. Without --spec the command says
+ * afterwards what it signed: the coordinator's word about the spec. */
 int kedge_cmd_job_join(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

@@ -35,6 +35,8 @@ static void put_names(const json_t *job, char *out, size_t size)
     }
 }
 
+/* The word is the reason that programs know (common/base/trouble.h), the text in brackets its meaning; what
+ * follows after the colon is the site's own and goes through the filter of kedge_cli_say. */
 static void say_trouble(const struct kedge_cli *c, const char *title, const json_t *row)
 {
     const char *text = kedge_cli_text(row, "text");
@@ -46,6 +48,8 @@ static void say_trouble(const struct kedge_cli *c, const char *title, const json
                   again ? "" : ", not asked meanwhile", text[0] ? ": " : "", text);
 }
 
+/* Two kinds of waiting: for sites of this job's round, and for a turn where other jobs share the sites
+ * (coordinator/schedule). Both are told, because what helps is different. */
 void kedge_cli_show_troubles(const struct kedge_cli *c, const json_t *job)
 {
     const json_t *troubles = json_object_get(job, "troubles"), *row;
@@ -67,6 +71,9 @@ void kedge_cli_show_troubles(const struct kedge_cli *c, const json_t *job)
     }
 }
 
+/* For one who watches. A trouble is told when it begins and not each time that it is repeated; a wait is told
+ * when it has lasted, and again only when it is for others. The progress line is ended first, or it would be
+ * drawn over these lines. */
 void kedge_cli_watch_troubles(struct kedge_cli *c, const json_t *job, struct kedge_cli_told *told)
 {
     const json_t *troubles = json_object_get(job, "troubles"), *row;

@@ -1,3 +1,5 @@
+/* The file of kedge job plan: devices with their charge and share, and what data, energy and time are worth.
+ * docs/modules/coordinator-plan.md has the keys. */
 #include "cli/job/plan_spec.h"
 
 #include <jansson.h>

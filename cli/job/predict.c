@@ -17,6 +17,7 @@
 
 enum { BATCH = 128, NUMBER_LEN = 32, OUT_MAX = 1 << 30 };
 
+/* Everything of one run. What is marked as owned is released by the command, whatever failed. */
 struct predict {
     struct kedge_cli *c;
     struct kedge_cli_predict words;
@@ -197,7 +198,8 @@ static void put_field(struct kedge_buf *out, const char *text)
     kedge_buf_put_str(out, plain ? "" : "\"");
 }
 
-/* Probabilities of logits. */
+/* Probabilities of logits. The largest logit is taken off first: exp of a large one would not be finite, and
+ * the shares are the same. */
 static void softmax(const float *z, uint32_t n, float *out)
 {
     float most = z[0];
@@ -214,6 +216,8 @@ static void softmax(const float *z, uint32_t n, float *out)
     }
 }
 
+/* Rows in JSON name their values themselves; a CSV has a head, whose columns follow from the job: classes or
+ * a number, probabilities or plain outputs. */
 static void put_head(struct predict *p)
 {
     char number[NUMBER_LEN];
@@ -255,6 +259,8 @@ static void put_csv(struct predict *p, uint32_t row, const float *z, uint32_t be
     kedge_buf_put_str(&p->out, "\n");
 }
 
+/* Put together as text and parsed once at the end (write_out): a tree of objects for a million rows would
+ * take many times as much memory. */
 static void put_json(struct predict *p, uint32_t row, const float *z, uint32_t best)
 {
     char number[NUMBER_LEN];
@@ -295,6 +301,7 @@ static int put_row(struct predict *p, uint32_t row, const float *z, float *share
                : p->out.err;
 }
 
+/* In batches, because a net has room for BATCH samples; a row does not depend on which batch it is in. */
 static int put_rows(struct predict *p, struct kedge_diag *d)
 {
     uint32_t inputs = kedge_model_inputs(&p->spec->model), outputs = kedge_model_outputs(&p->spec->model);
@@ -324,6 +331,8 @@ static int put_rows(struct predict *p, struct kedge_diag *d)
 
 /* ---- the command ---- */
 
+/* Rows are never dropped: the answer has a row for each sample, in their order, so --missing knows no "drop"
+ * here. What is missing is an error or the mean of the training data. */
 static bool take_words(struct kedge_cli *c, struct kedge_cli_predict *w)
 {
     const char *column;
@@ -360,6 +369,8 @@ static bool take_words(struct kedge_cli *c, struct kedge_cli_predict *w)
     return true;
 }
 
+/* Where the file has labels, the command is also an evaluation, by the same code as a site's (client/train).
+ * Its figures go to stderr, for stdout may be the CSV. */
 static int evaluate(struct predict *p, json_t *answer, struct kedge_diag *d)
 {
     struct kedge_evaluation e;
@@ -401,6 +412,7 @@ static int read_all(struct predict *p, struct kedge_diag *d)
     return read_data(p, d);
 }
 
+/* Evaluated before anything is written: data that do not fit the model leave no half file. */
 static int predict_all(struct predict *p, json_t *answer, struct kedge_diag *d)
 {
     const bool is_square = p->spec->model.loss == KEDGE_LOSS_SQUARE_ERROR;

@@ -9,7 +9,8 @@
 
 enum { TOKENS_MAX = 2048, BINDING_MAX = 256 * 1024 };
 
-/* A column by number or by name. */
+/* A column by number or by name. As in a site's policy: a number is a place, counted as there, and everything
+ * else a name. */
 static json_t *column_of(const char *text)
 {
     uint64_t place;
@@ -39,6 +40,8 @@ static json_t *source_of(const struct kedge_cli_predict *p, const char *path)
     return o;
 }
 
+/* The samples are the "test" set and what was trained on the "train" set. Without --train the one file stands
+ * in both places and is read once (kedge_cli_predict_load). */
 static json_t *binding_of(const struct kedge_cli_predict *p, const struct kedge_job_spec *spec)
 {
     json_t *o = json_object();
@@ -109,6 +112,8 @@ static int wants_train(const struct kedge_cli_predict *p, const struct kedge_job
     return kedge_diag_hint(d, "a site's own training file is right for that site's data");
 }
 
+/* With a training file the loader takes means and scales from it and applies them to the samples, as a site
+ * does to its own two sets. */
 int kedge_cli_predict_load(const struct kedge_cli_predict *p, const struct kedge_job_spec *spec,
                            struct kedge_dataset *ret, bool *ret_labelled, struct kedge_diag *d)
 {

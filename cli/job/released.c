@@ -18,6 +18,8 @@
 #include "common/base/mem.h"
 #include "job/job_spec.h"
 
+/* The quorum of witnesses comes from the caller's trust file, never from the coordinator, which would ask for
+ * as few as it has. */
 static int take_policy(const char *path, struct kedge_cli_chain *chain, struct kedge_diag *d)
 {
     struct kedge_trust trust;
@@ -32,6 +34,8 @@ static int take_policy(const char *path, struct kedge_cli_chain *chain, struct k
     return err;
 }
 
+/* The key of the main chain is the one that was known before (receipt.h): from the trust file, or on the
+ * coordinator's machine from its folder. */
 int kedge_cli_chain_open(struct kedge_cli *c, struct kedge_cli_chain *ret, struct kedge_diag *d)
 {
     struct kedge_cli_chain chain = {.policy = NULL};
@@ -107,6 +111,8 @@ static int not_proven(int err, const char *what, const struct kedge_id *job, str
     return KEDGE_E_VERIFY;
 }
 
+/* The signature says that an entry is in the log; this says that it is the right one: a release, of this job,
+ * of this group, of this digest. Without any of the four, a true entry could be shown for another model. */
 int kedge_cli_check_release(const struct kedge_cli_chain *chain, const json_t *row,
                             const struct kedge_id *job, const struct kedge_hash *digest, uint64_t *ret_index,
                             struct kedge_diag *d)
@@ -124,6 +130,8 @@ int kedge_cli_check_release(const struct kedge_cli_chain *chain, const json_t *r
     return not_proven(err, "a released model", job, d);
 }
 
+/* The job's first entry names the digest of its spec, so the spec that is fetched by it is the one that the
+ * tenants joined. */
 int kedge_cli_check_opened(const struct kedge_cli_chain *chain, const json_t *answer,
                            const struct kedge_id *job, const struct kedge_hash *spec, struct kedge_diag *d)
 {
@@ -140,6 +148,8 @@ int kedge_cli_check_opened(const struct kedge_cli_chain *chain, const json_t *an
     return not_proven(err, "the spec", job, d);
 }
 
+/* A job that learnt the names of its classes has them in a step of the main chain; a job whose spec has them
+ * shows none, which is no error. */
 int kedge_cli_check_named(const struct kedge_cli_chain *chain, const json_t *answer,
                           const struct kedge_id *job, char ret[KEDGE_CLASS_NAMES_ROOM], struct kedge_diag *d)
 {

@@ -1,5 +1,6 @@
-/* The released model of such a job has only the tensors that were trained. The base is fetched beside it,
- * joined with it, and removed again: it may be many times the model, and the whole has all of it. */
+/* The model of a job over a frozen base, made whole: what such a job releases has only the tensors that were
+ * trained. The base is fetched beside it, joined with it, and removed again: it may be many times the model,
+ * and the whole has all of it. */
 #include "cli/job/whole.h"
 
 #include <errno.h>
@@ -39,6 +40,8 @@ static int sink_to_file(void *arg, struct kedge_view bytes)
     return kedge_fd_write(*(const int *)arg, bytes);
 }
 
+/* What the part leaves out is taken from the base, by the same code as a round's (round/shared_part.c),
+ * streamed into the file: two models of that size would not fit into the memory of many machines. */
 static int join(const struct whole *w, const char *model, struct kedge_diag *d)
 {
     const struct kedge_blob_at base = {.path = w->base}, made = {.path = model};
@@ -74,6 +77,8 @@ static int take(struct kedge_cli *c, struct whole *w, const char *job, const cha
     return KEDGE_OK;
 }
 
+/* A spec that cannot be parsed is no error here: it was taken by its digest, so it is the job's, and only
+ * what it may say of a base is of interest. Then there is no whole model to make. */
 int kedge_cli_take_whole(struct kedge_cli *c, const char *job, const char *spec, const char *model,
                          const char *stem, bool *ret_has, struct kedge_diag *d)
 {

@@ -78,6 +78,7 @@ static int finish(struct kedge_cli *c, int err, struct kedge_diag *d, struct ked
     return code;
 }
 
+/* Before the keys exist there is nothing to wipe: finish() cannot be used yet. */
 static int no_memory(struct kedge_cli *c)
 {
     return kedge_cli_fail(c, KEDGE_E_NOMEM, NULL);

@@ -73,6 +73,8 @@ int kedge_cmd_key_protect(struct kedge_cli *c)
                                      kedgei_json_hex(key.b, KEDGE_KEY_LEN), "sealed", 1));
 }
 
+/* The plain key is written over the sealed one in one step (kedge_file_write), so that at no moment there is
+ * neither. */
 int kedge_cmd_key_unprotect(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

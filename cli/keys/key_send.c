@@ -66,6 +66,7 @@ static const struct kedge_id *tenant_of(const struct kedge_statement *st)
     return &st->u.key_added.tenant; /* first in all four */
 }
 
+/* The coordinator has a verb for each kind. NULL: the statement is about something else than keys. */
 static const char *verb_of(enum kedge_statement_kind kind)
 {
     switch ((int)kind) {
@@ -167,6 +168,7 @@ static int add_others(struct kedge_cli *c, struct kedge_buf *envelope, struct ke
     return err;
 }
 
+/* The file is made to be handed on: a statement with signatures is no secret. */
 static int put_out(struct kedge_cli *c, const char *path, const struct kedge_buf *envelope)
 {
     struct kedge_diag d = {.text = ""};
@@ -179,6 +181,9 @@ static int put_out(struct kedge_cli *c, const char *path, const struct kedge_buf
     return kedge_cli_ok(c, json_pack("{s:s}", "file", path));
 }
 
+/* The end of all commands that change keys: position, signature, further signatures, and then either a file
+ * for other admins or the request. Which arguments are left is the caller's affair, so only unknown options
+ * are refused here. */
 int kedge_cli_key_change(struct kedge_cli *c, struct kedge_statement *st, const struct kedge_key_pair *pair,
                          const struct kedge_key_pair *second)
 {
@@ -196,6 +201,8 @@ int kedge_cli_key_change(struct kedge_cli *c, struct kedge_statement *st, const 
     return out ? put_out(c, out, &envelope) : cli_key_send(c, kedge_buf_view(&envelope));
 }
 
+/* The file is read and shown before the key is: an admin sees what is to be signed before a passphrase is
+ * asked for. */
 int kedge_cmd_key_sign(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -223,6 +230,8 @@ int kedge_cmd_key_sign(struct kedge_cli *c)
                                      tenant_of(st)->s, "signatures", (int)signatures + 1));
 }
 
+/* Anybody may send a file that is signed: what counts are its signatures, and the connection is only the way.
+ */
 int kedge_cmd_key_send(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

@@ -40,6 +40,7 @@ static int find_files(const char *dir, const char *name, char now[KEDGE_PATH_MAX
     return err ? kedge_diag_set(d, err, "--site-folder: the name is too long") : KEDGE_OK;
 }
 
+/* All secrets of one step in one place, so that one call wipes them. */
 struct pairs {
     struct kedge_key_pair now, next, speaks; /* speaks: the statement key */
 };
@@ -62,6 +63,8 @@ static int read_pairs(const char *dir, const struct step *s, struct pairs *k, st
                                       : kedge_keyfile_make_like(s->next, s->now, &k->next, d);
 }
 
+/* Two signatures: the statement key of the site orders the change, and the key that comes shows that its
+ * holder has it. */
 static int sign(const struct kedge_statement *st, const struct pairs *k, struct kedge_buf *ret,
                 struct kedge_diag *d)
 {
@@ -71,6 +74,7 @@ static int sign(const struct kedge_statement *st, const struct pairs *k, struct 
     return kedge_statement_cosign(kedge_buf_view(&one), &k->next, ret, d);
 }
 
+/* The verb is that of the tenant's own keys: the role in the statement says whose key it is. */
 static int send(struct kedge_cli *c, const struct kedge_id *tenant, const struct kedge_buf *envelope,
                 uint64_t *ret_index, struct kedge_diag *d)
 {

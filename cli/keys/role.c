@@ -63,6 +63,8 @@ int kedge_cmd_role_revoke(struct kedge_cli *c)
     return kedge_cli_ok(c, o);
 }
 
+/* Two lists in one table: keys that may ask, and the keys that the coordinator has signed with. Both change
+ * by statements of the main chain, under the same quorum. */
 int kedge_cmd_role_list(struct kedge_cli *c)
 {
     static const struct kedge_column columns[] = {

@@ -102,6 +102,8 @@ int kedge_cmd_key_rotate_statement(struct kedge_cli *c)
 
 /* ---- a proposal's file ---- */
 
+/* A proposal on its way: the very bytes that were signed, what they say, and how many have signed. The bytes
+ * are sent on as they are; what was decoded is only for people. */
 struct proposal {
     struct kedge_buf envelope;
     struct kedge_statement *st;
@@ -114,6 +116,8 @@ static void free_proposal(struct proposal *p)
     kedge_mem_free(p->st);
 }
 
+/* Only the four kinds that organisations can approve are taken. The policy, entry 0 of the main chain, is of
+ * the same family and is never proposed. */
 static int read_proposal(const char *path, struct proposal *p, struct kedge_diag *d)
 {
     struct kedge_signed_statement entry;
@@ -216,6 +220,9 @@ int kedge_cmd_role_review(struct kedge_cli *c)
     return code;
 }
 
+/* The file is replaced by the one with one more signature. Whether the key is that of an organisation which
+ * counts is the coordinator's to judge (coordinator/daemon/admin/authority_approvals.c): this machine does
+ * not know who is in. */
 static int add_approval(struct kedge_cli *c, const char *path, struct proposal *p, struct kedge_diag *d)
 {
     struct kedge_key_pair admin;
@@ -256,6 +263,8 @@ int kedge_cmd_role_approve(struct kedge_cli *c)
     return code;
 }
 
+/* The coordinator counts the approvals and appends the statement (role.submit). "Before", which the proposal
+ * names, makes an old one worthless: it holds only while the main chain is shorter. */
 int kedge_cmd_role_submit(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

@@ -20,7 +20,8 @@ struct walk {
     struct kedge_diag *d;
 };
 
-/* A blob's pieces, as the coordinator gives them. */
+/* A blob's pieces, as the coordinator gives them. chain/follow fetches a blob without knowing of a network:
+ * it is handed who reads a piece and who says that it should stop. */
 struct source {
     struct kedgei_watch *f;
     const char *path;

@@ -14,6 +14,8 @@ static int save_cosigned(const struct kedgei_watch *f, bool is_main, struct kedg
     return err ? err : kedge_file_write(path, note, 0600, d);
 }
 
+/* The answer tells how far the quorum has come with it (final_size), which take_final of the caller acts
+ * upon. */
 static int send_note(struct kedgei_watch *f, struct kedge_view note, struct kedge_diag *d)
 {
     struct kedge_net_reply reply = {.impl = NULL};
@@ -30,6 +32,8 @@ static int send_note(struct kedgei_watch *f, struct kedge_view note, struct kedg
     return err;
 }
 
+/* What a cosignature is made of: the checkpoint as the copy has it, the same with the log's signature only,
+ * our line, and both together. */
 struct notes {
     struct kedge_buf own, bare, line, cosigned;
 };
@@ -81,6 +85,8 @@ int kedgei_follow_cosign(struct kedgei_watch *f, const struct kedge_state_log *l
     return err;
 }
 
+/* The coordinator gets its own signed words back and stops when they convict it (follow.h). Whatever comes of
+ * that, the witness has done what it can: the error of the caller stays the one that is told. */
 void kedgei_follow_show(struct kedgei_watch *f, const struct kedge_state_log *log)
 {
     struct kedge_buf note;

@@ -63,6 +63,8 @@ int kedgei_follow_piece(struct kedgei_watch *f, const char *path, uint64_t offse
     return KEDGE_OK;
 }
 
+/* The caller's buffer bounds the resource: a coordinator that tells of more is in error, and this machine's
+ * memory is not at its mercy. */
 int kedgei_follow_resource(struct kedgei_watch *f, const char *path, struct kedge_buf *ret,
                            struct kedge_diag *d)
 {

@@ -10,6 +10,8 @@
 
 enum { SHOW_DEFAULT = 50, SHOW_MAX = 100000, CELL = 64 };
 
+/* Handed to the child that reads the store, and back comes JSON: so this is all that the reading may depend
+ * on. */
 struct question {
     const char *state, *log;
     uint64_t from, limit;
@@ -133,6 +135,8 @@ static int append_entry(const struct question *q, struct kedge_state_log *log, u
     return json_array_append(rows, row) ? KEDGE_E_NOMEM : KEDGE_OK;
 }
 
+/* At most `limit` entries, from `from` on. An entry that cannot be read ends the listing, unlike one that
+ * cannot be understood (describe.c): the first is damage of the store. */
 static int gather_entries(void *arg, json_t **ret, struct kedge_diag *d)
 {
     struct question *q = arg;
@@ -184,6 +188,7 @@ static void say_entries(const struct kedge_cli *c, const json_t *rows)
     }
 }
 
+/* The signature is not checked here, and the words say so: "as it says". */
 static void say_whole(const struct kedge_cli *c, const struct question *q, const json_t *row)
 {
     struct kedge_diag d;

@@ -94,6 +94,8 @@ static bool take_age(struct kedge_cli *c, struct order *o)
     return true;
 }
 
+/* Exactly one of three says what is meant: digests, a job, or an age. The reason is demanded because it
+ * stands in the ledger for good, in the place of what was erased. */
 static bool take_words(struct kedge_cli *c, struct order *o)
 {
     const char *job = kedge_cli_option(c, "job", NULL);
@@ -135,6 +137,8 @@ static bool take_words(struct kedge_cli *c, struct order *o)
 
 /* ---- what there is ---- */
 
+/* The coordinator's list is data like any other: what cannot be an update ends the command before anything is
+ * ordered. */
 static int add_update(struct order *o, const json_t *row, struct kedge_diag *d)
 {
     if (!kedge_mem_grow(&o->updates, &o->cap, o->count, 256, sizeof *o->updates)) {
@@ -222,6 +226,8 @@ static int read_updates(struct kedge_cli *c, struct order *o, struct kedge_diag 
 
 /* ---- what is meant ---- */
 
+/* By age only what is still here, since the time is that of the file. By job and by digest also what was
+ * erased before, so that it can be told. */
 static bool is_meant(const struct order *o, const struct update *u, uint64_t now_ms)
 {
     if (o->of_job) {
@@ -334,7 +340,8 @@ static void name_rounds(const struct order *o, const struct kedge_id *job, bool 
     }
 }
 
-/* One row per job, for people and as JSON. */
+/* One row per job, for people and as JSON. Told before it is done, and told alike by --dry-run, which stops
+ * here. */
 static int tell_jobs(const struct kedge_cli *c, struct order *o, json_t *jobs)
 {
     static const struct kedge_column columns[] = {
@@ -419,6 +426,8 @@ static int send_order(struct kedge_cli *c, const struct order *o, const struct u
                            &answer, d);
 }
 
+/* One order after the other, each with a receipt of its own: when one fails, those before it are in force,
+ * and the same command goes on after them. */
 static int send_orders(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
 {
     struct kedge_key_pair key;

@@ -59,6 +59,8 @@ static void keep_evidence(const struct kedgei_watch *f, const struct kedge_buf *
 
 /* ---- one log ---- */
 
+/* Of the main chain the copy has hashes only, of the tenant's own ledger every entry. A fork or a log that
+ * shrank is evidence: it is kept first, and the coordinator is shown its own signature afterwards. */
 static int follow_log(struct kedgei_watch *f, struct kedge_state_log *log, const struct kedge_vkey *vkey,
                       bool *ret_grew, struct kedge_diag *d)
 {
@@ -148,6 +150,7 @@ static int take_salt(struct kedgei_watch *f, struct kedge_diag *d)
     return kedge_state_copy_tenant(f->dir, &f->w.tenant, f->own.salt, d);
 }
 
+/* Opening fills the struct anew, so the salt that was just fetched is put back into it. */
 static int open_copies(struct kedgei_watch *f, struct kedge_diag *d)
 {
     uint8_t salt[KEDGE_SALT_LEN];
@@ -218,6 +221,9 @@ static bool is_passing(int err)
            || kedge_err_class(err) == KEDGE_CLASS_FULL;
 }
 
+/* A witness runs for months. What may pass (no network, a full disk, a coordinator that starts) is said once
+ * and tried again; what convicts the log, or is wrong in this folder, ends the command, for a person has to
+ * look. */
 static int watch_on(struct kedgei_watch *f, uint64_t interval_s, bool once, struct kedge_diag *d)
 {
     char last[KEDGE_DIAG_TEXT_MAX] = "";
@@ -254,6 +260,8 @@ static bool take_blobs_option(struct kedge_cli *c, enum kedgei_blobs *ret)
     return true;
 }
 
+/* The connection is opened once and kept, since a witness asks every second. Everything is closed and wiped
+ * by watch_close(), however far it came. */
 int kedge_cmd_ledger_follow(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

@@ -61,6 +61,8 @@ struct look {
 
 /* ---- findings ---- */
 
+/* Runs in the child for what is in a store, and here for blobs. Beyond FINDINGS_MAX they are only counted: a
+ * wholly damaged file would have one for each page. */
 static void take_finding(void *arg, const struct kedge_fsck_finding *f)
 {
     static const char *const severities[] = {"note", "stray", "damage"};
@@ -83,6 +85,8 @@ static void take_progress(void *arg, const char *what, uint64_t done, uint64_t t
     *l->s->meter = (struct meter){what, done, total};
 }
 
+/* The child cannot draw, for its terminal is the parent's: it writes into shared memory how far it is, and
+ * the parent draws while it waits. */
 static void draw(void *arg)
 {
     const struct fsck *s = arg;
@@ -235,6 +239,7 @@ static int look_at_blobs(struct look *l, struct kedge_view refs, json_t *row, st
     return err;
 }
 
+/* Also counts: the exit code follows from the worst severity of all logs together. */
 static void say(struct fsck *s, const json_t *row, const struct look *l)
 {
     static const char *const names[] = {"note: ", "stray: ", ""};
@@ -292,6 +297,8 @@ static int look_at(struct fsck *s, const struct task *t, struct kedge_diag *d)
 
 /* ---- what there is ---- */
 
+/* A key that cannot be read is no finding, for copies have none: the log is then held to the key that is
+ * stored in it. */
 static int add_log(struct fsck *s, const char *name, const char *folder, const char *deployment,
                    struct kedge_diag *d)
 {
@@ -381,6 +388,8 @@ static bool is_wanted(const struct kedge_cli *c, const struct task *t)
     return wanted;
 }
 
+/* A name that no log has is an error and not an empty answer: "nothing found" would be read as "nothing
+ * damaged". */
 static const char *first_unknown(const struct kedge_cli *c, const struct fsck *s)
 {
     for (int i = 1; kedge_cli_argument(c, i); i++) {
@@ -397,6 +406,8 @@ static const char *first_unknown(const struct kedge_cli *c, const struct fsck *s
 
 /* ---- what there is no more ---- */
 
+/* A gap has no store to look at, so it becomes a log with one finding and no counts, told as the others are.
+ */
 static void tell_gap(void *arg, const struct kedge_fsck_gap *gap)
 {
     struct fsck *s = arg;
@@ -434,6 +445,7 @@ static int look_at_all(struct fsck *s, struct kedge_diag *d)
     return err || !s->state[0] ? err : kedge_fsck_gaps(s->state, tell_gap, s, d);
 }
 
+/* 5 for damage, 1 for strays only: blobs that nothing names cost room and lose nothing. */
 static int answer(struct fsck *s)
 {
     uint64_t damages = s->severities[KEDGE_FSCK_DAMAGE], strays = s->severities[KEDGE_FSCK_STRAY];

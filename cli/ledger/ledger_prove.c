@@ -85,6 +85,7 @@ static int prove_consistency(const struct question *q, struct kedge_state_log *l
     return KEDGE_OK;
 }
 
+/* In a child, as all that opens a store; the proof comes back as JSON. */
 static int gather_proof(void *arg, json_t **ret, struct kedge_diag *d)
 {
     struct question *q = arg;
@@ -118,6 +119,7 @@ static int write_entry(const json_t *answer, const char *path, struct kedge_diag
     return kedge_file_write(path, kedge_buf_view(&bytes), 0644, d);
 }
 
+/* A receipt is text of a standard form and is written as it is; a consistency proof has none and is JSON. */
 static int put_proof(struct kedge_cli *c, json_t *answer, const char *out, const char *entry_out)
 {
     struct kedge_diag d = {.text = ""};
@@ -171,6 +173,7 @@ int kedge_cmd_ledger_prove(struct kedge_cli *c)
 
 /* ---- verify ---- */
 
+/* Only where no --entry names the bytes: then the state folder may have them. */
 static int gather_entry(void *arg, json_t **ret, struct kedge_diag *d)
 {
     struct question *q = arg;
@@ -222,6 +225,8 @@ static int say_no(struct kedge_cli *c, const struct kedge_vkey *vkey, const char
                             1);
 }
 
+/* What the entry says is told with the verdict, decoded from the very bytes that were verified: a receipt
+ * that is right may still be one of another entry than the reader thinks. */
 static int say_yes(struct kedge_cli *c, const struct kedge_proof *proof, const struct kedge_checkpoint *cp,
                    const struct kedge_vkey *vkey, struct kedge_view entry)
 {

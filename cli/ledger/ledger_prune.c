@@ -16,7 +16,8 @@ struct prune {
     bool refused; /* the record is not what a replay gives */
 };
 
-/* Which, by a replay of the whole record. */
+/* Which, by a replay of the whole record. A log that does not replay prunes nothing: what is given up is only
+ * what this replay has just made. */
 static int choose(const char *state, const char *trust_path, const struct kedge_audit_prune *ask,
                   bool *ret_no, struct kedge_diag *d)
 {
@@ -56,6 +57,8 @@ static int give_up(const char *state, struct kedge_view digests, bool dry_run, s
     return err;
 }
 
+/* Said with what brings them back: an operator who sees models vanish should know that a replay makes them
+ * again. */
 static int tell(struct kedge_cli *c, const struct prune *p, bool dry_run)
 {
     kedge_cli_progress_end(c);

@@ -28,6 +28,8 @@ struct mending {
     int lock_fd; /* of the coordinator's own store: it cannot start meanwhile */
 };
 
+/* The indexes of a ledger (keys, blobs) are no part of what was signed; they follow from the entries and are
+ * made anew, by the rules of the coordinator (kedge_entry_index). */
 static int index_entry(void *arg, struct kedge_view entry, struct kedge_buf *ret_key,
                        struct kedge_hash *ret_refs, size_t *ret_count)
 {
@@ -77,6 +79,8 @@ static int find_copy(struct mending *m, const char *from, struct kedge_diag *d)
     return err ? kedge_diag_set(d, err, "%s: path too long", from) : KEDGE_OK;
 }
 
+/* The private key of the log is needed, because the new store is opened as its coordinator opens it. A copy
+ * has no such key: it is followed anew instead. */
 static int find_log(struct mending *m, const char *name, struct kedge_diag *d)
 {
     char key[KEDGE_PATH_MAX];
@@ -129,6 +133,7 @@ static void ignore_finding(void *arg, const struct kedge_fsck_finding *f)
     (void)f;
 }
 
+/* fsck is asked for the references only; what it finds in a store that is being mended is known already. */
 static int refs_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag *d)
 {
     const struct refs_of *r = arg;
@@ -210,6 +215,8 @@ static int mend_blobs(const struct mending *m, struct kedge_repaired_blobs *ret,
 
 /* ---- the command ---- */
 
+/* A blob that is lost in both copies leaves the log whole and the exit code 1: the statements hold, and what
+ * they name has to come from a third copy. */
 static int tell(struct mending *m, const struct kedge_repaired *r, const struct kedge_repaired_blobs *b)
 {
     char hex[KEDGE_HASH_HEX_LEN + 1];

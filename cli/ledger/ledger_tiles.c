@@ -34,6 +34,8 @@ struct export
 
 enum folder { FOLDER_EMPTY, FOLDER_LOG, FOLDER_OTHER };
 
+/* Three answers, because two of them are safe: nothing there, or an export of a log. Anything else is
+ * somebody's folder. */
 static int look_at(const char *path, enum folder *ret, struct kedge_diag *d)
 {
     DIR *dir = opendir(path);
@@ -157,6 +159,8 @@ static int put_file(struct export *x, const char *name, struct kedge_view bytes,
     return KEDGE_OK;
 }
 
+/* A tile of the newest entries is not full and has its width in its name, so one that grows is another file,
+ * and readers of the former checkpoint still find theirs. */
 static int put_tile(struct export *x, enum kedge_tile_kind kind, unsigned level, uint64_t index,
                     struct kedge_diag *d)
 {
@@ -257,6 +261,8 @@ static int take_checkpoint(struct export *x, struct kedge_hash *ret_root, struct
                                 x->log, (unsigned long long)cp.size);
 }
 
+/* The size of the export is fixed before anything is written, by a signed checkpoint: entries that are
+ * appended meanwhile are not in it. */
 static int export_log(struct export *x, struct kedge_buf *ret_out, struct kedge_diag *d)
 {
     struct kedge_hash root;
@@ -290,6 +296,7 @@ static int export_log(struct export *x, struct kedge_buf *ret_out, struct kedge_
     return err;
 }
 
+/* The child opens the store and writes the files, too; what comes back is the answer alone. */
 static int export_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag *d)
 {
     struct export *x = arg;

@@ -59,6 +59,8 @@ static int read_file(const char *path, json_t **ret, struct kedge_diag *d)
     return kedgei_json_load(kedge_buf_view(&text), FILE_MAX, "a position", ret, d);
 }
 
+/* By kedge_cli_ask and not kedge_cli_admin: it is asked for while something is being signed, and appends
+ * nothing. */
 static int ask(struct kedge_cli *c, const struct kedge_id *tenant, json_t **ret, struct kedge_diag *d)
 {
     return kedge_cli_ask(c, json_pack("{s:s,s:s}", "verb", "ledger.position", "tenant", tenant->s), ret, d);

@@ -13,6 +13,7 @@
 #include "common/base/os/utc.h"
 #include "common/base/try.h"
 
+/* Only names are taken here: the audit opens the files, and says of each what it is worth. */
 bool kedge_cli_refusals_take(struct kedge_cli *c, struct kedge_cli_refusals *ret)
 {
     const char *path;
@@ -55,6 +56,8 @@ static const struct kedge_column columns[] = {{"tenant", -16},     {"site", -16}
                                               {"kept until", -12}, {"kept", -18}};
 enum { COLUMNS = sizeof columns / sizeof columns[0], PAGES_MAX = 1 << 12 };
 
+/* "Listed" says whether the round's list of inputs names the refusal, so that all can see it; "kept until"
+ * stands in the signed refusal itself. */
 static void say(const struct kedge_cli *c, const json_t *row)
 {
     char round[16];
@@ -131,6 +134,8 @@ static int list_folders(struct kedge_cli *c, struct listing *l, const struct ked
 
 /* ---- of a coordinator that runs, which notes what was shown ---- */
 
+/* A coordinator that runs is asked, not its folder read: it notes that a refusal was shown, and may not be
+ * passed over. */
 static bool is_running(const struct kedge_cli *c)
 {
     char door[KEDGE_PATH_MAX];
@@ -138,6 +143,8 @@ static bool is_running(const struct kedge_cli *c)
            || (kedge_path_join(door, c->state, "coordinator.ipc") == KEDGE_OK && kedge_file_exists(door));
 }
 
+/* Page by page, until no later one is named; the bound holds against a coordinator that never comes to an
+ * end. */
 static int ask_tenant(struct kedge_cli *c, struct listing *l, const char *tenant, struct kedge_diag *d)
 {
     json_int_t from = 0;

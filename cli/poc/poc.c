@@ -15,6 +15,8 @@
 #include "common/base/try.h"
 #include "job/job_spec.h"
 
+/* Paths are cut and not refused: DIR is bounded by KEDGE_POC_DIR_MAX, which leaves room for all that stands
+ * below it. */
 static int name_children(struct kedge_poc *p, struct kedge_diag *d)
 {
     uint64_t count = p->tenants * p->sites;
@@ -102,7 +104,8 @@ static int take_models(struct kedge_poc *p, const char *job, struct kedge_diag *
     return KEDGE_OK;
 }
 
-/* Accuracy of a round over all groups, -1 when nobody evaluated it. */
+/* Accuracy of a round over all groups, -1 when nobody evaluated it. By the number of the round and not by its
+ * place: the history of a long job may begin later. */
 static double accuracy_at(const json_t *job, int64_t round)
 {
     const json_t *history = json_object_get(job, "history");
@@ -204,7 +207,9 @@ static bool can_run(const char *program)
     return stat(program, &st) == 0 && S_ISREG(st.st_mode) && access(program, X_OK) == 0;
 }
 
-/* The settings and DIR, which is then the one argument that is left; 2 after a usage error, else 0. */
+/* The settings and DIR, which is then the one argument that is left; 2 after a usage error, else 0. With own
+ * data many limits are known only when they are read (poc_clients.c), so 0 stands for "as the data say", and
+ * what depends on it is checked there. */
 static int take_settings(struct kedge_cli *c, struct kedge_poc *p)
 {
     int code = kedge_poc_take_data(c, p);
@@ -270,6 +275,8 @@ static int take_dir(struct kedge_poc *p, const char *dir)
     return !err && strlen(p->dir) > KEDGE_POC_DIR_MAX ? KEDGE_E_TOO_LONG : err;
 }
 
+/* All children are stopped before anything is told, whatever ended the run: a federation that nobody watches
+ * would go on training. */
 int kedge_cmd_poc(struct kedge_cli *c)
 {
     static struct kedge_poc p;

@@ -30,6 +30,7 @@ enum { RATES = sizeof rates / sizeof rates[0] };
 static const char *const missing_words[] = {"refuse", "drop", "mean", NULL};
 static const char *const standardize_words[] = {"none", "local", "federated", NULL};
 
+/* -1: it is none of them. The place is the value of the enum that the loader takes. */
 static int find_word(const char *const *words, const char *word)
 {
     int i = 0;
@@ -196,7 +197,9 @@ static json_t *names_of(const struct kedge_clients *c)
     return names;
 }
 
-/* How the first job is to learn. */
+/* How the first job is to learn. Nobody has described the data: they are scaled if they look like
+ * measurements, and the rate is one at which a linear model learns. Both are written into poc.json and into
+ * the job's spec, where they can be seen and changed. */
 static int decide(struct kedge_poc *p, const struct kedge_clients *c, const struct kedge_partition *part,
                   struct kedge_diag *d)
 {
@@ -235,6 +238,8 @@ int kedge_poc_read_clients(struct kedge_poc *p, struct kedge_diag *d)
 
 /* ---- poc.json ---- */
 
+/* From poc.json, which a person may have edited: what does not fit is refused, and never passed on to the
+ * loader. */
 int kedge_poc_take_clients(struct kedge_poc *p, struct kedge_diag *d)
 {
     p->data = kedge_cli_text(p->own, "data");
@@ -256,6 +261,8 @@ int kedge_poc_take_clients(struct kedge_poc *p, struct kedge_diag *d)
 
 /* ---- the sites ---- */
 
+/* A site's samples are picked out of all of them and written as a file of its own: its trainer never sees
+ * those of the others. */
 static int put_set(const struct kedge_poc *p, const struct kedge_clients *c,
                    const struct kedge_partition *part, uint32_t site, bool test, struct kedge_diag *d)
 {
@@ -352,6 +359,7 @@ int kedge_poc_put_clients(const struct kedge_poc *p, struct kedge_diag *d)
     return err;
 }
 
+/* Names of classes are put in only if there is one for each: the spec would be refused otherwise. */
 void kedge_poc_put_client_keys(const struct kedge_poc *p, struct kedge_buf *out)
 {
     const json_t *names = json_object_get(p->own, "class_names"), *name;
@@ -371,6 +379,8 @@ void kedge_poc_put_client_keys(const struct kedge_poc *p, struct kedge_buf *out)
     }
 }
 
+/* The owner's side of the job: which jobs may train here, on which data, by which program. On a real device
+ * its owner writes this file. */
 int kedge_poc_put_policy(const struct kedge_poc *p, uint32_t site, struct kedge_view binding,
                          struct kedge_diag *d)
 {

@@ -28,6 +28,8 @@ enum {
     LAST_WORDS = 1024
 };
 
+/* A site with a folder that is whole (site.json) has used its token; a new one is handed its token. All
+ * children die with this process, also when it is killed. */
 int kedge_poc_start(struct kedge_poc *p, struct kedge_poc_child *child, struct kedge_diag *d)
 {
     bool server = child == &p->coordinator;
@@ -115,6 +117,7 @@ static int poc_watch(struct kedge_poc *p, struct kedge_diag *d)
     return err;
 }
 
+/* Sites first and the coordinator last, so that what they are sending still finds somebody. */
 void kedge_poc_stop(struct kedge_poc *p)
 {
     uint64_t count = p->clients ? p->tenants * p->sites : 0;
@@ -134,6 +137,8 @@ uint64_t kedge_poc_now_ns(struct kedge_poc *p)
     return kedge_active_clock_read(&p->clock, kedge_os_now_ns());
 }
 
+/* Time counts from the question or from the coordinator's last start, whichever is later (poc.h). An error
+ * that a new try cannot change ends the waiting at once. */
 bool kedge_poc_wait(struct kedge_poc *p, uint64_t begun_ns, uint32_t timeout_ms, int *err,
                     struct kedge_diag *d)
 {
@@ -160,6 +165,8 @@ int kedge_poc_ask(struct kedge_poc *p, json_t *request, uint32_t timeout_ms, jso
     return err;
 }
 
+/* In turns until all sites are enrolled: sites use their tokens in their own time, and each turn asks anew
+ * who waits. */
 int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d)
 {
     uint64_t total = p->tenants * p->sites, begun = kedge_poc_now_ns(p);
@@ -207,6 +214,8 @@ static bool has_root(const struct kedge_poc *p)
     return rule && rule->needs_root;
 }
 
+/* The two jobs are to differ in the grouping alone, so both get the same rule and server. Keys are put in
+ * only if they were asked for: the spec that is left in the folder is one that a person would write. */
 void kedge_poc_put_choices(const struct kedge_poc *p, bool grouped, struct kedge_buf *out)
 {
     const struct kedge_strategy *row = kedge_strategy_find(p->strategy);
@@ -252,6 +261,8 @@ static void put_model(const struct kedge_poc *p, struct kedge_buf *out)
                      has_head ? ", \"hidden\": 32" : "");
 }
 
+/* The job of a demonstration: it ends within seconds, and goes on where sites are missing. One that is for
+ * measuring (--model-inputs) waits for all its sites instead. */
 static void put_spec(const struct kedge_poc *p, const char *name, bool grouped, struct kedge_buf *out)
 {
     bool digits = strcmp(p->dataset, "digits") == 0;
@@ -290,6 +301,8 @@ static void put_spec(const struct kedge_poc *p, const char *name, bool grouped, 
     kedge_buf_put_str(out, "\n}\n");
 }
 
+/* The spec is left in the folder, and its name is its token: the same job that an earlier run submitted is
+ * found again and not made twice. */
 static int submit(struct kedge_poc *p, const char *name, bool grouped, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
@@ -310,6 +323,7 @@ static int submit(struct kedge_poc *p, const char *name, bool grouped, struct ke
     return err;
 }
 
+/* As the admin of each tenant: all keys are in this folder, which no real federation would have. */
 static int join_all(struct kedge_poc *p, const char *name, struct kedge_diag *d)
 {
     int err = KEDGE_OK;

@@ -48,6 +48,7 @@ static int read_json(const char *path, json_t **ret, struct kedge_diag *d)
     return kedgei_json_load(kedge_buf_view(&text), FILE_MAX, path, ret, d);
 }
 
+/* $KEDGE_DATA first, then what was installed with the program; nothing is fetched from a network. */
 static int find_data(const struct kedge_poc *p, char out[KEDGE_PATH_MAX], struct kedge_diag *d)
 {
     char roots[2][KEDGE_PATH_MAX] = {"", ""};
@@ -67,6 +68,7 @@ static int find_data(const struct kedge_poc *p, char out[KEDGE_PATH_MAX], struct
     return KEDGE_E_NOT_FOUND;
 }
 
+/* Asked before any folder is made: a wrong name of a data set should leave nothing behind. */
 static int check_data(const struct kedge_poc *p, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
@@ -119,6 +121,7 @@ static bool is_sound(const struct kedge_poc *p)
            && p->partition[0];
 }
 
+/* Strings are copied and never freed: they live as long as the command. */
 static int read_params(struct kedge_poc *p, const char *path, struct kedge_diag *d)
 {
     json_t *o;
@@ -261,6 +264,7 @@ static int load(const struct kedge_poc *p, struct kedge_dataset *ret, struct ked
     return kedge_dataset_load(&source, ret, d);
 }
 
+/* policy.json comes last, and by the one of the last site kedge_poc_data sees that all sites are complete. */
 static int site_files(struct kedge_poc *p, uint32_t site, const struct kedge_dataset *ds,
                       const struct kedge_partition *part, struct kedge_diag *d)
 {
@@ -275,6 +279,8 @@ static int site_files(struct kedge_poc *p, uint32_t site, const struct kedge_dat
     return binding.err ? binding.err : kedge_poc_put_policy(p, site, kedge_buf_view(&binding), d);
 }
 
+/* Made once: data that were there when the federation began are never dealt out anew, or sites would exchange
+ * their samples in the middle of a job. */
 int kedge_poc_data(struct kedge_poc *p, struct kedge_diag *d)
 {
     uint32_t sites = (uint32_t)(p->tenants * p->sites);

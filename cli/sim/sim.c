@@ -90,6 +90,7 @@ static json_t *rounds_json(const struct kedge_sim_outcome *o)
     return rows;
 }
 
+/* Faults have the names of their enum, in capitals; in JSON they are small, as all keys. */
 static json_t *faults_json(const struct kedge_sim_outcome *o)
 {
     json_t *counts = json_object();
@@ -106,6 +107,7 @@ static json_t *faults_json(const struct kedge_sim_outcome *o)
     return counts;
 }
 
+/* Seeds and digests are text: they have 64 bits, and many readers of JSON have 53. */
 static json_t *run_json(uint64_t seed, const struct kedge_sim_outcome *o, bool alone)
 {
     char seed_text[CELL], digest[CELL];
@@ -131,6 +133,8 @@ struct view {
     uint32_t done, drawn, calls; /* seeds; rounds of the one at work as drawn last */
 };
 
+/* Called after every event, of which there are millions: drawn when a round is over, and else now and then.
+ */
 static void draw(void *arg, uint32_t rounds)
 {
     struct view *v = arg;
@@ -160,6 +164,7 @@ static void say_verdict(const struct kedge_cli *c, uint32_t seeds, uint32_t brok
                   seeds, seeds == 1 ? "" : "s");
 }
 
+/* Seed after seed, and all of them even when one breaks a rule: how many broke is part of the answer. */
 static int run_all(struct kedge_cli *c, const struct kedge_cli_sim *s)
 {
     struct kedge_diag d = {.text = ""};
@@ -212,6 +217,9 @@ static int run_protocol(struct kedge_cli *c, const char *path, struct kedge_view
     return err ? kedge_cli_fail(c, err, &d) : s.is_crowd ? kedge_cli_sim_crowd(c, &s.crowd) : run_all(c, &s);
 }
 
+/* Three simulators behind one command, told apart by the spec alone: learning ("world" or "preset", sim/learn
+ * and sim/protocol), a crowd, or the protocol with faults. Options are taken before the file is read, so it
+ * does not matter which it is for a usage error. */
 int kedge_cmd_sim(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

@@ -14,6 +14,8 @@
 
 enum { NAME_SIZE = KEDGE_LEARN_VARIANT_NAME_MAX + 1, SCRIPT_MAX = 256 * 1024 * 1024, COLUMNS = 7, CELL = 40 };
 
+/* All results stay in memory until the end: the table is made of pairs of runs, and the pictures of every
+ * round. */
 struct compare {
     struct kedge_cli_learn *l;
     uint32_t variants, seeds;
@@ -61,6 +63,7 @@ static int take_names(struct compare *k)
 
 /* ---- runs ---- */
 
+/* False stops the run at a round's end, where its state can be saved. */
 static bool on_round(void *arg, const struct kedge_learn_round *r, bool again)
 {
     struct compare *k = arg;
@@ -128,6 +131,7 @@ static int run_all(struct compare *k, struct kedge_diag *d)
 
 /* ---- results ---- */
 
+/* One seed has a mean and no interval; a measure that nobody took has neither. */
 static void put_estimate(char cell[CELL], struct kedge_learn_estimate e, const char *sign)
 {
     if (!isfinite(e.mean)) {
@@ -139,6 +143,8 @@ static void put_estimate(char cell[CELL], struct kedge_learn_estimate e, const c
     }
 }
 
+/* Differences are paired by seed: the same seed means the same data and the same draws, so most of what
+ * varies between runs cancels out. */
 static void say_table(const struct compare *k)
 {
     static const struct kedge_column columns[COLUMNS] = {
@@ -219,6 +225,8 @@ static int keep(const struct compare *k, const struct kedge_buf *json, struct ke
     return draw(k, d);
 }
 
+/* Of several processes one speaks. The same text goes into compare.json and into the answer, so the two
+ * cannot differ. */
 static int answer(const struct compare *k)
 {
     struct kedge_diag d = {.text = ""};

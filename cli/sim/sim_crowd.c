@@ -11,6 +11,7 @@ struct watch {
     double first_s, last_s; /* processor time when the first and the last round had been closed */
 };
 
+/* The first round is left out of the rate, because what happens only once is in it. */
 static void round_done(void *arg, uint32_t rounds)
 {
     struct watch *w = arg;

@@ -25,6 +25,8 @@ static int read_spec(const struct kedge_cli_learn *l, struct kedge_learn_spec *r
     return KEDGE_OK;
 }
 
+/* The job comes from the same function that the protocol simulation submits (sim/protocol), so what is
+ * printed is what would have been run. */
 int kedge_cli_sim_print_job(const struct kedge_cli_learn *l)
 {
     struct kedge_diag d = {.text = ""};

@@ -22,6 +22,7 @@ bool kedge_cli_learn_options(struct kedge_cli *c, struct kedge_cli_learn *ret)
            && kedge_cli_number(c, "seeds", 1, 1000, 0, &ret->seeds);
 }
 
+/* For specs of another kind: an option that would have no effect is refused by its name. */
 const char *kedge_cli_learn_option_of(const struct kedge_cli_learn *l)
 {
     return l->out          ? "--out"
@@ -42,6 +43,7 @@ struct view {
     double accuracy; /* the last that is known */
 };
 
+/* Not every round is evaluated; between two evaluations the last accuracy stays on the line. */
 static bool on_round(void *arg, const struct kedge_learn_round *r, bool again)
 {
     struct view *v = arg;
@@ -137,6 +139,7 @@ static void say_summary(const struct kedge_cli_learn *l, const struct kedge_lear
                   (unsigned long long)r->summary.digest);
 }
 
+/* A picture is made from a script that stays beside it, so a reader can draw it anew with other settings. */
 static int draw(const struct kedge_cli_learn *l, const struct kedge_learn_spec *spec,
                 const struct kedge_learn_result *r, struct kedge_diag *d)
 {
@@ -181,6 +184,7 @@ static json_t *result_json(const struct kedge_cli_learn *l, const struct kedge_l
     return o;
 }
 
+/* An interrupted run has no summary: half a curve would be read as a result. */
 static int answer(const struct kedge_cli_learn *l, const struct kedge_learn_spec *spec,
                   const struct kedge_learn_result *r)
 {

@@ -15,6 +15,7 @@
 
 static int run_sim(struct kedge_cli *c);
 
+/* The command's row, which kedge has in commands.c: usage errors and the help of options read it. */
 static const struct kedge_command command = {
     "sim",
     "",
@@ -69,6 +70,8 @@ static int run_sim(struct kedge_cli *c)
     return code;
 }
 
+/* MPI takes its own words out of the command line first. From then on every way out goes through
+ * kedge_learn_mpi_end, or the other ranks would wait for this one for ever. */
 int main(int argc, char **argv)
 {
     struct kedge_diag d = {.text = ""};

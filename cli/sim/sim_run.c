@@ -32,6 +32,7 @@ struct kedge_cli_percent kedge_cli_learn_bytes(double bytes)
     return p;
 }
 
+/* What is wrong in a spec is usage (2), as with kedge job spec, and never looks like a result. */
 int kedge_cli_learn_fail(const struct kedge_cli_learn *l, int err, const struct kedge_diag *d)
 {
     bool usage = err == KEDGE_E_FORMAT || err == KEDGE_E_ARG || err == KEDGE_E_TOO_LONG
@@ -44,6 +45,7 @@ bool kedge_cli_learn_speaks(const struct kedge_cli_learn *l)
     return !l->exchange || l->exchange->rank == 0;
 }
 
+/* Checked with its seed and variant, since both may make a spec wrong that is right without them. */
 int kedge_cli_learn_spec(const struct kedge_cli_learn *l, const char *variant, uint32_t seed,
                          struct kedge_learn_spec *ret, struct kedge_diag *d)
 {
@@ -77,6 +79,8 @@ static void say_line(void *arg, const char *line)
     said = true;
 }
 
+/* Saved every ten rounds, but not more often than every five seconds, so that saving does not take longer
+ * than the rounds of a small model. --save-every is taken at its word. */
 int kedge_cli_learn_run(const struct kedge_cli_learn *l, const struct kedge_learn_spec *spec, const char *out,
                         bool resume, bool (*on_round)(void *, const struct kedge_learn_round *, bool),
                         void *arg, struct kedge_learn_result *ret, struct kedge_diag *d)
@@ -100,6 +104,8 @@ int kedge_cli_learn_run(const struct kedge_cli_learn *l, const struct kedge_lear
     return err ? err : kedge_learn_report_run(&task, ret, d);
 }
 
+/* Pictures are an extra: without gnuplot the results stand in the folder all the same, and the script to draw
+ * them later. */
 int kedge_cli_learn_draw(const struct kedge_cli_learn *l, const char *dir, const char *name,
                          const struct kedge_buf *script, struct kedge_diag *d)
 {

@@ -39,6 +39,7 @@ static int read_word(const json_t *root, const char *key, const char *no, const 
     return KEDGE_OK;
 }
 
+/* As text, because a number of JSON has 53 bits in many readers and seeds have 64. */
 static int read_seed(const json_t *root, struct kedge_cli_sim *s, struct kedge_diag *d)
 {
     const json_t *seed = json_object_get(root, "seed");
@@ -111,6 +112,8 @@ static int read_crowd(const json_t *root, struct kedge_cli_sim *s, struct kedge_
     return kedge_crowd_spec_check(w, d);
 }
 
+/* "crowd" tells the two kinds of spec apart before any key is checked, so a wrong key is told with the keys
+ * of its own kind. */
 int kedge_cli_sim_parse(struct kedge_view json, struct kedge_cli_sim *ret, struct kedge_diag *reterr)
 {
     struct kedge_cli_sim s = {

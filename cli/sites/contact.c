@@ -75,6 +75,7 @@ static int take_opening(const char *text_path, const char *path, struct kedge_co
     return err;
 }
 
+/* The statement holds the commitment and no word of the text (docs/record.md). */
 static int send_contact(struct kedge_cli *c, const struct kedge_contact *contact, json_t **ret,
                         struct kedge_diag *d)
 {
@@ -141,6 +142,7 @@ int kedge_cmd_contact_set(struct kedge_cli *c)
 
 /* ---- show, forget ---- */
 
+/* Prints the commitment as well, so that the file can be compared with the ledger by eye. */
 int kedge_cmd_contact_show(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -213,6 +215,7 @@ int kedge_cmd_contact_forget(struct kedge_cli *c)
 
 /* ---- --contact OPENING of audits ---- */
 
+/* Read at once, since a wrong file is a mistake of the command line and should cost no audit. */
 bool kedge_cli_contacts_take(struct kedge_cli *c, struct kedge_cli_contacts *ret)
 {
     const char *path;

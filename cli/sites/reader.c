@@ -71,6 +71,7 @@ int kedge_cmd_reader_add(struct kedge_cli *c)
     return kedge_cli_ok(c, o);
 }
 
+/* The coordinator keeps hashes of the secrets, so names and times are all that there is to list. */
 int kedge_cmd_reader_list(struct kedge_cli *c)
 {
     static const struct kedge_column columns[] = {
@@ -99,6 +100,7 @@ int kedge_cmd_reader_list(struct kedge_cli *c)
     return kedge_cli_ok(c, o);
 }
 
+/* Answered when it is durable: the next request with this token is refused. */
 int kedge_cmd_reader_revoke(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

@@ -6,6 +6,8 @@
 
 enum { CELL = 24, GROUPS_WIDTH = 38 };
 
+/* Answers of a coordinator are read without trust in their form: what is missing or of another type is empty
+ * or 0, and never a pointer that nobody may use. */
 const char *kedge_cli_text(const json_t *o, const char *key)
 {
     const char *s = json_string_value(json_object_get(o, key));
@@ -17,6 +19,8 @@ int64_t kedge_cli_int(const json_t *o, const char *key)
     return (int64_t)json_integer_value(json_object_get(o, key));
 }
 
+/* "round" of a job that runs is the one under way. A halted job may stand between two rounds or in one:
+ * round_open says which. */
 int64_t kedge_cli_finished_rounds(const json_t *job)
 {
     const char *state = kedge_cli_text(job, "state");

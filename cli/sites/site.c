@@ -137,7 +137,8 @@ static bool take_expected(struct kedge_cli *c, const char *option, struct kedge_
     return true;
 }
 
-/* What the coordinator tells must be it. */
+/* What the coordinator tells must be it. Before the admin's key signs: a statement with a wrong key would let
+ * another device in under this site's name. */
 static int check_told(const json_t *pending, const char *member, const struct kedge_public_key *expected,
                       struct kedge_diag *d)
 {
@@ -152,6 +153,8 @@ static int check_told(const json_t *pending, const char *member, const struct ke
     return KEDGE_E_KEY;
 }
 
+/* The key is opened before the waiting begins, so that a passphrase is asked for while somebody is there. A
+ * coordinator that names another site than was asked for gets no signature. */
 int kedge_cmd_site_approve(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -229,6 +232,8 @@ static void put_condition(const json_t *row, char out[CONDITION + 1])
 static const struct kedge_column list_columns[] = {
     {"tenant", -16}, {"site", -16}, {"condition", -CONDITION}, {"last seen", -20}, {"statement key", -13}};
 
+/* Times are the coordinator's; a site that never spoke has none. The key is cut: it is there to be
+ * recognised, and the answer in JSON has all of it. */
 static void list_row(const struct kedge_cli *c, const json_t *row, const char *condition)
 {
     char key[17];

@@ -7,6 +7,9 @@
 
 enum { CELL = 24 };
 
+/* A key that is made here is in its file before the coordinator hears of it. If the coordinator refuses for
+ * good, the file goes again; if its answer was lost, the file stays, because the tenant may exist with this
+ * key. */
 int kedge_cmd_tenant_add(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -50,6 +53,8 @@ int kedge_cmd_tenant_add(struct kedge_cli *c)
     return kedge_cli_ok(c, o);
 }
 
+/* Answered from the coordinator's tables (tenant.list); the ledgers themselves are listed by kedge ledger
+ * list. */
 int kedge_cmd_tenant_list(struct kedge_cli *c)
 {
     static const struct kedge_column columns[] = {

@@ -8,6 +8,7 @@
 
 enum { TOKEN_FILE_MAX = 4096 };
 
+/* The buffer is wiped: a secret that is freed may turn up in later memory. */
 static int put_line(const char *path, const char *line, struct kedge_diag *d)
 {
     struct kedge_buf text;

@@ -108,6 +108,8 @@ int kedge_cmd_witness_init(struct kedge_cli *c)
 
 /* ---- enroll, revoke ---- */
 
+/* The tenant's admin signs who witnesses for it, as it does for sites; the verbs are in
+ * coordinator/daemon/admin/admin_witness.c. */
 static int send_signed(struct kedge_cli *c, const char *verb, struct kedge_statement *st,
                        const struct kedge_id *tenant, json_t **ret, struct kedge_diag *d)
 {
@@ -122,6 +124,8 @@ static int send_signed(struct kedge_cli *c, const char *verb, struct kedge_state
                    ret, d);
 }
 
+/* Both keys come from what kedge witness init printed at the tenant: one for the connection, one whose
+ * cosignatures count. Neither private one leaves that machine. */
 int kedge_cmd_witness_enroll(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -188,6 +192,8 @@ static int find_row(struct kedge_cli *c, const struct kedge_id *tenant, const st
     return err;
 }
 
+/* The statement names the key that ends, as the revocation of a site does, and the coordinator is asked which
+ * it is. */
 int kedge_cmd_witness_revoke(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -217,6 +223,8 @@ int kedge_cmd_witness_revoke(struct kedge_cli *c)
 
 /* ---- list ---- */
 
+/* Sizes are what each witness has cosigned, against those of the main chain: how far it is behind can be seen
+ * in one line. */
 int kedge_cmd_witness_list(struct kedge_cli *c)
 {
     static const struct kedge_column columns[] = {{"tenant", -20}, {"witness", -20}, {"state", -9},

@@ -110,6 +110,8 @@ static int get_vkey(const json_t *o, const char *key, struct kedge_vkey *ret, co
     return err;
 }
 
+/* Every member is demanded: a witness that went on without one (the admin's key, a log's key) would watch
+ * less than its tenant believes. */
 static int parse(const json_t *o, const char *path, struct kedge_witness_folder *w, struct kedge_diag *d)
 {
     char tenant[KEDGE_ID_MAX + 1], witness[KEDGE_ID_MAX + 1];

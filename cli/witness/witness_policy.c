@@ -18,6 +18,8 @@ int kedge_cli_witness_policy(const char *path, struct kedge_witness_policy **ret
     return err;
 }
 
+/* Exit code 1 where the quorum is not worth demanding: too few of the witnesses could sign two histories, or
+ * more are demanded than there are. The file may be correct all the same. */
 int kedge_cmd_witness_policy(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};

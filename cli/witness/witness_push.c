@@ -48,6 +48,7 @@ struct push {
     uint64_t final_size;
 };
 
+/* A witness that is away for a day would fill the log with one sentence. */
 static void say_once(struct push *p, struct outside *w, const char *text)
 {
     if (strcmp(text, w->said) != 0) {
@@ -68,6 +69,7 @@ static void free_rows(struct push *p)
     p->count = 0;
 }
 
+/* A URL that cannot be used does not end the command: the others still cosign, and this one is told. */
 static void open_row(struct push *p, const struct kedge_witness *from, struct outside *w)
 {
     char url[KEDGE_WITNESS_URL_MAX + 32];
@@ -112,7 +114,8 @@ static int take_policy(struct push *p, const char *text, struct kedge_diag *d)
     return p->policy_text.err;
 }
 
-/* What is to be cosigned, and by whom. */
+/* What is to be cosigned, and by whom. The coordinator says what it wants cosigned (witness.proposal) and by
+ * whom, each time anew: neither is kept here. */
 static int look(struct push *p, struct kedge_diag *d)
 {
     json_t *o = NULL;
@@ -128,6 +131,8 @@ static int look(struct push *p, struct kedge_diag *d)
 
 /* ---- one witness ---- */
 
+/* From the state folder of this machine: the proof is of the log as it is stored, and the witness checks it
+ * against what it has seen. */
 static int prove_growth(const struct push *p, uint64_t old_size, struct kedge_path *ret, struct kedge_diag *d)
 {
     struct kedge_state_log log;
@@ -230,7 +235,8 @@ static bool push_to(struct push *p, struct outside *w)
 
 /* ---- the loop ---- */
 
-/* How many have not cosigned what is to be cosigned now. */
+/* How many have not cosigned what is to be cosigned now. One witness after the other, each with a time limit
+ * (POST_MS): they are few, and the next turn comes in a second. */
 static uint32_t step(struct push *p)
 {
     uint32_t missing = 0;
@@ -258,6 +264,8 @@ static int end(struct push *p, uint32_t missing)
                             missing > 0 ? 1 : 0);
 }
 
+/* Ends by itself where waiting is no use: with --once, without any witness to ask, or without memory. A
+ * coordinator that is away comes back. */
 static int run(struct push *p, bool once)
 {
     struct kedge_diag d = {.text = ""};
