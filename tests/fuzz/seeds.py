@@ -98,7 +98,7 @@ HTTP_HEADS = ["GET /main/tile/0/x001/234.p/7 HTTP/1.1\r\nHost: h:1\r\nAuthorizat
               "HEAD https://h/org-a/checkpoint HTTP/1.0\r\nConnection: x, close\r\n\r\n",
               "GET /a/blob/0 HTTP/1.1\r\nHost: h\r\nRange: bytes=1-9\r\n\r\nGET",
               "GET / HTTP/1.1\r\nhost:h\r\nrange: bytes=-7\r\n\r\n",
-              "POST /add-checkpoint HTTP/1.1\r\nHost: h\r\nContent-Length: 17\r\nExpect: 100-continue\r\n\r\n",
+              "POST /main/checkpoint HTTP/1.1\r\nHost: h\r\nContent-Length: 17\r\n\r\n",
               "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\nX: a\r\n b\r\n\r\n"]
 READ_TOKEN = {"name": "n", "auditor": 0, "tenant": "a", "created_s": 1, "expiry_s": 2, "revoked_s": 0}
 RECORDS = [(3, b"read-token/" + DIGEST_KEY, json.dumps(READ_TOKEN).encode()),

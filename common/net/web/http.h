@@ -1,6 +1,6 @@
 /* A small HTTP/1.1 server over TLS 1.3: what stock clients of transparency logs speak. Strict heads
- * (http_parse.h), small bodies, answers of any length in pieces, everything within limits. No knowledge of
- * what is served.
+ * (http_parse.h), no bodies of requests, answers of any length in pieces, everything within limits. No
+ * knowledge of what is served.
  *
  * A connection has one request at a time; what a client sends after it waits in its order. Memory does not
  * depend on what is asked: a request is handed over only when one piece of an answer fits into the budget,
@@ -19,7 +19,7 @@ enum {
     KEDGE_HTTP_PIECE_MAX = 256 * 1024, /* bytes of one piece of an answer */
     KEDGE_HTTP_FIELDS_TEXT_MAX = 512,  /* bytes of an answer's further fields */
     KEDGE_HTTP_HANDSHAKE_MS = 5000,    /* TLS is done by then */
-    KEDGE_HTTP_HEAD_MS = 10000,        /* a head or body that has begun is whole by then, or 408 */
+    KEDGE_HTTP_HEAD_MS = 10000,        /* a head that has begun is whole by then, or 408 */
     KEDGE_HTTP_IDLE_MS = 15000,        /* a connection without a request is closed */
     KEDGE_HTTP_STALL_MS = 20000,       /* an answer that does not move for so long ends its connection */
     KEDGE_HTTP_WAIT_MS = 20000,        /* a request that finds no room for so long: 503 */
@@ -44,8 +44,7 @@ struct kedge_http_options {
     bool counts_strangers; /* arrivals and requests of those who are no party are counted by address, with the
                               rates of server.h, those of parties by party; beyond them 429 */
     unsigned connections;  /* 0: KEDGE_HTTP_CONNECTIONS; beyond it one that idles makes room */
-    size_t budget;         /* bytes of bodies and pieces, 0: KEDGE_CHUNK_BUDGET, at least one of each */
-    size_t body_max;       /* bytes of a POST's body, 0: POST is answered 405 */
+    size_t budget;         /* bytes of pieces, 0: KEDGE_CHUNK_BUDGET, at least one piece */
     uint32_t head_ms, idle_ms, stall_ms, wait_ms; /* 0: as above */
     kedge_http_handler *handler;
     void *arg; /* for the handler */
@@ -79,7 +78,6 @@ void kedge_http_server_counters(struct kedge_http_server *server, struct kedge_h
 
 /* Borrowed until the whole answer has been given. */
 const struct kedge_http_head *kedge_http_request_head(const struct kedge_http_request *req);
-struct kedge_view kedge_http_request_body(const struct kedge_http_request *req);
 
 struct kedge_http_answer {
     unsigned status;

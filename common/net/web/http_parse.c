@@ -136,8 +136,7 @@ static unsigned read_target(struct kedge_view t, struct kedge_view *ret)
 
 static unsigned read_method(struct kedge_view name, enum kedge_http_method *ret)
 {
-    static const char *const names[] = {
-        [KEDGE_HTTP_GET] = "GET", [KEDGE_HTTP_HEAD] = "HEAD", [KEDGE_HTTP_POST] = "POST"};
+    static const char *const names[] = {[KEDGE_HTTP_GET] = "GET", [KEDGE_HTTP_HEAD] = "HEAD"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (kedge_view_eq(name, kedge_view_str(names[i]))) {
             *ret = (enum kedge_http_method)i;
@@ -163,9 +162,8 @@ static unsigned read_version(struct kedge_view v, bool *ret_old)
 
 struct fields {
     struct kedge_http_head *head;
-    uint64_t body_max;
     bool old; /* HTTP/1.0 */
-    bool has_host, has_length, has_range, has_if_range, has_authorization;
+    bool has_host, has_length, has_body, has_range, has_if_range, has_authorization;
 };
 
 /* A field that may stand once only: two of them could be understood differently by another program
@@ -188,7 +186,8 @@ static unsigned read_length(struct fields *f, struct kedge_view value)
     if (!digits || !take_once(&f->has_length)) {
         return BAD;
     }
-    return kedge_decimal_decode(value, f->body_max, &f->head->body_len) == KEDGE_OK ? 0 : 413;
+    f->has_body = value.ptr[0] != '0';
+    return 0;
 }
 
 static unsigned read_connection(struct fields *f, struct kedge_view value)
@@ -219,8 +218,8 @@ static void read_range(struct kedge_view value, struct kedge_http_range *ret)
     *ret = r;
 }
 
-/* Transfer-Encoding is refused: bodies are small and have a length, and without chunks there is one
- * way less to disagree about where a request ends. */
+/* Transfer-Encoding is refused, also of a method that is not served: without chunks there is one way less to
+ * disagree about where a request ends. */
 static unsigned read_field(struct fields *f, struct kedge_view line)
 {
     struct kedge_view value = line, name;
@@ -254,17 +253,17 @@ static unsigned read_field(struct fields *f, struct kedge_view line)
         return take_once(&f->has_range) ? 0 : BAD;
     }
     if (is_word(name, "expect")) {
-        return 417; /* bodies are small: a client that asks first may simply send it */
+        return 417; /* it announces a body, and none is read here */
     }
     f->has_if_range = f->has_if_range || is_word(name, "if-range");
     return 0;
 }
 
 /* The method is judged last, so a malformed request is told so whatever its method is. */
-unsigned kedge_http_parse(struct kedge_view head, uint64_t body_max, struct kedge_http_head *ret)
+unsigned kedge_http_parse(struct kedge_view head, struct kedge_http_head *ret)
 {
     struct kedge_http_head h = {.method = KEDGE_HTTP_GET};
-    struct fields f = {.head = &h, .body_max = body_max};
+    struct fields f = {.head = &h};
     struct kedge_view rest = head, line, method;
     if (head.len > KEDGE_HTTP_HEAD_MAX) {
         return 431;
@@ -290,9 +289,7 @@ unsigned kedge_http_parse(struct kedge_view head, uint64_t body_max, struct kedg
     }
     status = status ? status : rest.len > 0 || (!f.has_host && !f.old) ? BAD : 0;
     status = status ? status : read_method(method, &h.method);
-    if (!status && h.method == KEDGE_HTTP_POST && !f.has_length) {
-        status = 411;
-    } else if (!status && h.method != KEDGE_HTTP_POST && h.body_len > 0) {
+    if (!status && f.has_body) {
         status = BAD; /* a body has no meaning there, and others may not see it: RFC 9110 §9.3.1 */
     }
     if (!status) {
@@ -350,17 +347,12 @@ const char *kedge_http_reason(unsigned status)
         {206, "Partial Content"},
         {400, "Bad Request"},
         {401, "Unauthorized"},
-        {403, "Forbidden"},
         {404, "Not Found"},
         {405, "Method Not Allowed"},
         {408, "Request Timeout"},
-        {409, "Conflict"},
-        {411, "Length Required"},
-        {413, "Content Too Large"},
         {414, "URI Too Long"},
         {416, "Range Not Satisfiable"},
         {417, "Expectation Failed"},
-        {422, "Unprocessable Content"},
         {429, "Too Many Requests"},
         {431, "Request Header Fields Too Large"},
         {500, "Internal Server Error"},

@@ -1,6 +1,6 @@
 /* The head of an HTTP/1.1 request (RFC 9110, 9112), read so strictly that no two programs can disagree about
- * where it ends: CRLF only, no folded lines, no Transfer-Encoding, one Content-Length at most. What is
- * refused is refused with the status to answer. Pure. */
+ * where it ends: CRLF only, no folded lines, no Transfer-Encoding, and no bodies: GET and HEAD have none, and
+ * other methods are not served here. What is refused is refused with the status to answer. Pure. */
 #ifndef KEDGE_COMMON_NET_WEB_HTTP_PARSE_H
 #define KEDGE_COMMON_NET_WEB_HTTP_PARSE_H
 
@@ -12,7 +12,7 @@ enum {
     KEDGE_HTTP_FIELDS_MAX = 64,   /* header fields of a request */
 };
 
-enum kedge_http_method { KEDGE_HTTP_GET, KEDGE_HTTP_HEAD, KEDGE_HTTP_POST };
+enum kedge_http_method { KEDGE_HTTP_GET, KEDGE_HTTP_HEAD };
 
 /* What Range asks for: "bytes=first-last", "bytes=first-" (last UINT64_MAX) or "bytes=-last" (the last so
  * many, is_suffix). One range; everything else that RFC 9110 §14.2 knows is ignored, as it allows. */
@@ -27,7 +27,6 @@ struct kedge_http_head {
     struct kedge_view target;        /* begins with '/', visible ASCII, as it came: nothing is decoded */
     struct kedge_view authorization; /* value of the field, len 0: absent */
     struct kedge_http_range range;   /* not present with If-Range: there are no validators here */
-    uint64_t body_len;               /* Content-Length, 0: none */
     bool closes;                     /* the connection ends with the answer */
 };
 
@@ -35,9 +34,9 @@ struct kedge_http_head {
  * length of the head, or 0 while it is not whole; else the status with which to refuse what cannot become
  * one. */
 unsigned kedge_http_find_end(struct kedge_view in, size_t seen, size_t *ret_len);
-/* 0, or the status to answer: 400, 405, 411, 413 (a body beyond body_max), 414, 417, 431, 505. `head` is a
- * whole one, with its empty line. *ret is written only with 0. */
-unsigned kedge_http_parse(struct kedge_view head, uint64_t body_max, struct kedge_http_head *ret);
+/* 0, or the status to answer: 400, 405, 414, 417, 431, 505. `head` is a whole one, with its empty line. *ret
+ * is written only with 0. */
+unsigned kedge_http_parse(struct kedge_view head, struct kedge_http_head *ret);
 /* What a range means for a body of `total` bytes: false when it cannot be satisfied (416). */
 bool kedge_http_range_resolve(const struct kedge_http_range *range, uint64_t total, uint64_t *ret_offset,
                               uint64_t *ret_len);

@@ -91,7 +91,6 @@ struct kedgei_http_out *kedgei_http_refusal(unsigned status, bool with_body)
 void kedgei_http_request_free(struct kedge_http_request *req)
 {
     if (req) {
-        kedge_mem_free(req->body);
         kedge_mem_free(req->out);
         kedge_mem_free(req);
     }
@@ -116,11 +115,6 @@ void kedgei_http_hand_over(struct kedge_http_request *req)
 const struct kedge_http_head *kedge_http_request_head(const struct kedge_http_request *req)
 {
     return &req->head;
-}
-
-struct kedge_view kedge_http_request_body(const struct kedge_http_request *req)
-{
-    return kedge_view_of(req->body, req->body ? (size_t)req->head.body_len : 0);
 }
 
 /* Gives the request back: into the outbox, or, when nobody is left to send, away. */

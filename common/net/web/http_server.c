@@ -85,18 +85,16 @@ static uint64_t ns_of(uint32_t ms, uint32_t fallback)
     return (uint64_t)(ms ? ms : fallback) * NS_PER_MS;
 }
 
-/* The budget always has room for one largest body and one piece, or a request could wait for room
- * that there can never be. The answers of one party take at most a quarter of the pieces or
- * connections that there are. */
+/* The budget always has room for one piece, or a request could wait for room that there can never be. The
+ * answers of one party take at most a quarter of the pieces or connections that there are. */
 static void set_up(struct kedge_http_server *server, const struct kedge_http_options *options)
 {
     server->handler = options->handler;
     server->arg = options->arg;
     server->connections_max = options->connections ? options->connections : KEDGE_HTTP_CONNECTIONS;
-    server->body_max = options->body_max;
     server->budget_max = options->budget ? options->budget : KEDGE_CHUNK_BUDGET;
-    if (server->budget_max < options->body_max + KEDGE_HTTP_PIECE_MAX) {
-        server->budget_max = options->body_max + KEDGE_HTTP_PIECE_MAX;
+    if (server->budget_max < KEDGE_HTTP_PIECE_MAX) {
+        server->budget_max = KEDGE_HTTP_PIECE_MAX;
     }
     size_t pieces = server->budget_max / KEDGE_HTTP_PIECE_MAX;
     server->party_max = (pieces < server->connections_max ? (unsigned)pieces : server->connections_max) / 4;

@@ -4,8 +4,8 @@
  * A session is in one stage at a time, and each stage knows what it waits for and for how long.
  * Requests of one connection are served one after the other: the next head is looked at only when
  * the answer before it has left, so no answers can be mixed up and a client cannot pile up work.
- * Memory for a request (its body and one piece of its answer) is charged before the application
- * sees it; if there is none the session waits in a queue and is not read. */
+ * Memory for one piece of an answer is charged before the application sees the request; if there is none the
+ * session waits in a queue and is not read. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -123,7 +123,9 @@ void kedgei_http_bury(struct kedgei_hub *hub)
     pthread_mutex_unlock(&server->hub.mutex);
 }
 
-/* Nothing more is sent; wait a moment for the client to take what was. */
+/* Nothing more is sent; wait a moment for the client to take what was. What it still sends, such as the body
+ * of a refused POST, is thrown away for that long, piece by piece: a close with bytes unread would reset the
+ * connection, and the answer could be lost. */
 static void linger(struct kedgei_http_session *s)
 {
     set_charge(s, 0);
@@ -157,42 +159,25 @@ static void refuse(struct kedgei_http_session *s, unsigned status)
 
 /* ---- requests ---- */
 
-/* A whole head is there and there is room: the body, or straight to the application. */
+/* A whole head is there, and room for a piece of the answer. */
 static void begin_request(struct kedgei_http_session *s)
 {
-    struct kedge_http_request *req = s->req;
-    size_t body_len = (size_t)req->head.body_len, there = s->in_len - s->head_len;
-    set_charge(s, body_len + KEDGE_HTTP_PIECE_MAX);
-    s->body_got = there < body_len ? there : body_len;
-    if (body_len > 0) {
-        req->body = kedge_mem_new(body_len, 1);
-        if (!req->body) {
-            refuse(s, 503);
-            return;
-        }
-        memcpy(req->body, s->in + s->head_len, s->body_got);
-        s->head_len += s->body_got;
-    }
-    if (s->body_got < body_len) {
-        kedgei_http_enter(s, KEDGEI_HTTP_BODY);
-        return;
-    }
+    set_charge(s, KEDGE_HTTP_PIECE_MAX);
     kedgei_http_enter(s, KEDGEI_HTTP_HELD);
-    kedgei_http_hand_over(req);
+    kedgei_http_hand_over(s->req);
 }
 
-static bool has_room(const struct kedgei_http_session *s)
+static bool has_room(const struct kedge_http_server *server)
 {
-    return s->server->budget + (size_t)s->req->head.body_len + KEDGE_HTTP_PIECE_MAX <= s->server->budget_max;
+    return server->budget + KEDGE_HTTP_PIECE_MAX <= server->budget_max;
 }
 
-/* First come, first served: a small request does not pass a larger one, which might then wait for
- * ever. */
+/* First come, first served. */
 void kedgei_http_serve_waiting(struct kedgei_hub *hub)
 {
     struct kedge_http_server *server = (struct kedge_http_server *)hub;
     server->hub.freed = false;
-    while (server->waiting && has_room(server->waiting)) {
+    while (server->waiting && has_room(server)) {
         struct kedgei_http_session *s = server->waiting;
         end_wait(s);
         begin_request(s);
@@ -209,11 +194,7 @@ static bool look_for_head(struct kedgei_http_session *s)
     if (!status && s->head_len == 0) {
         return false;
     }
-    status =
-        status ? status : kedge_http_parse(kedge_view_of(s->in, s->head_len), s->server->body_max, &head);
-    if (!status && head.method == KEDGE_HTTP_POST && s->server->body_max == 0) {
-        status = 405;
-    }
+    status = status ? status : kedge_http_parse(kedge_view_of(s->in, s->head_len), &head);
     if (!status) {
         s->req = kedge_mem_new(1, sizeof *s->req);
         status = s->req ? 0 : 503;
@@ -227,7 +208,7 @@ static bool look_for_head(struct kedgei_http_session *s)
         refuse(s, 429);
         return true;
     }
-    if (s->server->waiting || !has_room(s)) {
+    if (s->server->waiting || !has_room(s->server)) {
         begin_wait(s);
     } else {
         begin_request(s);
@@ -310,24 +291,12 @@ static void sent_all(struct kedgei_http_session *s)
 
 /* ---- bytes ---- */
 
-/* A body goes straight into its place; a head into the session's own buffer, whose size is the
- * largest head. */
+/* Into the session's own buffer, whose size is the largest head. */
 static int receive(struct kedgei_http_session *s)
 {
-    bool body = s->stage == KEDGEI_HTTP_BODY;
-    uint8_t *at = body ? s->req->body + s->body_got : s->in + s->in_len;
-    size_t room = body ? (size_t)s->req->head.body_len - s->body_got : sizeof s->in - s->in_len;
-    long n = kedgei_stream_read(&s->stream, at, room);
+    long n = kedgei_stream_read(&s->stream, s->in + s->in_len, sizeof s->in - s->in_len);
     if (n <= 0) {
         return n == 0 ? KEDGE_E_BUSY : (int)n;
-    }
-    if (body) {
-        s->body_got += (size_t)n;
-        if (s->body_got == s->req->head.body_len) {
-            kedgei_http_enter(s, KEDGEI_HTTP_HELD);
-            kedgei_http_hand_over(s->req);
-        }
-        return KEDGE_OK;
     }
     if (s->in_len == 0) {
         s->since_ns = kedge_os_now_ns(); /* from now on it must get on */
@@ -354,8 +323,8 @@ static int send_out(struct kedgei_http_session *s)
 
 static void watch(struct kedgei_http_session *s)
 {
-    bool reads = s->stage == KEDGEI_HTTP_SHAKING || s->stage == KEDGEI_HTTP_HEAD
-                 || s->stage == KEDGEI_HTTP_BODY || s->stage == KEDGEI_HTTP_LINGERING;
+    bool reads =
+        s->stage == KEDGEI_HTTP_SHAKING || s->stage == KEDGEI_HTTP_HEAD || s->stage == KEDGEI_HTTP_LINGERING;
     bool writes =
         s->stage == KEDGEI_HTTP_SENDING || (s->stage != KEDGEI_HTTP_LINGERING && s->stream.wants_write);
     uint32_t events = (reads ? (uint32_t)EPOLLIN : 0) | (writes ? (uint32_t)EPOLLOUT : 0);
@@ -381,8 +350,6 @@ static int step(struct kedgei_http_session *s)
         if (s->in_len > s->seen && look_for_head(s)) {
             return KEDGE_OK;
         }
-        return receive(s);
-    case KEDGEI_HTTP_BODY:
         return receive(s);
     case KEDGEI_HTTP_SENDING:
         return send_out(s);
@@ -453,12 +420,6 @@ static void check_time(struct kedgei_http_session *s, uint64_t now_ns)
             linger(s);
             watch(s);
         } else if (s->in_len > 0 && age > server->head_ns) {
-            refuse(s, 408);
-            go_on(s);
-        }
-        break;
-    case KEDGEI_HTTP_BODY:
-        if (age > server->head_ns + rate_ns((size_t)s->req->head.body_len)) {
             refuse(s, 408);
             go_on(s);
         }

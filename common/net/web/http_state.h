@@ -12,8 +12,7 @@
 
 enum kedgei_http_stage {
     KEDGEI_HTTP_SHAKING,
-    KEDGEI_HTTP_HEAD, /* a request's head is coming, or nothing */
-    KEDGEI_HTTP_BODY,
+    KEDGEI_HTTP_HEAD,    /* a request's head is coming, or nothing */
     KEDGEI_HTTP_WAITING, /* a whole head, for room in the budget */
     KEDGEI_HTTP_HELD,    /* the application has the request */
     KEDGEI_HTTP_SENDING,
@@ -32,7 +31,6 @@ struct kedge_http_request {
     struct kedge_http_server *server;
     struct kedgei_http_session *session;
     struct kedge_http_head head; /* borrows from the session's `in` */
-    uint8_t *body;               /* owned, head.body_len bytes */
     uint64_t left;               /* bytes of the answer's body that were not given yet */
     uint64_t given;
     bool begun;  /* the answer's head was given */
@@ -52,7 +50,7 @@ struct kedgei_http_session {
     uint8_t address[KEDGEI_ADDRESS_LEN];
     struct kedge_http_request *req;
     struct kedgei_http_out *out;
-    size_t sent, body_got;
+    size_t sent;
     size_t charge; /* of the budget */
     unsigned refs; /* the network thread, and the request that is held; under the mutex */
     struct kedgei_http_session *prev, *next; /* all that are open */
@@ -66,7 +64,7 @@ struct kedge_http_server {
     kedge_http_handler *handler;
     void *arg;
     unsigned connections_max, party_max;
-    size_t budget_max, body_max;
+    size_t budget_max;
     uint64_t head_ns, idle_ns, stall_ns, wait_ns;
 
     /* The network thread's own: */

@@ -68,10 +68,6 @@ static void handle(void *arg, struct kedge_http_request *req, uint64_t offset)
     } else if (is_path(req, "/bug")) {
         struct kedge_http_answer a = {.status = 200, .content_type = "text/plain", .len = 5};
         kedge_http_reply(req, &a, kedge_view_str("too long"));
-    } else if (kedge_http_request_head(req)->method == KEDGE_HTTP_POST) {
-        struct kedge_http_answer a = {.status = 200, .content_type = "text/plain"};
-        a.len = kedge_http_request_body(req).len;
-        kedge_http_reply(req, &a, kedge_http_request_body(req));
     } else {
         kedge_http_reply_status(req, 404, NULL);
     }
@@ -89,7 +85,6 @@ struct http_world *http_world_new(uint32_t ms)
     w->options = (struct kedge_http_options){.urls = {"http://127.0.0.1:0", "https://127.0.0.1:0"},
                                              .key = &w->key,
                                              .insecure = true,
-                                             .body_max = BODY_MAX,
                                              .head_ms = ms,
                                              .idle_ms = ms,
                                              .stall_ms = ms,
