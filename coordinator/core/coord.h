@@ -111,6 +111,8 @@ enum kedge_job_state {
     KEDGE_JOB_CANCELLED,
 };
 const char *kedge_job_state_name(enum kedge_job_state state); /* "training" */
+/* May a job move from one of these states to the other? False outside the list; never from an end. */
+bool kedge_job_state_allows(enum kedge_job_state from, enum kedge_job_state to);
 
 struct kedge_coord_limits {
     uint32_t tenants_max, sites_max, jobs_max; /* ≥ 1, at most KEDGE_TENANTS_MAX, _SITES_MAX, _JOBS_MAX */

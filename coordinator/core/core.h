@@ -382,7 +382,6 @@ void kedgei_job_tell(struct kedge_coord *c, uint32_t job); /* JOB_STATE when the
 void kedgei_job_tell_end(struct kedge_coord *c, uint32_t job, enum kedge_job_state end);
 void kedgei_main_emit(struct kedge_coord *c, uint32_t job); /* the main effect of the job's stage */
 enum kedge_job_state kedgei_outcome(const struct job *j);
-bool kedgei_job_allows(enum kedge_job_state from, enum kedge_job_state to);
 
 /* buffer.c: asynchronous jobs */
 bool kedgei_is_asynchronous(const struct job *j);

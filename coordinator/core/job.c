@@ -24,23 +24,26 @@ const char *kedge_job_state_name(enum kedge_job_state state)
 #define TO(name) (1u << KEDGE_JOB_##name)
 #define TO_ENDS (TO(FAILED) | TO(CANCELLED))
 
-/* DESIGN §7: which state may follow which. */
+/* DESIGN §7: which state may follow which. The core itself lifts a halt before it ends a job; a restart that
+ * finds the end of a halted job in the main chain goes there at once. */
 static const uint32_t transitions[] = {
     [KEDGE_JOB_PENDING] = TO(QUEUED),
     [KEDGE_JOB_QUEUED] = TO(ENROLLING) | TO(HALTED) | TO_ENDS,
     [KEDGE_JOB_ENROLLING] = TO(GROUPING) | TO(TRAINING) | TO(HALTED) | TO_ENDS,
     [KEDGE_JOB_GROUPING] = TO(TRAINING) | TO(HALTED) | TO_ENDS,
     [KEDGE_JOB_TRAINING] = TO(STORING) | TO(HALTED) | TO_ENDS,
-    [KEDGE_JOB_HALTED] = TO(QUEUED) | TO(ENROLLING) | TO(GROUPING) | TO(TRAINING) | TO(STORING) | TO(HALTED),
+    [KEDGE_JOB_HALTED] =
+        TO(QUEUED) | TO(ENROLLING) | TO(GROUPING) | TO(TRAINING) | TO(STORING) | TO(HALTED) | TO_ENDS,
     [KEDGE_JOB_STORING] = TO(COMPLETED) | TO(HALTED) | TO_ENDS,
     [KEDGE_JOB_COMPLETED] = 0,
     [KEDGE_JOB_FAILED] = 0,
     [KEDGE_JOB_CANCELLED] = 0,
 };
 
-bool kedgei_job_allows(enum kedge_job_state from, enum kedge_job_state to)
+bool kedge_job_state_allows(enum kedge_job_state from, enum kedge_job_state to)
 {
-    return (size_t)from < sizeof transitions / sizeof transitions[0] && (transitions[from] & 1u << to) != 0;
+    enum { STATES = sizeof transitions / sizeof transitions[0] };
+    return (size_t)from < STATES && (size_t)to < STATES && (transitions[from] & 1u << to) != 0;
 }
 
 /* The table of transitions is asked here, at the one place where a state is told, so no path
@@ -51,7 +54,7 @@ static void tell(struct kedge_coord *c, uint32_t job, enum kedge_job_state state
     if (j->told == state && j->told_reason == reason) {
         return;
     }
-    KEDGE_ASSERT(kedgei_job_allows(j->told, state));
+    KEDGE_ASSERT(kedge_job_state_allows(j->told, state));
     struct kedge_coord_effect *fx = kedgei_emit_job(c, KEDGE_FX_JOB_STATE, job);
     fx->from = j->told;
     fx->state = state;
@@ -91,8 +94,8 @@ enum kedge_job_state kedgei_outcome(const struct job *j)
                                   : KEDGE_JOB_COMPLETED;
 }
 
-/* The last state is told from the state without halts, because the table knows no way from "halted"
- * to an end. */
+/* The last state is told from the state without halts: a watcher sees what the job was doing when it ended.
+ */
 void kedgei_job_tell_end(struct kedge_coord *c, uint32_t job, enum kedge_job_state end)
 {
     kedgei_job_tell(c, job); /* back from a halt, if any */

@@ -198,7 +198,8 @@ static void start_after_close(struct kedge_coord *c, uint32_t job)
         kedgei_assign_all(c, job);
         return;
     }
-    if (kedgei_job_allows(j->told, j->base)) { /* no state was kept: STORING may be next, if all are closed */
+    if (kedge_job_state_allows(j->told,
+                               j->base)) { /* no state was kept: STORING may be next, if all are closed */
         kedgei_job_tell(c, job);
     }
     kedgei_next_round(c, job);
