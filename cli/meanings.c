@@ -47,6 +47,8 @@ static const struct {
     {"job plan", "PLAN.json", "devices and costs; no coordinator is asked"},
     {"job plan", "--rounds", "how many of the last rounds are looked at (10)"},
     {"job plan", "--job", "plan for the sites of this job, which has trained"},
+    {"job events", "--follow", "go on until the job has ended; with --format json each move is a line"},
+    {"job events", "--from", "the number of the first move to tell of"},
     {"job logs", "--from", "the first round to tell of"},
     {"job stop", "--cancel", "end the job for good"},
     {"job model", "--out", "folder for the models (the current one)"},

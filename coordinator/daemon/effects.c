@@ -176,27 +176,25 @@ static void turn_away(struct kedge_host *h, const struct kedge_coord_effect *fx)
     }
 }
 
-/* A full disk does not end the process here: the state is also derivable from the main chain, and
- * the job halts for want of room anyway. Any other failure does: a record that says something else
- * than this process believes would be acted on at the next start. */
+/* A move that the history refuses changes nothing: what is stored stays what it was. */
 static void store_state(struct kedge_host *h, const struct kedge_coord_effect *fx)
 {
     struct kedge_job *job = &h->jobs[fx->job];
-    struct kedge_diag d = {.text = ""};
+    const enum kedge_job_state before = job->state;
+    const int reason_before = job->reason;
     job->state = fx->state;
     job->reason = fx->err;
+    if (!kedge_host_job_move(h, job, fx->from)) {
+        job->state = before;
+        job->reason = reason_before;
+        return;
+    }
     if (fx->err == KEDGE_E_SITES) {
         kedge_host_troubles_tell(h, job);
     }
     kedge_log(KEDGE_LOG_INFO, "job", "job=%s %s -> %s%s%s", job->spec.name.s, kedge_job_state_name(fx->from),
               kedge_job_state_name(fx->state), fx->err ? ": " : "", fx->err ? kedge_strerror(fx->err) : "");
-    int err = kedge_host_job_store(h, job, &d);
-    if (err
-        == KEDGE_E_DISK_FULL) { /* the record follows with the next move; the main chain knows what matters */
-        kedge_log(KEDGE_LOG_WARN, "job record", "%s", d.text);
-    } else if (err) {
-        kedge_host_fail(h, err, d.text);
-    }
+    kedge_host_job_keep(h, job);
 }
 
 /* Effects of a job as a whole. The cast to int lets the compiler accept a switch over a part of the

@@ -68,9 +68,14 @@ struct kedge_host {
     uint64_t started_ns;
     uint64_t main_known; /* entries of the main chain that the loop has taken in; the ledger may have more */
     uint64_t refused_due_ns; /* when what is kept of refused updates is looked through next */
-    bool begun;              /* the core has started: logs may grow */
-    volatile int stop;       /* set on the loop thread */
-    int fatal;               /* a kedge_err that ends the process */
+    uint64_t epoch;          /* of this start, see job_moves.h */
+    const char *acting;      /* who asked for what is being done to acting_on; NULL: nobody */
+    const struct kedge_job *acting_on;
+    uint64_t
+        moves_due_ns;  /* when moves of jobs that could not be stored are tried again, 0: there are none */
+    bool begun;        /* the core has started: logs may grow */
+    volatile int stop; /* set on the loop thread */
+    int fatal;         /* a kedge_err that ends the process */
 };
 
 #endif

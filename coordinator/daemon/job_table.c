@@ -3,20 +3,25 @@
  *
  * A record is written only over the state that this process wrote last. Another one means that a second
  * coordinator or an old copy of the store is at work; then this one stops. */
+#include <stdio.h>
 #include <string.h>
 
 #include "aggregation/quantise.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/os/log.h"
 #include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/records.h"
 #include "coordinator/daemon/rounds/main_batch.h"
 #include "coordinator/daemon/rounds/rounds.h"
 #include "coordinator/daemon/sites/refusals.h"
 #include "round/close/params.h"
+
+#define STORE_AGAIN_NS UINT64_C(1000000000)
 
 /* Sizes of files and the largest quantised value follow from the spec alone. They are computed
  * once, because every piece of every upload is checked against them. */
@@ -112,6 +117,7 @@ int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struc
     kedge_sha256(spec_text, &job->spec_digest);
     job->state = KEDGE_JOB_PENDING;
     job->stored_state = -1;
+    kedge_job_moves_begin(&job->moves);
     job->created_ms = kedge_os_unix_ms();
     *ret = job;
     return KEDGE_OK;
@@ -177,7 +183,8 @@ static int put_token(struct kedge_kv_tx *tx, const struct kedge_job *job)
     return err;
 }
 
-static int put_all(struct kedge_kv_tx *tx, struct kedge_job *job, struct kedge_diag *d)
+static int put_all(const struct kedge_host *h, struct kedge_kv_tx *tx, struct kedge_job *job,
+                   struct kedge_diag *d)
 {
     int now = -1;
     KEDGE_TRY(stored_state(tx, job, &now, d));
@@ -186,20 +193,21 @@ static int put_all(struct kedge_kv_tx *tx, struct kedge_job *job, struct kedge_d
                               job->spec.name.s, now, job->stored_state);
     }
     KEDGE_TRY(put_record(tx, job));
+    KEDGE_TRY(kedge_job_moves_put(tx, &job->spec.name, h->epoch, &job->moves, d));
     KEDGE_TRY(job->stored_state < 0 && job->token_hash[0] ? put_token(tx, job) : KEDGE_OK);
     /* the rounds of one that has ended are in the record now, with what they refused */
     return kedge_host_job_has_ended(job) ? kedge_host_refusals_drop(tx, &job->spec.name, KEDGE_COORD_NONE)
                                          : KEDGE_OK;
 }
 
-/* One transaction: the comparison with what was stored last, the new record, the token at the first
- * time, and at the end of the job the removal of its refusals. A crash leaves all of it or nothing,
- * so no refusal can come back for a job that has ended. */
+/* One transaction: the comparison with what was stored last, the new record with the moves that led to it,
+ * the token at the first time, and at the end of the job the removal of its refusals. A crash leaves all of
+ * it or nothing, so no refusal can come back for a job that has ended. */
 int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d)
 {
     struct kedge_kv_tx *tx;
     KEDGE_TRY(kedge_kv_begin(h->kv, true, &tx, d));
-    int err = put_all(tx, job, d);
+    int err = put_all(h, tx, job, d);
     if (err) {
         kedge_kv_abort(tx);
         return d->text[0] ? err
@@ -208,5 +216,75 @@ int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct ked
     }
     KEDGE_TRY(kedge_kv_commit(tx, d));
     job->stored_state = (int)job->state;
+    kedge_job_moves_settle(&job->moves);
     return KEDGE_OK;
+}
+
+static bool is_stored(const struct kedge_job *job)
+{
+    return job->stored_state == (int)job->state && job->moves.waiting_count == 0;
+}
+
+/* A full disk does not end the process: the state is also derivable from the main chain, and the job halts
+ * for want of room anyway. Any other failure does: a record that says something else than this process
+ * believes would be acted on at the next start. */
+void kedge_host_job_keep(struct kedge_host *h, struct kedge_job *job)
+{
+    struct kedge_diag d = {.text = ""};
+    int err = is_stored(job) ? KEDGE_OK : kedge_host_job_store(h, job, &d);
+    if (err == KEDGE_E_DISK_FULL) {
+        if (h->moves_due_ns == 0) {
+            kedge_log(KEDGE_LOG_WARN, "job record", "%s", d.text);
+        }
+        h->moves_due_ns = kedge_os_now_ns() + STORE_AGAIN_NS;
+    } else if (err) {
+        kedge_host_fail(h, err, d.text);
+    }
+}
+
+/* Where the disk was full: the record follows when there is room. The main chain knows what matters. */
+void kedge_host_jobs_store_again(struct kedge_host *h, uint64_t now_ns)
+{
+    if (h->moves_due_ns == 0 || now_ns < h->moves_due_ns) {
+        return;
+    }
+    h->moves_due_ns = 0;
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
+        if (h->jobs[i].used && h->jobs[i].state != KEDGE_JOB_PENDING) {
+            kedge_host_job_keep(h, &h->jobs[i]);
+        }
+    }
+}
+
+/* An operator halts, resumes, submits and cancels; all else that happens to the job meanwhile is its own. */
+static const char *asked_by(const struct kedge_host *h, const struct kedge_job *job,
+                            enum kedge_job_state from)
+{
+    const bool is_halt = job->state == KEDGE_JOB_HALTED;
+    const bool is_asked =
+        is_halt ? job->reason == KEDGE_OK : from == KEDGE_JOB_HALTED || from == KEDGE_JOB_PENDING;
+    if (job->state == KEDGE_JOB_CANCELLED) {
+        return job->cancelled_by;
+    }
+    return h->acting && h->acting_on == job && is_asked ? h->acting : "";
+}
+
+/* Who asked stands in the history where somebody did. */
+bool kedge_host_job_move(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state from)
+{
+    struct kedge_job_move move = {
+        .from = from, .to = job->state, .reason = job->reason, .ms = kedge_os_unix_ms()};
+    const char *asked = asked_by(h, job, from);
+    move.cause =
+        asked[0] || job->state == KEDGE_JOB_CANCELLED ? KEDGE_CAUSE_USER : kedge_job_cause_of(job->reason);
+    snprintf(move.actor, sizeof move.actor, "%s", asked[0] ? asked : "coordinator");
+    const enum kedge_job_move_outcome outcome = kedge_job_moves_take(&job->moves, &move);
+    if (outcome == KEDGE_JOB_MOVE_TAKEN || outcome == KEDGE_JOB_MOVE_REPEATED) {
+        return true;
+    }
+    kedge_log(KEDGE_LOG_ERROR, "move refused", "job=%s %s -> %s: %s", job->spec.name.s,
+              kedge_job_state_name(from), kedge_job_state_name(job->state),
+              outcome == KEDGE_JOB_MOVE_ILLEGAL ? "its history ends elsewhere, or there is no such way"
+                                                : "too many moves wait for room on the disk");
+    return false;
 }

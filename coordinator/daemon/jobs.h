@@ -5,6 +5,7 @@
 #include "chain/statement/statement.h"
 #include "common/tensor/layout.h"
 #include "coordinator/core/coord.h"
+#include "coordinator/daemon/job_moves.h"
 #include "coordinator/daemon/restore/history.h"
 #include "coordinator/daemon/rounds/troubles.h"
 #include "crypto/hash.h"
@@ -44,6 +45,8 @@ struct kedge_job {
     char classes_fault[KEDGE_DIAG_TEXT_MAX]; /* … and why there are none after it; "" */
     char trouble_text[160];                  /* why too few sites can train it, in reasons and numbers */
     int stored_state;                        /* what its record says, -1: no record yet */
+    struct kedge_job_moves moves;            /* its status history */
+    char cancelled_by[KEDGE_ACTOR_MAX + 1];  /* who asked for its end, "" */
     uint64_t created_ms;
     char token_hash[KEDGE_HASH_HEX_LEN + 1]; /* of the submit token, "" without */
     bool *joined;                            /* by tenant handle, KEDGE_TENANTS_MAX */
@@ -97,7 +100,14 @@ KEDGE_NODISCARD int kedge_host_job_make(struct kedge_host *h, struct kedge_view 
                                         struct kedge_job **ret, struct kedge_diag *d);
 void kedge_host_job_free(struct kedge_job *job);
 /* Writes the job's record by compare-and-swap: KEDGE_E_EXISTS when it is not what this process wrote last.
- * With that of a job that has ended its refusals go. */
+ * The moves that led there become durable with it. With that of a job that has ended its refusals go. */
 KEDGE_NODISCARD int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d);
+/* The job moves from `from` to job->state, for job->reason: noted in its history, not yet stored. False: such
+ * a move is refused, and the log says so. */
+bool kedge_host_job_move(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state from);
+/* Stores the job where its record lags behind. A full disk: tried again by kedge_host_jobs_store_again, a
+ * second later; any other failure ends the process. */
+void kedge_host_job_keep(struct kedge_host *h, struct kedge_job *job);
+void kedge_host_jobs_store_again(struct kedge_host *h, uint64_t now_ns);
 
 #endif

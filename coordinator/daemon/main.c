@@ -206,6 +206,7 @@ static int open_state(struct kedge_host *h, struct kedge_diag *d)
     KEDGE_TRY(kedge_state_path(path, d, h->state, "coordinator.lmdb"));
     KEDGE_TRY(kedge_kv_lmdb_open(path, &kv, &h->kv, d));
     KEDGE_TRY(kedge_in_use_write(h->state, d));
+    KEDGE_TRY(kedge_job_moves_epoch(h->kv, &h->epoch, d));
     KEDGE_TRY(read_keys(h, d));
     return open_main(h, d);
 }

@@ -16,7 +16,9 @@
 enum {
     ROUND_DIGITS = 8,
     REFUSAL_LEN = 4 + 2 * KEDGE_HASH_LEN + 8,
-    NAME_MAX = 200, /* of a key in a message */
+    SEQUENCE_DIGITS = 10,
+    MOVE_LEN = 8 + 8 + 4 + 3, /* and the actor */
+    NAME_MAX = 200,           /* of a key in a message */
 };
 static const int64_t TIME_MAX = INT64_C(1) << 53;
 
@@ -321,6 +323,104 @@ int kedge_job_record_encode(const struct kedge_job_record *r, struct kedge_buf *
                      "\"created_ms\":%" PRIu64 ",\"token\":\"%s\"}",
                      r->job.s, spec, initial, (int)r->state, r->reason, r->created_ms, r->token);
     return out->err;
+}
+
+/* ---- moves of jobs ---- */
+
+void kedge_job_move_prefix(const struct kedge_id *job, struct kedge_buf *out)
+{
+    kedge_buf_printf(out, KEDGE_JOB_MOVE_PREFIX "%s/", job->s);
+}
+
+void kedge_job_move_key(const struct kedge_id *job, uint32_t sequence, struct kedge_buf *out)
+{
+    kedge_job_move_prefix(job, out);
+    kedge_buf_printf(out, "%010" PRIu32, sequence);
+}
+
+void kedge_job_move_encode(const struct kedge_job_move *m, struct kedge_buf *out_key,
+                           struct kedge_buf *out_value)
+{
+    kedge_job_move_key(&m->job, m->sequence, out_key);
+    kedge_buf_put_u64(out_value, m->epoch);
+    kedge_buf_put_u64(out_value, m->ms);
+    kedge_buf_put_u32(out_value, (uint32_t)m->reason);
+    kedge_buf_put_u8(out_value, (uint8_t)m->from);
+    kedge_buf_put_u8(out_value, (uint8_t)m->to);
+    kedge_buf_put_u8(out_value, (uint8_t)m->cause);
+    kedge_buf_put(out_value, m->actor, strlen(m->actor));
+}
+
+/* The key's job and number; false: it is no move's. */
+static bool read_move_key(struct kedge_view key, struct kedge_job_move *ret)
+{
+    const size_t prefix = sizeof KEDGE_JOB_MOVE_PREFIX - 1;
+    if (key.len <= prefix + SEQUENCE_DIGITS + 1 || memcmp(key.ptr, KEDGE_JOB_MOVE_PREFIX, prefix) != 0) {
+        return false;
+    }
+    const size_t slash = key.len - SEQUENCE_DIGITS - 1;
+    const struct kedge_view digits = kedge_view_of(key.ptr + slash + 1, SEQUENCE_DIGITS);
+    uint64_t sequence = 0;
+    for (size_t i = 0; i < digits.len; i++) {
+        if (digits.ptr[i] < '0' || digits.ptr[i] > '9') {
+            return false;
+        }
+        sequence = 10 * sequence + (uint64_t)(digits.ptr[i] - '0');
+    }
+    ret->sequence = (uint32_t)sequence;
+    return sequence < UINT32_MAX && key.ptr[slash] == '/'
+           && kedge_id_from(kedge_view_of(key.ptr + prefix, slash - prefix), &ret->job) == KEDGE_OK;
+}
+
+/* Whether the move was one that a job may make is looked at too: what is told from here is told as a fact. */
+int kedge_job_move_decode(struct kedge_view key, struct kedge_view value, struct kedge_job_move *ret,
+                          struct kedge_diag *reterr)
+{
+    struct where w = {"state", key, reterr};
+    struct kedge_job_move m;
+    memset(&m, 0, sizeof m);
+    if (!read_move_key(key, &m)) {
+        return damaged(&w, "the key is not " KEDGE_JOB_MOVE_PREFIX "JOB/SEQUENCE");
+    }
+    if (value.len <= MOVE_LEN || value.len > MOVE_LEN + KEDGE_ACTOR_MAX) {
+        return damaged(&w, "it has not its length");
+    }
+    struct kedge_reader in = kedge_reader_of(value);
+    m.epoch = kedge_read_u64(&in);
+    m.ms = kedge_read_u64(&in);
+    m.reason = (int)(int32_t)kedge_read_u32(&in);
+    m.from = (enum kedge_job_state)kedge_read_u8(&in);
+    m.to = (enum kedge_job_state)kedge_read_u8(&in);
+    const uint8_t cause = kedge_read_u8(&in);
+    const struct kedge_view actor = kedge_read_bytes(&in, value.len - MOVE_LEN);
+    if (m.epoch < 1 || m.epoch > (uint64_t)TIME_MAX || m.ms > (uint64_t)TIME_MAX) {
+        return damaged(&w, "its epoch or its time is out of range");
+    }
+    if (!kedge_job_state_allows(m.from, m.to) || cause >= KEDGE_CAUSE_COUNT) {
+        return damaged(&w, "no job makes such a move");
+    }
+    if (kedge_err_find(kedge_err_code(m.reason)) != m.reason) {
+        return damaged(&w, "its reason is no error");
+    }
+    if (!kedge_text_is_plain(actor) || memchr(actor.ptr, '\0', actor.len)) {
+        return damaged(&w, "its actor is no plain text");
+    }
+    m.cause = (enum kedge_job_cause)cause;
+    memcpy(m.actor, actor.ptr, actor.len);
+    *ret = m;
+    return KEDGE_OK;
+}
+
+int kedge_epoch_decode(struct kedge_view value, uint64_t *ret, struct kedge_diag *reterr)
+{
+    struct where w = {"state", kedge_view_str(KEDGE_EPOCH_KEY), reterr};
+    struct kedge_reader in = kedge_reader_of(value);
+    const uint64_t epoch = kedge_read_u64(&in);
+    if (kedge_reader_end(&in) != KEDGE_OK || epoch < 1 || epoch >= (uint64_t)TIME_MAX) {
+        return damaged(&w, "expected a number of starts");
+    }
+    *ret = epoch;
+    return KEDGE_OK;
 }
 
 /* ---- refusals ---- */

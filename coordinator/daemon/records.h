@@ -79,6 +79,46 @@ KEDGE_NODISCARD int kedge_job_record_decode(struct kedge_view key, struct kedge_
                                             struct kedge_job_record *ret, struct kedge_diag *reterr);
 KEDGE_NODISCARD int kedge_job_record_encode(const struct kedge_job_record *r, struct kedge_buf *out);
 
+/* Whose doing it is that a job moved: the class of its cause. */
+enum kedge_job_cause {
+    KEDGE_CAUSE_PROGRESS, /* nobody's: it goes on as it should */
+    KEDGE_CAUSE_USER,     /* somebody asked for it */
+    KEDGE_CAUSE_RESOURCES,
+    KEDGE_CAUSE_SITE,
+    KEDGE_CAUSE_NETWORK,
+    KEDGE_CAUSE_STORAGE,
+    KEDGE_CAUSE_CHAIN,
+    KEDGE_CAUSE_INTERNAL,
+    KEDGE_CAUSE_COUNT,
+};
+
+/* Table "state", key: KEDGE_JOB_MOVE_PREFIX JOB/SEQUENCE, the sequence with ten digits. A move of a job from
+ * one state to the next, as job_moves.h tells. Value: be64 epoch, be64 ms, be32 reason, a byte each for from,
+ * to and cause, then the actor. */
+#define KEDGE_JOB_MOVE_PREFIX "job-move/"
+enum { KEDGE_ACTOR_MAX = 80 };
+struct kedge_job_move {
+    struct kedge_id job;
+    uint32_t sequence; /* of the job's moves, from 0 on, without gaps */
+    uint64_t epoch;    /* which start of the coordinator wrote it, from 1 on */
+    enum kedge_job_state from, to;
+    enum kedge_job_cause cause;
+    int reason;                      /* a kedge_err that belongs to the new state, KEDGE_OK: none */
+    uint64_t ms;                     /* unix time, at most 2^53 */
+    char actor[KEDGE_ACTOR_MAX + 1]; /* who asked for it, or "coordinator": plain, not empty */
+};
+KEDGE_NODISCARD int kedge_job_move_decode(struct kedge_view key, struct kedge_view value,
+                                          struct kedge_job_move *ret, struct kedge_diag *reterr);
+void kedge_job_move_key(const struct kedge_id *job, uint32_t sequence, struct kedge_buf *out);
+/* What the keys of a job's moves begin with. */
+void kedge_job_move_prefix(const struct kedge_id *job, struct kedge_buf *out);
+void kedge_job_move_encode(const struct kedge_job_move *m, struct kedge_buf *out_key,
+                           struct kedge_buf *out_value);
+
+/* Table "state", key: KEDGE_EPOCH_KEY. How often a coordinator has started over this store. Value: be64. */
+#define KEDGE_EPOCH_KEY "epoch"
+KEDGE_NODISCARD int kedge_epoch_decode(struct kedge_view value, uint64_t *ret, struct kedge_diag *reterr);
+
 /* Table "round", key: JOB/ROUND/TENANT/SITE/KIND, the round with eight digits, the kind a digit. Value: be32
  * error, envelope, update, be64 weight. */
 struct kedge_refusal_record {

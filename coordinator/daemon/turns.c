@@ -20,8 +20,8 @@ static uint64_t bark(uint64_t every_ns, uint64_t *due_ns)
 }
 
 /* Each turn waits for an item, but no longer than until the next thing is due: the core's timer,
- * idle uploads, old refused files, the watchdog of the service manager. All of these are looked at
- * between two items, on this thread, so none of them needs a lock.
+ * idle uploads, old refused files, moves of jobs that met a full disk, the watchdog of the service manager.
+ * All of these are looked at between two items, on this thread, so none of them needs a lock.
  *
  * The core starts only when the witnesses that count have been heard, or their time is over: a
  * coordinator that was put back from an old copy must not sign entries over a history that a
@@ -41,6 +41,7 @@ int kedge_host_run(struct kedge_host *h)
         uint64_t next_bark = bark(watchdog_ns, &bark_ns), uploads_due = kedge_uploads_due_ns(h);
         due = uploads_due < due ? uploads_due : due;
         due = kedge_host_refused_due_ns(h) < due ? kedge_host_refused_due_ns(h) : due;
+        due = h->moves_due_ns > 0 && h->moves_due_ns < due ? h->moves_due_ns : due;
         int err = kedge_queue_take(h->queue, next_bark < due ? next_bark : due, &taken);
         if (err == KEDGE_OK) {
             struct kedge_item *item = taken;
@@ -51,6 +52,7 @@ int kedge_host_run(struct kedge_host *h)
         }
         kedge_uploads_close_idle(h, kedge_os_now_ns());
         kedge_host_refused_look(h, kedge_os_now_ns());
+        kedge_host_jobs_store_again(h, kedge_os_now_ns());
         if (h->begun && !h->stop && kedge_os_now_ns() >= kedge_coord_deadline_ns(h->coord)) {
             struct kedge_coord_event ev = {.type = KEDGE_EV_TIMER};
             kedge_host_step(h, &ev);

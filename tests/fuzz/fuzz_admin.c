@@ -92,6 +92,10 @@ static void try_rest(const json_t *args)
     d.text[0] = '\0';
     KEDGE_ASSERT(kedge_admin_list_from(args, &job, &d) == KEDGE_OK || d.text[0]);
     d.text[0] = '\0';
+    struct kedge_admin_events events = {.limit = 1};
+    KEDGE_ASSERT(kedge_admin_events_args(args, &events, &d) == KEDGE_OK || d.text[0]);
+    KEDGE_ASSERT(events.limit >= 1 && events.limit <= KEDGE_ADMIN_EVENTS_MAX && events.from < UINT32_MAX);
+    d.text[0] = '\0';
     struct kedge_admin_receipt receipt = {.key = NULL};
     KEDGE_ASSERT(kedge_admin_receipt_args(args, &receipt, &d) == KEDGE_OK || d.text[0]);
     KEDGE_ASSERT(!receipt.key || (receipt.key[0] && strlen(receipt.key) <= 200 && receipt.index == 0));

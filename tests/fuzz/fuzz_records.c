@@ -118,10 +118,30 @@ static void try_job_token(struct kedge_view key, struct kedge_view value)
     KEDGE_ASSERT(kedge_view_eq(value, kedge_view_str(job.s)) && kedge_id_is_valid(value));
 }
 
+static void try_move(struct kedge_view key, struct kedge_view value)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_job_move m;
+    struct kedge_buf out_key, out;
+    int err = kedge_job_move_decode(key, value, &m, &d);
+    if (err) {
+        check_refused(err, &d, "table state");
+        return;
+    }
+    KEDGE_ASSERT(kedge_job_state_allows(m.from, m.to) && m.cause < KEDGE_CAUSE_COUNT && m.epoch >= 1);
+    KEDGE_ASSERT(kedge_text_is_plain(kedge_view_str(m.actor)) && m.actor[0]);
+    kedge_buf_init(&out_key, KEDGE_RECORD_KEY_MAX);
+    kedge_buf_init(&out, KEDGE_RECORD_MAX);
+    kedge_job_move_encode(&m, &out_key, &out); /* one encoding each */
+    KEDGE_ASSERT(kedge_view_eq(key, kedge_buf_view(&out_key)) && kedge_view_eq(value, kedge_buf_view(&out)));
+    kedge_buf_deinit(&out_key);
+    kedge_buf_deinit(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     static void (*const tables[])(struct kedge_view key, struct kedge_view value) = {
-        try_token, try_job, try_refusal, try_read_token, try_seen, try_job_token};
+        try_token, try_job, try_refusal, try_read_token, try_seen, try_job_token, try_move};
     if (len < 2 || len - 2 < data[1]) {
         return 0;
     }

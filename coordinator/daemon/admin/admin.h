@@ -39,6 +39,8 @@ void kedge_admin_job_show(struct kedge_host *h, struct kedge_net_request *req, c
 void kedge_admin_job_model(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 /* What a list says of a job in the table. */
 struct json_t *kedge_admin_job_summary(struct kedge_host *h, const struct kedge_job *job);
+/* job.events */
+void kedge_admin_job_events(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 /* job.groups */
 void kedge_admin_job_groups(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 

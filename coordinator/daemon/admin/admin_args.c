@@ -319,6 +319,30 @@ int kedge_admin_list_from(const json_t *args, struct kedge_id *ret, struct kedge
     return json_object_get(args, "from") ? get_id(args, "from", ret, reterr) : KEDGE_OK;
 }
 
+/* A number in its range, or the fallback where there is none. */
+static int get_count(const json_t *args, const char *key, uint32_t least, uint32_t most, uint32_t fallback,
+                     uint32_t *ret, struct kedge_diag *d)
+{
+    const json_t *v = json_object_get(args, key);
+    const json_int_t n = v ? json_integer_value(v) : fallback;
+    if ((v && !json_is_integer(v)) || n < least || n > most) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "\"%s\": expected a number from %u to %u", key,
+                              (unsigned)least, (unsigned)most);
+    }
+    *ret = (uint32_t)n;
+    return KEDGE_OK;
+}
+
+int kedge_admin_events_args(const json_t *args, struct kedge_admin_events *ret, struct kedge_diag *reterr)
+{
+    struct kedge_admin_events a;
+    KEDGE_TRY(get_id(args, "job", &a.job, reterr));
+    KEDGE_TRY(get_count(args, "from", 0, UINT32_MAX - 1, 0, &a.from, reterr));
+    KEDGE_TRY(get_count(args, "limit", 1, KEDGE_ADMIN_EVENTS_MAX, KEDGE_ADMIN_EVENTS_MAX, &a.limit, reterr));
+    *ret = a;
+    return KEDGE_OK;
+}
+
 int kedge_admin_from_round(const json_t *args, uint32_t *ret, struct kedge_diag *reterr)
 {
     const json_t *v = json_object_get(args, "from_round");

@@ -121,6 +121,15 @@ KEDGE_NODISCARD int kedge_admin_receipt_args(const struct json_t *args, struct k
 /* "from" of job.list: the name that the page begins with; absent: empty, which is before all names */
 KEDGE_NODISCARD int kedge_admin_list_from(const struct json_t *args, struct kedge_id *ret,
                                           struct kedge_diag *reterr);
+/* job.events: "job", and which of its moves: from number "from" (absent: 0) on, at most "limit" of them
+ * (absent: KEDGE_ADMIN_EVENTS_MAX) */
+enum { KEDGE_ADMIN_EVENTS_MAX = 256 };
+struct kedge_admin_events {
+    struct kedge_id job;
+    uint32_t from, limit;
+};
+KEDGE_NODISCARD int kedge_admin_events_args(const struct json_t *args, struct kedge_admin_events *ret,
+                                            struct kedge_diag *reterr);
 /* "from_round" of job.show; absent: 0 */
 KEDGE_NODISCARD int kedge_admin_from_round(const struct json_t *args, uint32_t *ret,
                                            struct kedge_diag *reterr);

@@ -29,6 +29,7 @@ struct submit_work {
     struct kedge_job *job;
     char *spec_text;
     char *initial_path; /* NULL: from the spec */
+    char actor[KEDGE_ACTOR_MAX + 1];
     int err;
     struct kedge_diag diag;
 };
@@ -165,7 +166,11 @@ static void submit_done(struct kedge_host *h, struct kedge_item *item)
     int err = w->err;
     if (!err) {
         job->state = KEDGE_JOB_QUEUED;
-        err = kedge_host_job_store(h, job, &w->diag);
+        h->acting = w->actor;
+        h->acting_on = job;
+        err = kedge_host_job_move(h, job, KEDGE_JOB_PENDING) ? kedge_host_job_store(h, job, &w->diag)
+                                                             : KEDGE_E_BUG;
+        h->acting = NULL;
     }
     if (err) {
         kedge_admin_error(w->req, err, &w->diag);
@@ -317,6 +322,7 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
                               .spec_text = kedge_mem_strdup(a.spec),
                               .initial_path = a.initial ? kedge_mem_strdup(a.initial) : NULL};
     KEDGE_ASSERT(w->spec_text);
+    kedge_host_actor(h, kedge_net_request_peer(req), w->actor);
     kedge_host_work(h, &w->work);
 }
 
@@ -352,6 +358,11 @@ static void job_event(struct kedge_host *h, struct kedge_net_request *req, const
     if (!job) {
         return;
     }
+    char actor[KEDGE_ACTOR_MAX + 1];
+    kedge_host_actor(h, kedge_net_request_peer(req), actor);
+    if (type == KEDGE_EV_JOB_CANCEL && !job->cancelled_by[0]) {
+        memcpy(job->cancelled_by, actor, sizeof actor);
+    }
     bool is_coming = job->state == KEDGE_JOB_PENDING; /* its first model is being made */
     if (is_coming && type == KEDGE_EV_JOB_CANCEL) {
         job->cancelled_early = true;
@@ -371,7 +382,10 @@ static void job_event(struct kedge_host *h, struct kedge_net_request *req, const
     }
     uint32_t unable = type == KEDGE_EV_JOB_RESUME ? kedge_host_troubles_unable(h, job) : 0;
     struct kedge_coord_event ev = {.type = type, .job = job->slot};
+    h->acting = actor;
+    h->acting_on = job;
     kedge_host_step(h, &ev);
+    h->acting = NULL;
     json_t *o = kedge_admin_job_summary(h, job);
     if (unable > 0) {
         json_object_set_new(o, "asked_again", json_integer(unable));
@@ -409,6 +423,7 @@ void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const
         {"job.resume", job_resume},
         {"job.cancel", job_cancel},
         {"job.groups", kedge_admin_job_groups},
+        {"job.events", kedge_admin_job_events},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verbs[i].verb, verb) == 0) {

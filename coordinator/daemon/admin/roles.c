@@ -3,9 +3,12 @@
  * alone. */
 #include "coordinator/daemon/admin/roles.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "coordinator/daemon/host.h"
+
+enum { ACTOR_KEY_BYTES = 8 }; /* of a key that no statement names */
 
 static bool is_in(const char *verb, const char *const *verbs)
 {
@@ -38,9 +41,10 @@ bool kedge_host_may_ask(const struct kedge_host *h, const struct kedge_net_peer 
     static const char *const owner[] = {"role.grant",  "role.revoke", "role.quorum",
                                         "role.rotate", "role.submit", NULL};
     static const char *const reading[] = {
-        "status",     "trust",           "tenant.list",    "site.list",       "key.list",
-        "job.list",   "job.show",        "role.list",      "witness.list",    "ledger.updates",
-        "job.groups", "ledger.position", "ledger.receipt", "ledger.refusals", NULL};
+        "status",          "trust",          "tenant.list",     "site.list",
+        "key.list",        "job.list",       "job.show",        "role.list",
+        "witness.list",    "ledger.updates", "job.events",      "job.groups",
+        "ledger.position", "ledger.receipt", "ledger.refusals", NULL};
     if (peer->kind == KEDGE_NET_IPC) {
         return true; /* the socket is 0600: who can open it owns the state folder */
     }
@@ -49,4 +53,19 @@ bool kedge_host_may_ask(const struct kedge_host *h, const struct kedge_net_peer 
     }
     return is_configured(h, &peer->key) || kedge_host_has_role(h, &peer->key, KEDGE_CHAIN_OPERATOR)
            || (is_in(verb, reading) && kedge_host_has_role(h, &peer->key, KEDGE_CHAIN_AUDITOR));
+}
+
+void kedge_host_actor(const struct kedge_host *h, const struct kedge_net_peer *peer, char *ret)
+{
+    char digits[2 * ACTOR_KEY_BYTES + 1];
+    const struct kedge_main_role *role =
+        peer->has_key ? kedge_mainbook_role(&h->authority.book, &peer->key) : NULL;
+    if (peer->kind == KEDGE_NET_IPC) {
+        snprintf(ret, KEDGE_ACTOR_MAX + 1, "owner");
+    } else if (role) {
+        snprintf(ret, KEDGE_ACTOR_MAX + 1, "operator %s", role->name.s);
+    } else {
+        kedge_hex_encode(peer->key.b, ACTOR_KEY_BYTES, digits);
+        snprintf(ret, KEDGE_ACTOR_MAX + 1, "operator %s", digits);
+    }
 }

@@ -16,6 +16,9 @@ bool kedge_host_has_role(const struct kedge_host *h, const struct kedge_public_k
 /* Whether the peer may use an operators' verb: the door may all, operators all but role.*, auditors what only
  * reads. */
 bool kedge_host_may_ask(const struct kedge_host *h, const struct kedge_net_peer *peer, const char *verb);
+/* Who that is, in a few words, for the history of jobs: "owner" (through the door), "operator NAME", or
+ * "operator" and the first digits of the key. ret: KEDGE_ACTOR_MAX + 1. */
+void kedge_host_actor(const struct kedge_host *h, const struct kedge_net_peer *peer, char *ret);
 /* role.grant, role.revoke, role.quorum, role.rotate, role.submit, role.list; false: another verb. */
 bool kedge_admin_roles(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                        const struct json_t *args);

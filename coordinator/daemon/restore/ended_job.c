@@ -161,6 +161,46 @@ int kedge_ended_job_find(struct kedge_host *h, const struct kedge_id *name, stru
     return kedge_ended_job_read(h, &record, ret, d);
 }
 
+static int put_end(struct kedge_host *h, struct kedge_kv_tx *tx, const struct kedge_job_record *record,
+                   const struct kedge_ended_job *job, struct kedge_diag *d)
+{
+    const int reason = kedge_job_reason_of(job->reason);
+    const bool is_cancelled = job->record.state == KEDGE_JOB_CANCELLED;
+    const struct kedge_job_move move = {.to = job->record.state,
+                                        .reason = job->record.state == KEDGE_JOB_FAILED ? reason : KEDGE_OK,
+                                        .cause = is_cancelled ? KEDGE_CAUSE_USER : kedge_job_cause_of(reason),
+                                        .ms = job->ended_ms,
+                                        .actor = "coordinator"};
+    struct kedge_job_record ended = job->record;
+    struct kedge_job_moves moves;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&text, KEDGE_RECORD_MAX);
+    ended.reason = move.reason;
+    KEDGE_TRY(kedge_job_moves_load(tx, record, job->ended_ms, &moves, d));
+    if (!kedge_job_moves_lead(&moves, &move)) {
+        return kedge_diag_set(d, KEDGE_E_CORRUPT, "coordinator.lmdb: job %s was %s, and has ended as %s",
+                              record->job.s, kedge_job_state_name(record->state),
+                              kedge_job_state_name(move.to));
+    }
+    KEDGE_TRY(kedge_job_moves_put(tx, &record->job, h->epoch, &moves, d));
+    KEDGE_TRY(kedge_job_record_encode(&ended, &text));
+    return kedge_kv_put(tx, KEDGE_KV_JOB, kedge_view_str(record->job.s), kedge_buf_view(&text), KEDGE_KV_PUT);
+}
+
+/* A full disk keeps nobody from starting: the next start settles it. */
+int kedge_ended_job_settle(struct kedge_host *h, const struct kedge_job_record *record, struct kedge_diag *d)
+{
+    struct kedge_ended_job job;
+    struct kedge_kv_tx *tx;
+    KEDGE_TRY(kedge_ended_job_read(h, record, &job, d));
+    int err = kedge_kv_begin(h->kv, true, &tx, d);
+    if (!err) {
+        err = kedge_kv_end(tx, put_end(h, tx, record, &job, d), d);
+    }
+    kedge_ended_job_deinit(&job);
+    return err == KEDGE_E_DISK_FULL ? KEDGE_OK : err;
+}
+
 void kedge_ended_job_deinit(struct kedge_ended_job *job)
 {
     kedge_mem_free(job->spec);

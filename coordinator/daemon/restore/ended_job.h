@@ -25,6 +25,10 @@ KEDGE_NODISCARD int kedge_ended_job_read(struct kedge_host *h, const struct kedg
 /* The same by name. KEDGE_E_NOT_FOUND: there is no such job, or it has not ended. */
 KEDGE_NODISCARD int kedge_ended_job_find(struct kedge_host *h, const struct kedge_id *name,
                                          struct kedge_ended_job *ret, struct kedge_diag *reterr);
+/* The process died after job-closed was durable and before the job's record said so: makes the record and the
+ * job's history say it. */
+KEDGE_NODISCARD int kedge_ended_job_settle(struct kedge_host *h, const struct kedge_job_record *record,
+                                           struct kedge_diag *reterr);
 void kedge_ended_job_deinit(struct kedge_ended_job *job);
 /* Is there a job-closed, a job-opened? */
 bool kedge_ended_job_is_closed(struct kedge_host *h, const struct kedge_id *name);

@@ -173,17 +173,62 @@ static uint64_t waited_ns(const struct kedge_job *job)
     return now_ms > job->created_ms ? (now_ms - job->created_ms) * 1000000u : 0;
 }
 
+/* ---- where a job stands ----
+ * The core begins where the history ends, so that it tells nothing twice. Two things the main chain knows
+ * better: that the job is opened, when the process died before it could say so; and that a job which was
+ * halted before its first round waits for that round, for why it was halted is found anew. */
+
+static bool has_round(struct kedge_host *h, const struct kedge_job *job)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    snprintf(key, sizeof key, "round-opened/%s/%08u", job->spec.name.s,
+             (unsigned)kedge_coord_first_round(&job->params));
+    return kedge_ledger_find(h->main.ledger, kedge_view_str(key), NULL) == KEDGE_OK;
+}
+
+/* The state in which the core takes the job up. */
+static enum kedge_job_state state_to_begin(struct kedge_host *h, const struct kedge_job *job)
+{
+    const bool is_halted = job->state == KEDGE_JOB_HALTED && job->reason != KEDGE_OK;
+    if (job->unopened) {
+        return KEDGE_JOB_QUEUED;
+    }
+    return job->state == KEDGE_JOB_QUEUED || (is_halted && !has_round(h, job)) ? KEDGE_JOB_ENROLLING
+                                                                               : job->state;
+}
+
+static int load_moves(struct kedge_walk *w, const struct kedge_job_record *record)
+{
+    struct kedge_job *job = w->job;
+    struct kedge_kv_tx *tx KEDGE_CLEANUP(kedge_kv_drop) = NULL;
+    KEDGE_TRY(kedge_kv_begin(w->h->kv, false, &tx, w->d));
+    KEDGE_TRY(kedge_job_moves_load(tx, record, kedge_os_unix_ms(), &job->moves, w->d));
+    const struct kedge_job_move move = {
+        .to = state_to_begin(w->h, job), .ms = kedge_os_unix_ms(), .actor = "coordinator"};
+    if (move.to == job->state) {
+        return KEDGE_OK;
+    }
+    if (!kedge_job_moves_lead(&job->moves, &move)) {
+        return kedge_diag_set(
+            w->d, KEDGE_E_CORRUPT, "coordinator.lmdb: job %s is %s, where the main chain says that it is %s",
+            job->spec.name.s, kedge_job_state_name(job->state), kedge_job_state_name(move.to));
+    }
+    job->state = move.to;
+    job->reason = KEDGE_OK;
+    return KEDGE_OK;
+}
+
 /* Tells the core of the job (JOB_SUBMIT: the main chain does not know it yet) and of the tenants that joined.
  */
 static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coord_event_type type)
 {
     struct kedge_digest models[KEDGE_GROUPS_MAX];
-    bool halted = job->state == KEDGE_JOB_HALTED && job->reason == KEDGE_OK;
     struct kedge_coord_event ev = {.type = type,
                                    .job = job->slot,
                                    .params = &job->params,
                                    .waited_ns = waited_ns(job),
-                                   .state = halted ? KEDGE_JOB_HALTED : KEDGE_JOB_ENROLLING};
+                                   .state = job->state,
+                                   .err = job->reason};
     kedge_first_models_tell(job, models, &ev);
     kedge_host_step(h, &ev);
     for (uint32_t i = 0; i < job->params.tenant_count; i++) {
@@ -253,6 +298,7 @@ static int load_job(struct kedge_walk *w, const struct kedge_job_record *record)
     snprintf(key, sizeof key, "job-opened/%s", job->spec.name.s);
     bool opened = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK;
     job->unopened = !opened;
+    KEDGE_TRY(load_moves(w, record));
     KEDGE_TRY(load_first_models(w, opened ? &index : NULL));
     KEDGE_TRY(opened ? load_live_job(w) : KEDGE_OK);
     KEDGE_TRY(load_history(w));
@@ -266,7 +312,7 @@ static int load_job(struct kedge_walk *w, const struct kedge_job_record *record)
 static int load_record(struct kedge_walk *w, const struct kedge_job_record *r)
 {
     if (kedge_ended_job_is_closed(w->h, &r->job)) {
-        return KEDGE_OK;
+        return r->state < KEDGE_JOB_COMPLETED ? kedge_ended_job_settle(w->h, r, w->d) : KEDGE_OK;
     }
     if (r->state < KEDGE_JOB_COMPLETED) {
         return load_job(w, r);
@@ -331,6 +377,9 @@ void kedge_host_begin(struct kedge_host *h)
     struct kedge_coord_event ev = {.type = KEDGE_EV_START};
     kedge_host_step(h, &ev);
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
+        if (h->jobs[i].used) {
+            kedge_host_job_keep(h, &h->jobs[i]); /* where its history was led on */
+        }
         if (h->jobs[i].used && h->jobs[i].unopened) {
             h->jobs[i].unopened = false;
             tell_job(h, &h->jobs[i], KEDGE_EV_JOB_SUBMIT);

@@ -19,6 +19,7 @@ enum what {
     SIGNED,
     FILTER,
     FROM,
+    EVENTS,
     READER,
     READER_NAME,
     GRANT,
@@ -72,6 +73,14 @@ static const struct {
     {FROM, "{\"from_round\":\"1\"}", "\"from_round\": expected a round's number"},
     {FROM, "{\"from_round\":4294967296}", "\"from_round\": expected a round's number"},
     {FROM, "{\"from_round\":4294967295}", NULL},
+    {EVENTS, "{}", "\"job\": expected a name"},
+    {EVENTS, "{\"job\":\"a\",\"from\":-1}", "\"from\": expected a number from 0 to 4294967294"},
+    {EVENTS, "{\"job\":\"a\",\"from\":4294967295}", "\"from\": expected a number from 0 to 4294967294"},
+    {EVENTS, "{\"job\":\"a\",\"from\":\"1\"}", "\"from\": expected a number"},
+    {EVENTS, "{\"job\":\"a\",\"limit\":0}", "\"limit\": expected a number from 1 to 256"},
+    {EVENTS, "{\"job\":\"a\",\"limit\":257}", "\"limit\": expected a number from 1 to 256"},
+    {EVENTS, "{\"job\":\"a\",\"from\":4294967294,\"limit\":256}", NULL},
+    {EVENTS, "{\"job\":\"a\"}", NULL},
     {UPDATES, "{}", "\"tenant\": expected a name"},
     {UPDATES, "{\"tenant\":\"org-a\"}", NULL},
     {UPDATES, "{\"tenant\":\"org-a\",\"from\":1024}", NULL},
@@ -137,6 +146,7 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
     struct kedge_admin_reader reader;
     struct kedge_admin_role role;
     struct kedge_admin_updates updates;
+    struct kedge_admin_events events;
     struct kedge_admin_receipt receipt;
     struct kedge_admin_quorum quorum;
     struct kedge_admin_rotate rotate;
@@ -154,6 +164,8 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
         return kedge_admin_filter_args(args, &filter, d);
     case FROM:
         return kedge_admin_from_round(args, &round, d);
+    case EVENTS:
+        return kedge_admin_events_args(args, &events, d);
     case READER:
         return kedge_admin_reader_args(args, &reader, d);
     case READER_NAME:

@@ -302,10 +302,78 @@ START_TEST(test_refusal_values)
 }
 END_TEST
 
+/* Each byte of a move is looked at: its key, whether a job may move so, who and when. */
+START_TEST(test_moves_come_back)
+{
+    const struct kedge_job_move m = {.job = {"demo.1"},
+                                     .sequence = 1234567,
+                                     .epoch = 3,
+                                     .from = KEDGE_JOB_TRAINING,
+                                     .to = KEDGE_JOB_HALTED,
+                                     .cause = KEDGE_CAUSE_SITE,
+                                     .reason = KEDGE_E_SITES,
+                                     .ms = UINT64_C(1) << 53,
+                                     .actor = "operator alice"};
+    struct kedge_buf key, value;
+    struct kedge_job_move same;
+    kedge_buf_init(&key, KEDGE_RECORD_KEY_MAX);
+    kedge_buf_init(&value, KEDGE_RECORD_MAX);
+    kedge_job_move_encode(&m, &key, &value);
+    ck_assert(kedge_view_eq(kedge_buf_view(&key), kedge_view_str("job-move/demo.1/0001234567")));
+    ck_assert_int_eq(kedge_job_move_decode(kedge_buf_view(&key), kedge_buf_view(&value), &same, NULL),
+                     KEDGE_OK);
+    ck_assert(kedge_id_eq(&same.job, &m.job) && same.sequence == m.sequence && same.epoch == m.epoch);
+    ck_assert(same.from == m.from && same.to == m.to && same.cause == m.cause && same.reason == m.reason);
+    ck_assert(same.ms == m.ms);
+    ck_assert_str_eq(same.actor, m.actor);
+    static const struct {
+        size_t at; /* of the value: this byte becomes that */
+        uint8_t to;
+        const char *said;
+    } rows[] = {{0, 0xff, "out of range"},  {7, 0, "out of range"},
+                {8, 1, "out of range"},     {16, 0, "is no error"},
+                {20, 7, "no job makes"},    {21, 1, "no job makes"},
+                {21, 200, "no job makes"},  {22, KEDGE_CAUSE_COUNT, "no job makes"},
+                {23, 0, "no plain text"},   {24, 0x1b, "no plain text"},
+                {30, 0xff, "no plain text"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct kedge_diag d = {.text = ""};
+        uint8_t was = value.ptr[rows[i].at];
+        value.ptr[rows[i].at] = rows[i].to;
+        int err = kedge_job_move_decode(kedge_buf_view(&key), kedge_buf_view(&value), &same, &d);
+        ck_assert_msg(err == KEDGE_E_CORRUPT, "%zu: %d", i, err);
+        ck_assert_msg(strstr(d.text, rows[i].said) && strstr(d.text, "job-move/demo.1"), "%zu: %s", i,
+                      d.text);
+        value.ptr[rows[i].at] = was;
+    }
+    for (size_t len = 0; len <= 23; len++) {
+        ck_assert_int_eq(
+            kedge_job_move_decode(kedge_buf_view(&key), kedge_view_of(value.ptr, len), &same, NULL),
+            KEDGE_E_CORRUPT);
+    }
+    static const char *const keys[] = {"",
+                                       "job-move/",
+                                       "job-move/0001234567",
+                                       "job-move/demo/000123456",
+                                       "job-move/demo/000123456x",
+                                       "job-move/demo/9999999999",
+                                       "job-move/demo/4294967295",
+                                       "job-move/Demo/0001234567",
+                                       "job-move/a/b/0001234567",
+                                       "job-token/demo/0001234567"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        ck_assert_int_eq(kedge_job_move_decode(kedge_view_str(keys[i]), kedge_buf_view(&value), &same, NULL),
+                         KEDGE_E_CORRUPT);
+    }
+    kedge_buf_deinit(&key);
+    kedge_buf_deinit(&value);
+}
+END_TEST
+
 int main(void)
 {
-    const TTest *const tests[] = {test_texts,          test_torn,     test_tokens_come_back,
-                                  test_jobs_come_back, test_refusals, test_refusal_values,
-                                  test_read_tokens};
+    const TTest *const tests[] = {test_texts,          test_torn,           test_tokens_come_back,
+                                  test_jobs_come_back, test_refusals,       test_refusal_values,
+                                  test_read_tokens,    test_moves_come_back};
     return run_suite("coordinator-records", tests, sizeof tests / sizeof tests[0]);
 }
