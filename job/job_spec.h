@@ -61,6 +61,21 @@ enum kedge_spec_standardize {
     KEDGE_STANDARDIZE_FEDERATED, /* all sites together, in the first two rounds: common/tensor/scales.h */
 };
 
+/* What the job's trainings may take in all ("budget"); see docs/record.md, "Budgets". */
+enum kedge_job_budget_unit {
+    KEDGE_JOB_BUDGET_NONE,
+    KEDGE_JOB_BUDGET_JOULES,
+    KEDGE_JOB_BUDGET_SITE_MINUTES, /* minutes of training, added up over sites */
+    KEDGE_JOB_BUDGET_MONEY         /* by the prices below */
+};
+struct kedge_job_budget {
+    enum kedge_job_budget_unit unit;
+    double most;                       /* units, 10^-6 to 10^12 */
+    double per_joule, per_site_minute; /* units that they cost: 1 and 0, 0 and 1, or prices, 0 to 10^6 */
+    double watts; /* most that a site counts as drawing, and what it is charged with where it states no
+                     joules; 0: joules cost nothing */
+};
+
 struct kedge_job_spec {
     bool in_world;         /* of a simulation: what its world says by itself may be missing, see below */
     struct kedge_id name;  /* required */
@@ -111,6 +126,7 @@ struct kedge_job_spec {
     uint32_t evaluate_every;          /* rounds, 0 = never, default 1 */
     uint32_t round_timeout_s;         /* default 3600 */
     uint32_t enrol_within_s;          /* until its first round opens, default 86,400 */
+    struct kedge_job_budget budget;   /* default: none */
     uint32_t staleness_max; /* asynchronous strategies: rounds for which an update waits, default 16 */
     const struct kedge_strategy
         *strategy;            /* a row of strategy/'s table; default "fedavg", grouped "flexcfl" */
@@ -264,6 +280,13 @@ double kedge_job_spec_rate(const struct kedge_job_spec *spec, uint32_t batch);
  * no more steps than passes in such batches have. */
 bool kedge_job_spec_takes_batch(const struct kedge_job_spec *spec, uint64_t samples, uint64_t steps,
                                 uint64_t batch, double learning_rate);
+/* What an update is charged, in millionths of the budget's unit: at most 2^62; 0 without a budget. joules and
+ * seconds: as its statement has them, 0 or more; joules are not read where it states none. */
+uint64_t kedge_job_spec_charge(const struct kedge_job_spec *spec, bool states_joules, double joules,
+                               double seconds);
+/* The budget in millionths of its unit; 0: the job has none. */
+uint64_t kedge_job_spec_budget(const struct kedge_job_spec *spec);
+const char *kedge_job_budget_unit_name(enum kedge_job_budget_unit unit); /* "joules", … as in the spec */
 /* The round in which the sites name the classes together, and that in which nothing is trained for it. */
 enum { KEDGE_CLASSES_ROUND = 1 };
 bool kedge_job_spec_asks_classes(const struct kedge_job_spec *spec, uint32_t round);

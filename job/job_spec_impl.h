@@ -65,6 +65,9 @@ KEDGE_NODISCARD int kedgei_spec_read_root(const struct json_t *root, struct kedg
 /* Key "selection" (job_spec_selection.c), once the strategy is read. */
 KEDGE_NODISCARD int kedgei_spec_read_selection(const struct json_t *root, struct kedge_job_spec *s,
                                                struct kedge_diag *d);
+/* Key "budget" (job_spec_budget.c). */
+KEDGE_NODISCARD int kedgei_spec_read_budget(const struct json_t *root, struct kedge_job_spec *s,
+                                            struct kedge_diag *d);
 /* Of a strategy that has groups without a pre-training (job_spec_groups.c): "groups" and what goes with them,
  * once all keys are read. */
 KEDGE_NODISCARD int kedgei_spec_check_groups(struct kedge_job_spec *s, const struct json_t *root,

@@ -189,6 +189,24 @@ static void put_compression(const struct kedge_job_spec *s, struct kedge_buf *ou
     kedge_buf_put_str(out, "}");
 }
 
+static void put_budget(const struct kedge_job_spec *s, struct kedge_buf *out)
+{
+    const struct kedge_job_budget *b = &s->budget;
+    kedge_buf_printf(out, "{\"%s\": ", kedge_job_budget_unit_name(b->unit));
+    put_real(b->most, out);
+    if (b->unit == KEDGE_JOB_BUDGET_MONEY) {
+        kedge_buf_put_str(out, ", \"per_joule\": ");
+        put_real(b->per_joule, out);
+        kedge_buf_put_str(out, ", \"per_site_minute\": ");
+        put_real(b->per_site_minute, out);
+    }
+    if (b->per_joule > 0) {
+        kedge_buf_put_str(out, ", \"watts\": ");
+        put_real(b->watts, out);
+    }
+    kedge_buf_put_str(out, "}");
+}
+
 static void put_control_sites(const struct kedge_job_spec *s, struct kedge_buf *out)
 {
     kedge_buf_printf(out, "%" PRIu32, s->control_sites);
@@ -222,6 +240,7 @@ static const struct {
     {"rule_fraction", put_rule_fraction},
     {"rule_bound", put_rule_bound},
     {"compression", put_compression},
+    {"budget", put_budget},
     {"control_sites", put_control_sites},
     {"root_site", put_root_site},
 };

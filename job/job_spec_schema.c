@@ -11,6 +11,8 @@
 
 #define NAME "\"type\": \"string\", \"pattern\": \"^[a-z0-9][a-z0-9._-]{0,62}$\""
 #define REAL "\"type\": [\"number\", \"string\"]"
+#define AMOUNT REAL ", \"minimum\": 0.000001, \"maximum\": 1000000000000"
+#define PRICE REAL ", \"minimum\": 0, \"maximum\": 1000000"
 #define SHARE REAL ", \"exclusiveMinimum\": 0, \"maximum\": 1"
 
 static void put_number(const char *key, double v, struct kedge_buf *out)
@@ -124,6 +126,12 @@ static const struct {
     {"rule_fraction", REAL ", \"minimum\": 0, \"maximum\": 0.499999", NULL},
     {"rule_bound", REAL ", \"minimum\": 0", NULL},
     {"compression", NULL, put_compression},
+    {"budget",
+     "\"type\": \"object\", \"additionalProperties\": false, \"minProperties\": 1, \"properties\": {\n"
+     "      \"joules\": {" AMOUNT "}, \"site_minutes\": {" AMOUNT "}, \"money\": {" AMOUNT "},\n"
+     "      \"per_joule\": {" PRICE "}, \"per_site_minute\": {" PRICE "},\n"
+     "      \"watts\": {" REAL ", \"minimum\": 0.000001, \"maximum\": 1000000}}",
+     NULL},
     {"control_sites", "\"type\": \"integer\", \"minimum\": 1, \"maximum\": 4096", NULL},
     {"root_site",
      "\"type\": \"string\", \"pattern\": \"^[a-z0-9][a-z0-9._-]{0,62}/[a-z0-9][a-z0-9._-]{0,62}$\"", NULL},

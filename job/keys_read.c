@@ -84,6 +84,11 @@ static bool is_compressed(const struct kedge_job_spec *s)
     return s->compression.kind != KEDGE_COMPACT_NONE;
 }
 
+static bool has_budget(const struct kedge_job_spec *s)
+{
+    return s->budget.unit != KEDGE_JOB_BUDGET_NONE;
+}
+
 /* Of a world the sites are all there are, and the root is one more. */
 static bool names_root(const struct kedge_job_spec *s)
 {
@@ -109,6 +114,7 @@ static const struct {
     {"initial_model", has_initial_model},
     {"classes", has_classes},
     {"standardize", says_scales},
+    {"budget", has_budget},
     {"staleness_max", is_asynchronous},
     {"batch_start", chooses_batch},
     {"batch_least", chooses_batch},

@@ -21,9 +21,9 @@ bool kedge_round_is_of_close(const struct kedge_st_group_assigned *assigned)
            || assigned->how == KEDGE_GROUP_SPLIT || assigned->how == KEDGE_GROUP_MERGE;
 }
 
-/* What a round begins with it has from the one before, with three exceptions: sites whose group follows from
- * what they trained last may not have trained for long; edges have added up since they met; and a task may
- * begin with a model of some rounds ago. */
+/* What a round begins with it has from the one before, with four exceptions: sites whose group follows from
+ * what they trained last may not have trained for long; edges have added up since they met; a task may
+ * begin with a model of some rounds ago; and a budget looks at what the last rounds have cost. */
 uint32_t kedge_round_fold_first(const struct kedge_job_spec *spec, uint32_t last)
 {
     if (kedge_job_spec_has_model_per_group_at_start(spec)) {
@@ -35,7 +35,10 @@ uint32_t kedge_round_fold_first(const struct kedge_job_spec *spec, uint32_t last
         first--;
     }
     uint32_t stale = kedge_job_spec_buffer(spec) > 0 ? spec->staleness_max : 0;
-    return stale == 0 ? first : last > stale ? last - stale : 0;
+    uint32_t costs = kedge_job_spec_budget(spec) > 0 ? KEDGE_SCHEDULE_COSTS : 0;
+    uint32_t before = stale > costs ? stale : costs;
+    uint32_t other = last > before ? last - before : 0;
+    return before > 0 && other < first ? other : first;
 }
 
 static bool is_group(const struct kedge_round_fold *io, uint32_t group)
@@ -150,6 +153,8 @@ static void fold_groups(struct kedge_round_fold *io, const struct kedge_st_step 
     state->groups = step->group_count;
     state->regroup = kedge_job_spec_drifted(step->drift);
     state->is_personal = step->personal > 0;
+    kedge_schedule_charge(&state->book, step->charged);
+    state->book.spent = step->spent;
 }
 
 /* Is the group cut in two by directions? Where a cut goes by updates, the lists say who goes, and the new

@@ -31,6 +31,15 @@ static void put_group(struct kedge_buf *out, const struct kedge_round_group *g)
     put_hash(out, &g->trial);
 }
 
+/* Where nothing was charged there is nothing to say. */
+static void put_book(struct kedge_buf *out, const struct kedge_schedule_book *book)
+{
+    put_u64(out, book->spent);
+    for (uint32_t i = 0; i < KEDGE_SCHEDULE_COSTS; i++) {
+        put_u64(out, book->costs[i]);
+    }
+}
+
 static void put_site(struct kedge_buf *out, const struct kedge_round_site *s)
 {
     put_u64(out, s->group);
@@ -62,6 +71,9 @@ int kedge_round_state_digest(const struct kedge_round_state *state, const struct
     put_u64(&bytes, state->groups);
     for (uint32_t g = 0; g < state->groups; g++) {
         put_group(&bytes, &state->group[g]);
+    }
+    if (state->book.spent > 0) {
+        put_book(&bytes, &state->book);
     }
     for (uint32_t i = 0; i < site_count; i++) {
         if (is_known(&sites[i])) {

@@ -10,6 +10,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/task_kind.h"
+#include "coordinator/schedule/budget.h"
 #include "crypto/hash.h"
 #include "job/job_spec.h"
 
@@ -34,6 +35,7 @@ struct kedge_round_state {
     bool regroup; /* groups have drifted so far that the next round makes them anew */
     bool
         is_personal; /* sites have found that what their own training makes of the model serves them better */
+    struct kedge_schedule_book book; /* of a job with a budget, in millionths of its unit; else zeros */
     struct kedge_round_group group[KEDGE_GROUPS_MAX];
 };
 

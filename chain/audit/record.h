@@ -399,6 +399,8 @@ void kedgei_check_first_models(struct kedgei_audit *a, const struct kedgei_job *
 
 /* ---- inputs.c, lists.c ---- */
 KEDGE_NODISCARD int kedgei_check_inputs(struct kedgei_audit *a);
+/* ---- budget.c: what rounds are charged; behind check_tenants, which collects the updates ---- */
+KEDGE_NODISCARD int kedgei_check_budgets(struct kedgei_audit *a);
 /* An input list of tenant t's blobs; errors become findings about main[index]; deinit afterwards. */
 bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log,
                       const struct kedge_hash *digest, uint64_t index, struct kedge_input_list *ret,

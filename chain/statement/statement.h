@@ -36,6 +36,7 @@ enum {
 };
 #define KEDGE_ST_COUNT_MAX ((uint64_t)1 << 53)      /* JSON integers that every reader gets right */
 #define KEDGE_ST_WEIGHT_SUM_MAX ((uint64_t)1 << 62) /* DESIGN §6 */
+#define KEDGE_ST_CHARGE_MAX ((uint64_t)1 << 62)
 
 enum kedge_statement_kind {
     KEDGE_ST_KEY,
@@ -360,6 +361,9 @@ struct kedge_st_step {
     double eta;
     double drift; /* how far directions that were estimated again are from those that the groups were made
                      with (grouping/shift.h); 0: not at all, or none was estimated */
+    /* optional, of a job with a budget, in millionths of its unit: what this round's updates are charged, and
+     * what all rounds so far are */
+    uint64_t charged, spent;
     uint32_t personal; /* 1: sites are served best by what their own training makes of their group's model */
     uint32_t group_count; /* at least 1 */
     struct kedge_st_step_group groups[KEDGE_GROUPS_MAX];

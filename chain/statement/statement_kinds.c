@@ -405,6 +405,8 @@ static const struct kedgei_field step_fields[] = {
     {FIELD(step, personal, U32), .max = 1, .optional = true},
     {FIELD(step, time_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
     OPTIONAL(NAMES, step, classes),
+    {FIELD(step, charged, U64_TEXT), .max = KEDGE_ST_CHARGE_MAX, .optional = true},
+    {FIELD(step, spent, U64_TEXT), .max = KEDGE_ST_CHARGE_MAX, .optional = true},
 };
 
 static const struct kedgei_field release_fields[] = {

@@ -66,6 +66,9 @@ static int ask_more(struct kedge_cli *c, const char *job, uint64_t from, json_t 
         from = next;
         KEDGE_TRY(ask_job(c, job, from, &more, d));
         json_array_extend(json_object_get(whole, "history"), json_object_get(more, "history"));
+        if (json_object_get(more, "budget")) { /* of an ended job the last page has it */
+            json_object_set(whole, "budget", json_object_get(more, "budget"));
+        }
         KEDGE_TRY(next_page(more, from, &next, d));
     }
     return KEDGE_OK;
@@ -96,6 +99,21 @@ static void say_classes(const struct kedge_cli *c, const json_t *o)
     kedge_cli_say(c, "%s", json_array_size(classes) > 0 ? "\n" : "");
 }
 
+/* What the job's trainings may take, have taken, and the next round may take. */
+static void say_budget(const struct kedge_cli *c, const json_t *o)
+{
+    const json_t *budget = json_object_get(o, "budget");
+    if (!budget) {
+        return;
+    }
+    kedge_cli_say(c, "budget   %.6g of %.6g %s are spent", kedge_cli_real(budget, "spent"),
+                  kedge_cli_real(budget, "most"), kedge_cli_text(budget, "unit"));
+    if (json_object_get(budget, "next_round")) {
+        kedge_cli_say(c, "; a round opens where %.6g are left", kedge_cli_real(budget, "next_round"));
+    }
+    kedge_cli_say(c, "\n");
+}
+
 static void say_job(const struct kedge_cli *c, const json_t *o)
 {
     const json_t *missing = json_object_get(o, "tenants_missing"), *tenant;
@@ -108,6 +126,7 @@ static void say_job(const struct kedge_cli *c, const json_t *o)
                       kedge_cli_text(o, "rule"), kedge_cli_text(o, "server"));
     }
     say_classes(c, o);
+    say_budget(c, o);
     if (kedge_cli_text(o, "reason")[0]) {
         kedge_cli_say(c, "reason   %s: %s\n", kedge_cli_text(o, "reason"), kedge_cli_text(o, "reason_text"));
     }

@@ -189,8 +189,9 @@ struct kedge_coord_input {
     struct kedge_digest envelope; /* SHA-256 of the envelope */
     struct kedge_digest update;   /* SHA-256 of the update file */
     uint64_t weight;              /* sample count */
-    uint32_t group;               /* TRAIN: that it is for. PRETRAIN: that it gave its site, KEDGE_COORD_NONE:
-                                     none yet, or none but by the close */
+    uint64_t cost;  /* of the job's budget, in units of the host's; at most KEDGE_SCHEDULE_MOST */
+    uint32_t group; /* TRAIN: that it is for. PRETRAIN: that it gave its site, KEDGE_COORD_NONE:
+                       none yet, or none but by the close */
 };
 /* What the core knows of one site in the current round of one job. */
 struct kedge_coord_row {
@@ -284,7 +285,10 @@ struct kedge_coord_event {
     enum kedge_job_state state; /* LOAD_JOB */
     uint64_t wait_ns;           /* POLL: longest wait wanted; TASK_ENDED */
     uint64_t shifted, at_work;  /* POLL: a bit per job, 1 << handle */
+    bool over_budget; /* ROUND_COMPUTED, LOAD_ROUND closed: what is left of the budget may not do for another
+                         round: none opens, and the job is HALTED with KEDGE_E_BUDGET */
     uint64_t leaf, weight;
+    uint64_t cost;      /* SUBMIT of an update, LOAD_ACCEPTED: what it takes of the job's budget */
     struct kedge_id id; /* TENANT_ADDED, SITE_ADDED */
     struct kedge_digest envelope, update, base;
     const struct kedge_coord_job_params *params; /* LOAD_JOB, JOB_SUBMIT: copied */
@@ -338,8 +342,9 @@ struct kedge_coord_effect {
                       place of the round's statement before, to which nothing has come */
     bool keeps; /* CLOSE_ROUND: groups and models stay as they are, what came to the round counts for nothing
                  */
-    bool ended; /* NOTED */
-    bool recorded; /* TURN_AWAY: the refusal stands on the site's input of the open round, see above */
+    uint64_t charged; /* CLOSE_ROUND: the sum of its accepted updates' costs */
+    bool ended;       /* NOTED */
+    bool recorded;    /* TURN_AWAY: the refusal stands on the site's input of the open round, see above */
     enum kedge_coord_why why; /* APPEND_ASSIGNED */
     bool choice; /* TASK TRAIN, job of KEDGE_ENTRY_CHOICE: group is KEDGE_COORD_NONE, base zero; the site
                     takes any of the job's models (view), and its update says whose */

@@ -207,6 +207,7 @@ struct job {
     enum kedge_task_kind closed_kind;   /* of closed_round */
     bool regroup, next_regroup;         /* the last close, the computed one, asks for new groups … */
     bool tries, next_tries;             /* … has trials, of which all sites are to say what they find */
+    bool over_budget, next_over_budget; /* … leaves too little for another round */
     bool keeps;                         /* the computed one leaves groups and models as they are */
     uint32_t closed_round, prior_round; /* the last two closed ones, KEDGE_COORD_NONE: none */
     uint32_t quorum;                    /* of the open round */
@@ -396,6 +397,9 @@ const struct kedge_digest *kedgei_train_base(const struct job *j, const struct r
 bool kedgei_stays_at_work(const struct kedge_coord *c, const struct job *j, uint32_t site);
 /* Who is at work as a round opens: counts them as selected, marks who is away; returns places held. */
 uint32_t kedgei_places(struct kedge_coord *c, struct job *j);
+
+/* budget.c */
+uint64_t kedgei_round_charge(const struct job *j); /* of all that the open round has accepted */
 
 /* turns.c: whose round opens, where jobs share sites */
 void kedgei_turn_begins(struct kedge_coord *c, uint32_t job, uint32_t site); /* it gets a task */

@@ -76,6 +76,8 @@ void kedgei_job_tell(struct kedge_coord *c, uint32_t job)
     } else if ((j->stalled && j->stage == STAGE_COLLECT)
                || (j->short_of_sites && j->stage == STAGE_WAITING_TO_OPEN)) {
         tell(c, job, KEDGE_JOB_HALTED, KEDGE_E_SITES);
+    } else if (j->over_budget && j->stage == STAGE_WAITING_TO_OPEN) {
+        tell(c, job, KEDGE_JOB_HALTED, KEDGE_E_BUDGET);
     } else if (j->halted_by_quorum) {
         tell(c, job, KEDGE_JOB_HALTED, KEDGE_E_TIMEOUT);
     } else if (j->unstored_site != KEDGE_COORD_NONE) {
@@ -137,6 +139,7 @@ void kedgei_main_emit(struct kedge_coord *c, uint32_t job)
     fx->kind = j->kind;
     fx->draw = type == KEDGE_FX_MAIN_ROUND_OPENED ? j->draw : 0;
     fx->keeps = type == KEDGE_FX_CLOSE_ROUND && j->keeps;
+    fx->charged = type == KEDGE_FX_CLOSE_ROUND ? kedgei_round_charge(j) : 0;
     if (type == KEDGE_FX_MAIN_JOB_CLOSED) {
         fx->state = kedgei_outcome(j);
         fx->err = j->failing;

@@ -43,6 +43,7 @@ static void load_round(struct kedge_coord *c, const struct kedge_coord_event *ev
     j->closed_kind = kind_of(ev);
     j->regroup = ev->regroup && !MUTANT(MUTANT_FORGET_REGROUP);
     j->tries = ev->tries;
+    j->over_budget = ev->over_budget && ev->round < j->params.rounds;
     j->model_count = ev->model_count;
     memcpy(j->models, ev->models, ev->model_count * sizeof j->models[0]);
     kedgei_base_keep(j);
@@ -96,6 +97,7 @@ static void load_input(struct kedge_coord *c, const struct kedge_coord_event *ev
     in->envelope = ev->envelope;
     in->update = ev->update;
     in->weight = MUTANT(MUTANT_FORGET_WEIGHT) ? 1 : ev->weight;
+    in->cost = ev->cost;
     in->group = ev->kind == KEDGE_TASK_TRAIN ? ev->group : KEDGE_COORD_NONE;
     if (c->jobs[ev->job].params.entry == KEDGE_ENTRY_CHOICE && !refused) {
         in->group = MUTANT(MUTANT_FORGET_CHOICE) ? 0 : ev->group;

@@ -288,7 +288,7 @@ static bool advance_stage(struct kedge_coord *c, uint32_t job)
     }
     switch (j->stage) {
     case STAGE_WAITING_TO_OPEN:
-        return advance_wish(c, job);
+        return !j->over_budget && advance_wish(c, job);
     case STAGE_COLLECT:
         return advance_collect(c, job);
     case STAGE_ASSIGNING:
@@ -416,6 +416,7 @@ static void round_closed(struct kedge_coord *c, uint32_t job)
     j->closed_kind = j->kind;
     j->regroup = j->next_regroup;
     j->tries = j->next_tries;
+    j->over_budget = j->next_over_budget;
     j->selected_count = 0;
     kedgei_base_keep(j);
     bool moves = j->round == 0;
@@ -500,6 +501,7 @@ static void take_close(struct kedge_coord *c, const struct kedge_coord_event *ev
     j->next_count = ev->model_count;
     j->next_regroup = ev->regroup;
     j->next_tries = ev->tries;
+    j->next_over_budget = ev->over_budget && j->round < j->params.rounds;
     memcpy(j->next, ev->models, ev->model_count * sizeof j->next[0]);
     for (uint32_t i = 0; i < ev->assigned_count; i++) {
         struct row *row = kedgei_row(c, ev->job, ev->assigned_sites[i]);

@@ -123,6 +123,7 @@ static void take(struct kedge_coord *c, const struct kedge_coord_event *ev, enum
     in->envelope = ev->envelope;
     in->update = ev->update;
     in->weight = ev->weight;
+    in->cost = ev->cost;
     in->group = kind == ITEM_PRETRAIN ? KEDGE_COORD_NONE : ev->group;
     row->item[kind].request = ev->request;
     kedgei_item_emit(c, ev->job, ev->site, kind);

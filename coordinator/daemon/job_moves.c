@@ -36,6 +36,7 @@ enum kedge_job_cause kedge_job_cause_of(int err)
     case KEDGE_OK:
         return KEDGE_CAUSE_PROGRESS;
     case KEDGE_E_ENROL_TIME: /* nobody joined, or too few sites came */
+    case KEDGE_E_BUDGET:
         return KEDGE_CAUSE_RESOURCES;
     case KEDGE_E_SITES:
     case KEDGE_E_TIMEOUT: /* the quorum did not come in time */

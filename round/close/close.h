@@ -45,6 +45,7 @@ struct kedge_round_result {
     bool is_personal; /* what sites make of their group's model serves them better; at first as it was before
                        */
     uint64_t since[KEDGE_GROUPS_MAX]; /* edges: what each has added up since the last meeting, behind it */
+    uint64_t charged, spent; /* what the round's updates are charged, the host's; and with it all rounds' */
     uint32_t aggregate_count;
     struct kedge_st_aggregate *aggregates; /* the host's: aggregate_count, owned */
     uint32_t assigned_count;
@@ -134,10 +135,14 @@ struct kedge_close {
     struct kedge_diag *d;
 };
 
-/* What the close begins with of what is known between rounds; ret: round, kind and kept are set. */
+/* What the close begins with of what is known between rounds; ret: round, kind, kept and charged are set. */
 void kedge_close_begin(const struct kedge_round_state *state, struct kedge_round_result *ret);
 /* What is known after it. */
 void kedge_close_end(const struct kedge_round_result *r, struct kedge_round_state *io);
+/* What is left of the job's budget may not do for the round after this close (coordinator/schedule/budget.h);
+ * false: it has none. state: before the close; or with r NULL after it. */
+bool kedge_close_exceeds_budget(const struct kedge_round_state *state, const struct kedge_round_result *r,
+                                const struct kedge_job_spec *spec);
 /* What its step says of it; time and names of classes are the host's. */
 void kedge_close_state_step(const struct kedge_round_result *r, const struct kedge_job_spec *spec,
                             struct kedge_st_step *ret);

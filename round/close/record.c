@@ -20,6 +20,8 @@ void kedge_close_state_step(const struct kedge_round_result *r, const struct ked
                                   .eta = r->mixed ? spec->mixing : 0,
                                   .drift = r->drift,
                                   .personal = r->is_personal,
+                                  .charged = r->charged,
+                                  .spent = r->spent,
                                   .group_count = r->groups};
     snprintf(ret->rule, sizeof ret->rule, "%s",
              r->kept                   ? KEDGE_RULE_KEPT

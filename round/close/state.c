@@ -8,6 +8,7 @@ void kedge_close_begin(const struct kedge_round_state *state, struct kedge_round
     const bool makes_groups = ret->kind == KEDGE_TASK_PRETRAIN && !ret->kept;
     ret->groups = state->groups;
     ret->is_personal = state->is_personal;
+    ret->spent = kedge_schedule_sum(state->book.spent, ret->charged);
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
         const struct kedge_round_group *group = &state->group[g];
         ret->before[g] = group->model;
@@ -55,6 +56,18 @@ void kedge_close_end(const struct kedge_round_result *r, struct kedge_round_stat
     io->groups = r->groups;
     io->regroup = r->regroup;
     io->is_personal = r->is_personal;
+    kedge_schedule_charge(&io->book, r->charged);
+}
+
+bool kedge_close_exceeds_budget(const struct kedge_round_state *state, const struct kedge_round_result *r,
+                                const struct kedge_job_spec *spec)
+{
+    const uint64_t budget = kedge_job_spec_budget(spec);
+    struct kedge_schedule_book book = state->book;
+    if (r) {
+        kedge_schedule_charge(&book, r->charged);
+    }
+    return budget > 0 && !kedge_schedule_fits(&book, budget);
 }
 
 /* Decides for one site what the close decided for all, from the same vectors. In a round that cut groups at

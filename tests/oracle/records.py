@@ -32,7 +32,7 @@ JOBS = {
     "geometric": {"strategy": "fednova", "rule": "geometric-median"},
     "rooted": {"strategy": "fedavg", "rule": "root-trust", "root_site": "org-b/site-2", "tenant_share_max": 0.4},
     "too-few": {"strategy": "fedavg", "rule": "krum", "rule_fraction": 0.4},
-    "buffered": {"strategy": "fedbuff", "options": {"buffer": 3}, "quorum": 3, "sites_per_round": 6, "rounds": 6},
+    "buffered": {"strategy": "fedbuff", "budget": {"site_minutes": 100000}, "options": {"buffer": 3}, "quorum": 3, "sites_per_round": 6, "rounds": 6},
     "edges": {"strategy": "hierarchical", "options": {"edge_rounds": 2}, "server": "adam", "tenant_share_max": 0.4, "rounds": 5, "sites_per_round": 5},
     "chosen": {"strategy": "ifca", "groups": 2},
     "nearest": {"strategy": "fesem", "groups": 3, "rounds": 4},
@@ -55,6 +55,7 @@ JOBS = {
     "bf16": {"strategy": "fedavg", "rule": "median", "compression": {"kind": "bf16"}},
     "topk": {"strategy": "fednova", "compression": {"kind": "topk", "share": 0.1}},
     "topk-int8": {"strategy": "fedadam", "compression": {"kind": "topk-int8", "share": 0.05, "carry": 0.9}},
+    "metered": {"strategy": "fedavg", "rounds": 5, "budget": {"money": 1000000, "per_joule": "0.001", "per_site_minute": 0.3, "watts": 40}},
     "scaled": {"strategy": "fedavg", "standardize": "federated", "rounds": 4},
     "batches": {"strategy": "fednova", "batch": "auto", "weight_max": 10000},
 }

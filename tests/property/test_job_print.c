@@ -104,6 +104,12 @@ static const char *const servers[] = {"\"none\"", "\"momentum\"", "\"adagrad\"",
 static const char *const compressions[] = {
     "{\"kind\":\"int8\"}", "{\"kind\":\"bf16\",\"carry\":0}", "{\"kind\":\"topk\",\"share\":0.25}",
     "{\"kind\":\"topk-int8\",\"share\":\"0.010001\",\"carry\":\"0.9\"}", NULL};
+static const char *const budgets[] = {"{\"joules\":50000}",
+                                      "{\"joules\":\"0.000001\",\"watts\":0.25}",
+                                      "{\"site_minutes\":1e12}",
+                                      "{\"money\":3,\"per_joule\":\"0.0000001\"}",
+                                      "{\"money\":0.1,\"per_joule\":0,\"per_site_minute\":0.3}",
+                                      NULL};
 static const char *const fractions[] = {"0", "0.1", "\"0.25\"", "0.499999", NULL};
 static const char *const bounds[] = {"0", "0.5", "3", "1e3", NULL};
 static const char *const roots[] = {"\"a/s1\"", "\"bb/other.site\"", NULL};
@@ -115,20 +121,11 @@ static const struct {
     const char *const *texts;
     void (*put)(struct kedge_buf *out);
 } own[] = {
-    {"classes", classes, NULL},
-    {"batch", batches, NULL},
-    {"batch_start", sizes, NULL},
-    {"batch_least", sizes, NULL},
-    {"batch_most", sizes, NULL},
-    {"server", servers, NULL},
-    {"compression", compressions, NULL},
-    {"rule_fraction", fractions, NULL},
-    {"rule_bound", bounds, NULL},
-    {"root_site", roots, NULL},
-    {"control_sites", sites, NULL},
-    {"options", NULL, put_options},
-    {"strategy", NULL, put_strategy},
-    {"share", shared, NULL},
+    {"classes", classes, NULL},     {"budget", budgets, NULL},           {"batch", batches, NULL},
+    {"batch_start", sizes, NULL},   {"batch_least", sizes, NULL},        {"batch_most", sizes, NULL},
+    {"server", servers, NULL},      {"compression", compressions, NULL}, {"rule_fraction", fractions, NULL},
+    {"rule_bound", bounds, NULL},   {"root_site", roots, NULL},          {"control_sites", sites, NULL},
+    {"options", NULL, put_options}, {"strategy", NULL, put_strategy},    {"share", shared, NULL},
     {"rule", NULL, put_rule},
 };
 

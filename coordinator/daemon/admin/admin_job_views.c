@@ -22,12 +22,8 @@
 #include "coordinator/daemon/rounds/classes.h"
 #include "coordinator/daemon/rounds/release.h"
 #include "coordinator/daemon/rounds/troubles.h"
-#include "coordinator/daemon/tenant_keys.h"
 
-enum {
-    LIST_LOOKS_MAX = 1024, /* records looked at for one answer … */
-    LIST_SPECS_MAX = 256,  /* … and specs, where they have to be */
-};
+enum { LIST_PAGE_MAX = 256 }; /* jobs in one answer */
 
 /* ---- parts of an answer ---- */
 
@@ -134,11 +130,34 @@ static json_t *round_row(const struct kedge_job_spec *spec, const struct kedge_r
     if (samples > 0 && !spec->shows_loss) {
         json_object_set_new(o, "accuracy", kedgei_json_number((double)correct / (double)samples));
     }
+    if (spec->budget.unit != KEDGE_JOB_BUDGET_NONE) {
+        json_object_set_new(o, "charged", kedgei_json_number((double)row->charged / 1e6));
+    }
     if (row->opened_ms && row->closed_ms >= row->opened_ms) {
         json_object_set_new(o, "seconds",
                             kedgei_json_number((double)(row->closed_ms - row->opened_ms) / 1000.0));
     }
     return o;
+}
+
+/* Units of a budget, which is counted in millionths of them. */
+static json_t *units(uint64_t millionths)
+{
+    return kedgei_json_number((double)millionths / 1e6);
+}
+
+/* next: what the next round may take; NULL: there is none. Without a budget nothing. */
+static void put_budget(json_t *o, const struct kedge_job_spec *spec, uint64_t spent, const uint64_t *next)
+{
+    if (spec->budget.unit == KEDGE_JOB_BUDGET_NONE) {
+        return;
+    }
+    json_t *budget = json_pack("{s:s,s:o,s:o}", "unit", kedge_job_budget_unit_name(spec->budget.unit), "most",
+                               kedgei_json_number(spec->budget.most), "spent", units(spent));
+    if (next) {
+        json_object_set_new(budget, "next_round", units(*next));
+    }
+    json_object_set_new(o, "budget", budget);
 }
 
 static void put_spec(json_t *o, const struct kedge_job_spec *spec)
@@ -158,27 +177,8 @@ static void answer_not_found(struct kedge_net_request *req, const char *name)
 
 /* ---- jobs that run ---- */
 
-/* What the record does not tell the other tenants of a job: which of the sites are connected, and how much
- * all ledgers hold. */
-static void forget_others(const struct kedge_host *h, const struct kedge_public_key *admin, json_t *o)
-{
-    json_t *row;
-    size_t at;
-    uint32_t online = 0;
-    for (uint32_t i = 0; i < h->site_count; i++) {
-        online += kedge_coord_is_online(h->coord, i)
-                  && kedge_tenant_has_admin(&h->tenants[h->sites[i].tenant], admin);
-    }
-    json_object_set_new(o, "sites_online", json_integer(online));
-    json_array_foreach(json_object_get(o, "history"), at, row)
-    {
-        json_object_del(row, "statements");
-    }
-}
-
-/* for_admin: whose sites are told of; NULL: all. */
 static void show_running(struct kedge_host *h, struct kedge_net_request *req, struct kedge_job *job,
-                         uint32_t from, const struct kedge_public_key *for_admin)
+                         uint32_t from)
 {
     json_t *o = kedge_admin_job_summary(h, job), *rounds = json_array(), *waiting = json_array(),
            *models = json_array();
@@ -209,12 +209,11 @@ static void show_running(struct kedge_host *h, struct kedge_net_request *req, st
     }
     json_object_set_new(o, "tenants_missing", waiting);
     put_spec(o, &job->spec);
+    const uint64_t next = kedge_schedule_estimate(&job->at.book);
+    put_budget(o, &job->spec, job->at.book.spent, &next);
     put_classes(o, &job->spec, job->classes);
     json_object_set_new(o, "models", models);
-    if (for_admin) {
-        forget_others(h, for_admin, o);
-    }
-    kedge_host_troubles_put(h, job, for_admin, kedge_admin_sees_texts(h, req), o);
+    kedge_host_troubles_put(h, job, kedge_admin_sees_texts(h, req), o);
     kedge_admin_ok(req, o);
 }
 
@@ -346,6 +345,9 @@ static int put_history(struct kedge_host *h, struct view_work *w, const struct k
     }
     json_object_set_new(w->o, "tenants_missing", tenants_missing(w, count));
     put_spec(w->o, job->spec);
+    if (page.next == KEDGE_HISTORY_END) { /* the last page has the last round */
+        put_budget(w->o, job->spec, page.count > 0 ? page.rows[page.count - 1].spent : 0, NULL);
+    }
     json_object_set_new(w->o, "models", models);
     kedge_mem_free(page.rows);
     return err;
@@ -423,8 +425,7 @@ static void view_ended(struct kedge_host *h, struct kedge_net_request *req, cons
 
 /* ---- the verbs ---- */
 
-void kedge_admin_job_show_to(struct kedge_host *h, struct kedge_net_request *req, const json_t *args,
-                             const struct kedge_public_key *for_admin)
+void kedge_admin_job_show(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d;
     struct kedge_id id;
@@ -441,15 +442,10 @@ void kedge_admin_job_show_to(struct kedge_host *h, struct kedge_net_request *req
     }
     struct kedge_job *job = kedge_host_job_find(h, &id, false);
     if (job) {
-        show_running(h, req, job, from, for_admin);
+        show_running(h, req, job, from);
     } else {
         view_ended(h, req, &id, from, false);
     }
-}
-
-void kedge_admin_job_show(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
-{
-    kedge_admin_job_show_to(h, req, args, NULL);
 }
 
 void kedge_admin_job_model(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
@@ -471,115 +467,84 @@ void kedge_admin_job_model(struct kedge_host *h, struct kedge_net_request *req, 
 struct list_work {
     struct kedge_work work;
     struct kedge_net_request *req;
-    struct kedge_admin_list args;
-    json_t *running; /* by name: its row, or null where it does not fit */
-    struct kedge_job_record *records;
-    json_t *list;
-    struct kedge_id next; /* empty: there are no more */
+    struct kedge_id from;
+    json_t *running; /* by name */
+    json_t *answer;
     int err;
     struct kedge_diag diag;
 };
 
-static bool is_of_tenant(const struct kedge_job_spec *spec, const struct kedge_id *tenant)
-{
-    bool is = tenant->s[0] == '\0';
-    for (uint32_t i = 0; i < spec->tenant_count && !is; i++) {
-        is = kedge_id_eq(&spec->tenants[i], tenant);
-    }
-    return is;
-}
-
-/* Of what the record says, without a look at the spec. */
-static bool fits(const struct kedge_admin_list *a, enum kedge_job_state state, uint64_t created_ms)
-{
-    return (a->states & 1u << state) != 0 && created_ms >= a->since_ms;
-}
-
 /* The job's row: as it ran when the list was asked for, else as the record tells it. NULL: it came
- * later, or does not fit. A job can end between the question and the reading of its record; it is told as it
- * ran, so the list is of one moment. */
+ * later. A job can end between the question and the reading of its record; it is told as it ran, so
+ * the list is of one moment. */
 static json_t *list_row(struct kedge_host *h, struct list_work *w, const struct kedge_job_record *record)
 {
     json_t *row = json_object_get(w->running, record->job.s);
     struct kedge_ended_job job;
     if (row) {
-        return json_is_null(row) ? NULL : json_incref(row);
-    }
-    if (!fits(&w->args, record->state, record->created_ms)) {
-        return NULL;
+        return json_incref(row);
     }
     int err = kedge_ended_job_read(h, record, &job, &w->diag);
     if (err) {
         w->err = err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
         return NULL;
     }
-    row = is_of_tenant(job.spec, &w->args.tenant) ? summary_of_ended(&job) : NULL;
+    row = summary_of_ended(&job);
     kedge_ended_job_deinit(&job);
     return row;
-}
-
-/* One page ends with enough jobs, or with as many looked at as fit a bounded time: then it may have few or
- * none, and says where to go on. */
-static int list_page(struct kedge_host *h, struct list_work *w)
-{
-    const struct kedge_admin_list *a = &w->args;
-    size_t count = 0;
-    bool more = false;
-    KEDGE_TRY(kedge_job_records_page(h, a->prefix.s, &a->from, LIST_LOOKS_MAX, w->records, &count, &more,
-                                     &w->diag));
-    size_t i = count > 0 && a->after && kedge_id_eq(&w->records[0].job, &a->from) ? 1 : 0;
-    const size_t spec_looks = a->tenant.s[0] ? i + LIST_SPECS_MAX : SIZE_MAX;
-    while (i < count && i < spec_looks && json_array_size(w->list) < a->limit) {
-        json_t *row = list_row(h, w, &w->records[i++]);
-        KEDGE_TRY(w->err);
-        if (row) {
-            json_array_append_new(w->list, row);
-        }
-    }
-    w->next = i < count || more ? w->records[i].job : (struct kedge_id){.s = ""};
-    return KEDGE_OK;
 }
 
 static void list_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct list_work *w = (struct list_work *)work;
-    w->records = kedge_mem_new(LIST_LOOKS_MAX + 1, sizeof *w->records);
-    w->list = json_array();
-    w->err = w->records && w->list ? list_page(h, w) : KEDGE_E_NOMEM;
+    struct kedge_job_record *records = kedge_mem_new(LIST_PAGE_MAX + 1, sizeof *records);
+    json_t *list = json_array();
+    size_t count = 0;
+    bool more = false;
+    w->err = records ? kedge_job_records_page(h, &w->from, LIST_PAGE_MAX, records, &count, &more, &w->diag)
+                     : KEDGE_E_NOMEM;
+    for (size_t i = 0; i < count && !w->err; i++) {
+        json_t *row = list_row(h, w, &records[i]);
+        if (row) {
+            json_array_append_new(list, row);
+        }
+    }
+    w->answer = json_pack("{s:o}", "jobs", list);
+    if (more && !w->err) {
+        json_object_set_new(w->answer, "next", json_string(records[count].job.s));
+    }
+    kedge_mem_free(records);
 }
 
 static void list_done(struct kedge_host *h, struct kedge_item *item)
 {
     struct list_work *w = (struct list_work *)item;
     (void)h;
-    json_t *answer = json_pack("{s:o}", "jobs", w->list);
-    if (w->next.s[0]) {
-        json_object_set_new(answer, "next", json_string(w->next.s));
+    if (w->err) {
+        json_decref(w->answer);
+        kedge_admin_error(w->req, w->err, &w->diag);
+    } else {
+        kedge_admin_ok(w->req, w->answer);
     }
-    kedge_admin_answer(w->req, w->err, &w->diag, answer);
     json_decref(w->running);
-    kedge_mem_free(w->records);
     kedge_mem_free(w);
 }
 
 void kedge_admin_job_list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d;
-    struct kedge_admin_list a;
-    int err = kedge_admin_list_args(args, &a, &d);
+    struct kedge_id from;
+    int err = kedge_admin_list_from(args, &from, &d);
     struct list_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
     if (!w) {
         kedge_admin_error(req, err ? err : KEDGE_E_NOMEM, err ? &d : NULL);
         return;
     }
-    *w = (struct list_work){.work = {{list_done}, list_run}, .req = req, .args = a, .running = json_object()};
+    *w = (struct list_work){
+        .work = {{list_done}, list_run}, .req = req, .from = from, .running = json_object()};
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
-        const struct kedge_job *job = &h->jobs[i];
-        if (job->used && !kedge_host_job_has_ended(job)) {
-            const bool is_wanted =
-                fits(&a, job->state, job->created_ms) && is_of_tenant(&job->spec, &a.tenant);
-            json_object_set_new(w->running, job->spec.name.s,
-                                is_wanted ? kedge_admin_job_summary(h, job) : json_null());
+        if (h->jobs[i].used && !kedge_host_job_has_ended(&h->jobs[i])) {
+            json_object_set_new(w->running, h->jobs[i].spec.name.s, kedge_admin_job_summary(h, &h->jobs[i]));
         }
     }
     kedge_host_work(h, &w->work);

@@ -229,6 +229,8 @@ static int read_round(struct reader *r, uint32_t round, uint64_t step_index)
     kedge_history_begin(r->row, s->spec, round);
     see_groups(r->row, step->group_count);
     r->row->closed_ms = step->time_ms;
+    r->row->charged = step->charged;
+    r->row->spent = step->spent;
     r->row->main_size = r->row->statements = step_index + 1;
     int err = read_of_round(r, KEDGE_ST_ROUND_OPENED, round, &opened_index);
     if (err == KEDGE_E_NOT_FOUND) {

@@ -25,6 +25,7 @@ struct kedge_round_history {
     uint32_t groups; /* 0: there is no such row */
     uint32_t selected, accepted, refused;
     uint64_t opened_ms, closed_ms; /* as its statements say; 0: they do not */
+    uint64_t charged, spent;       /* as its step says: of the job's budget, in millionths of its unit */
     uint64_t main_size;            /* entries of the main chain up to its step; 0: it is not closed */
     uint64_t
         statements; /* main_size, and what the checkpoints up to there say of the job's tenants' ledgers */

@@ -49,6 +49,7 @@ static void tell_closed(struct kedge_host *h, const struct kedge_job *job, const
                                    .closed = true,
                                    .kind = at->kind,
                                    .regroup = at->regroup,
+                                   .over_budget = kedge_close_exceeds_budget(at, NULL, &job->spec),
                                    .model_count = at->groups,
                                    .models = models};
     for (uint32_t g = 0; g < at->groups; g++) {
@@ -183,15 +184,17 @@ static int load_accepted(struct kedge_walk *w, uint64_t index)
     if (site == KEDGE_COORD_NONE || other) {
         return KEDGE_OK;
     }
-    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ACCEPTED,
-                                   .job = w->job->slot,
-                                   .site = site,
-                                   .round = u->round,
-                                   .group = u->group,
-                                   .leaf = index,
-                                   .weight = u->samples,
-                                   .kind = u->update_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN
-                                                                                  : KEDGE_TASK_TRAIN};
+    struct kedge_coord_event ev = {
+        .type = KEDGE_EV_LOAD_ACCEPTED,
+        .job = w->job->slot,
+        .site = site,
+        .round = u->round,
+        .group = u->group,
+        .leaf = index,
+        .weight = u->samples,
+        .cost = kedge_job_spec_charge(&w->job->spec, u->energy_quality != KEDGE_ENERGY_UNKNOWN,
+                                      u->energy_joules, u->seconds),
+        .kind = u->update_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN};
     KEDGE_TRY(kedge_restore_envelope(w, index, &ev.envelope));
     KEDGE_TRY(kedge_round_fold(&r->fold, w->st, site));
     memcpy(ev.update.b, w->st->subject.b, sizeof ev.update.b);

@@ -113,6 +113,7 @@ static void finish(struct kedge_host *h, struct close_work *w)
         }
         note_inputs(job, &w->close);
         ev.regroup = r->regroup;
+        ev.over_budget = kedge_close_exceeds_budget(&job->at, r, &job->spec);
         for (uint32_t g = 0; g < r->groups; g++) {
             ev.tries = ev.tries || r->tried_with[g] > 0;
         }
@@ -277,6 +278,7 @@ void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, const s
     w->close.result->round = fx->round;
     w->close.result->kind = fx->kind;
     w->close.result->kept = fx->keeps;
+    w->close.result->charged = fx->charged;
     kedge_close_begin(&job->at, w->close.result);
     w->former_count = job->result ? job->result->groups : 0;
     if (job->result) {

@@ -338,6 +338,8 @@ static struct kedge_round_history *note_history(struct kedge_job *job)
     const struct kedge_round_result *r = job->result;
     struct kedge_round_history *row = kedge_job_history(job, r->round, true);
     row->accepted = row->refused = 0;
+    row->charged = r->charged;
+    row->spent = r->spent;
     for (uint32_t g = 0; g < row->room; g++) {
         row->metrics[g].members = 0;
     }

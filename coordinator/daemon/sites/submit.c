@@ -104,6 +104,8 @@ static void event_of(const struct kedge_host *h, uint32_t ticket, enum kedge_coo
                                                   u->learning_rate)
                     && kedge_job_spec_takes_classes(&h->jobs[t->job].spec, u->round, u->classes));
     ev->weight = fits ? u->samples : 0; /* which the core refuses */
+    ev->cost = kedge_job_spec_charge(&h->jobs[t->job].spec, u->energy_quality != KEDGE_ENERGY_UNKNOWN,
+                                     u->energy_joules, u->seconds);
     memcpy(ev->base.b, u->base.b, sizeof ev->base.b);
     memcpy(ev->update.b, st->subject.b, sizeof ev->update.b);
 }

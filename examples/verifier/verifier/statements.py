@@ -27,7 +27,7 @@ tenants:[id:hex,candidates:int,selected:int,list:hex] draw:int? time_ms:int?
 aggregate spec=model job:id round:int group:int rule:text scale:int weight_sum:u64 count:int base:hex \
 tenants:[id:hex,accepted:int,weight_sum:u64,refused:int,list:hex]
 step spec=model job:id round:int rule:text eta:real groups:[group:int,before:hex,aggregate:hex,after:hex,direction:hex,\
-stepped:hex?,state_before:hex?,state_after:hex?,made:hex?,whole:hex?,split_of:int?,merged_into:int?,tried_with:int?,trial:hex?] drift:real? personal:int? time_ms:int? classes:[text]?
+stepped:hex?,state_before:hex?,state_after:hex?,made:hex?,whole:hex?,split_of:int?,merged_into:int?,tried_with:int?,trial:hex?] drift:real? personal:int? time_ms:int? classes:[text]? charged:u64? spent:u64?
 release spec=model job:id round:int group:int file:text
 job-closed spec=spec job:id rounds:int outcome:=completed|cancelled|failed reason:text time_ms:int?
 """

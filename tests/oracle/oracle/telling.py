@@ -6,7 +6,7 @@ import collections
 from verifier import arithmetic
 from verifier.store import tensors_read, tensors_write
 
-from . import draws, rules, steps, weights
+from . import budgets, draws, rules, steps, weights
 from .facts import RULE_OF, ZERO, Input, sha256
 from .grouping import Grouping
 from .trials import Trials
@@ -50,9 +50,24 @@ class Telling(Grouping, Trials):
             for tenant, row in round_.rows("aggregated") + round_.rows("refused"):
                 at_work.pop((tenant.name, row["site"]), None)
         self.group_assigned(job)
+        self.budget(job)
         last = job.closed(1 << 60)
         for group, entry in job.releases.items():
             self.same("release", f"{job.name}, group {group}", entry.subject, (last.step.body["groups"] if last else job.groups(None))[group]["after"])
+
+    def budget(self, job):
+        """"Budgets": what each step charges, and that its round could open."""
+        costs, spent, last = [], 0, None
+        for round_ in job.rounds if "budget" in job.spec else []:
+            where = f"{job.name}, round {round_.number}"
+            self.same("budget", where, "opened", "opened" if budgets.fits(job, spent, costs) else "halted")
+            if round_.step:
+                mine = [e for name in job.tenants for e in self.record.tenants[name].entries if e.kind == "update" and e.body["job"] == job.name
+                        and (e.body["round"] == round_.number if job.strategy != "fedbuff" else self.came(name, last, e.index, round_))]
+                costs.append(min(budgets.MOST, sum(budgets.charge(job, e.body) for e in mine)))
+                spent, last = min(budgets.MOST, spent + costs[-1]), round_
+                body = round_.step.body
+                self.same("budget", where, (int(body.get("charged", 0)), int(body.get("spent", 0))), (costs[-1], spent))
 
     def first_models(self, job):
         """"Where models begin" and *first model*."""

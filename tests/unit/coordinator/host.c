@@ -130,6 +130,9 @@ static void put_effect(struct host *h, const struct kedge_coord_effect *fx)
         break;
     case KEDGE_FX_CLOSE_ROUND:
         put(h, "close r%u%s", fx->round, fx->keeps ? " keeps" : "");
+        if (fx->charged > 0) {
+            put(h, " charged=%u", (unsigned)fx->charged);
+        }
         break;
     case KEDGE_FX_MAIN_ROUND_CLOSED:
         put(h, "round-closed r%u", fx->round);
@@ -244,6 +247,7 @@ void host_computed(struct host *h, uint32_t round, uint32_t models, uint8_t firs
     ev.err = err;
     ev.model_count = models;
     ev.models = made;
+    ev.over_budget = h->over_budget;
     host_step(h, &ev);
 }
 
@@ -259,6 +263,7 @@ void host_submit(struct host *h, uint32_t site, enum kedge_task_kind kind, uint3
     ev.request = ev.ticket = number;
     ev.envelope = ev.update = digest_of(number);
     ev.weight = 1;
+    ev.cost = h->cost;
     host_step(h, &ev);
 }
 

@@ -13,6 +13,8 @@ struct host {
     struct kedge_coord_limits limits;
     struct kedge_coord_job_params params; /* of the next job_submit or load_job */
     uint64_t now;
+    uint64_t cost;            /* of the next updates … */
+    bool over_budget;         /* … and what the next closes say */
     char text[HOST_TEXT_MAX]; /* effects of the last event, "; " between them */
 };
 

@@ -417,6 +417,42 @@ START_TEST(digest_is_of_all)
 }
 END_TEST
 
+/* A budget's book: what the last rounds were charged, and what is spent as the last step says. */
+START_TEST(book_of_a_budget)
+{
+    cold_start(GROUPED);
+    const struct kedge_hash before = digest();
+    ck_assert_uint_eq(fold.state.book.spent, 0);
+    for (uint32_t round = 1; round <= KEDGE_SCHEDULE_COSTS + 2; round++) {
+        open_round(round, KEDGE_TRAIN_TRAIN);
+        step(round, 2)->groups[0].group = 0;
+        st.u.step.charged = 10 * round;
+        st.u.step.spent = 1000 + round;
+        ck_assert_int_eq(put(KEDGE_ROUND_NONE), KEDGE_OK);
+        ck_assert_uint_eq(fold.state.book.spent, 1000 + round);
+    }
+    for (uint32_t i = 0; i < KEDGE_SCHEDULE_COSTS; i++) {
+        ck_assert_uint_eq(fold.state.book.costs[i], 10 * (KEDGE_SCHEDULE_COSTS + 2 - i));
+    }
+    const struct kedge_hash now = digest();
+    fold.state.book.costs[KEDGE_SCHEDULE_COSTS - 1]++;
+    const struct kedge_hash other = digest();
+    ck_assert(!kedge_hash_eq(&now, &before) && !kedge_hash_eq(&now, &other));
+}
+END_TEST
+
+/* A fold begins where all that counts is still to come. */
+START_TEST(first_round_with_a_budget)
+{
+    struct kedge_job_spec own = {.strategy = kedge_strategy_find("fedavg"), .groups = 1};
+    ck_assert_uint_eq(kedge_round_fold_first(&own, 30), 29);
+    own.budget = (struct kedge_job_budget){.unit = KEDGE_JOB_BUDGET_JOULES, .most = 5, .per_joule = 1};
+    ck_assert_uint_eq(kedge_round_fold_first(&own, 30), 30 - KEDGE_SCHEDULE_COSTS);
+    ck_assert_uint_eq(kedge_round_fold_first(&own, KEDGE_SCHEDULE_COSTS), 0);
+    ck_assert_uint_eq(kedge_round_fold_first(&own, 1), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fold");
@@ -431,6 +467,8 @@ int main(void)
     tcase_add_test(tc, sites_stay_at_work);
     tcase_add_test(tc, what_no_job_has);
     tcase_add_test(tc, digest_is_of_all);
+    tcase_add_test(tc, book_of_a_budget);
+    tcase_add_test(tc, first_round_with_a_budget);
     suite_add_tcase(s, tc);
     SRunner *sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);
