@@ -209,6 +209,7 @@ struct kedge_cli_span kedge_cli_span(uint64_t seconds);
 /* ---- commands ---- */
 int kedge_cmd_init(struct kedge_cli *c);
 int kedge_cmd_status(struct kedge_cli *c);
+int kedge_cmd_events(struct kedge_cli *c);
 int kedge_cmd_backup(struct kedge_cli *c);
 int kedge_cmd_restore(struct kedge_cli *c);
 int kedge_cmd_tenant_add(struct kedge_cli *c);

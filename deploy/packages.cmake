@@ -5,6 +5,7 @@
 #   libkedge-client-dev its header and what pkg-config knows of it
 #   python3-kedge       the Python package over it, for Debian's Python, and as a wheel for virtual environments; examples
 #   kedge-train-cuda    the module for CUDA devices, where nvcc was
+#   kedge-events        the companion that publishes a coordinator's events, where nng was
 #   kedge-doc           the documentation
 include(GNUInstallDirs)
 set(deploy ${PROJECT_SOURCE_DIR}/deploy)
@@ -118,6 +119,11 @@ if(TARGET kedge_client_shared AND Python3_FOUND)
     DESTINATION share/doc/python3-kedge/examples COMPONENT python)
   install(FILES ${PROJECT_SOURCE_DIR}/examples/digits.py DESTINATION share/doc/python3-kedge/examples COMPONENT python)
 endif()
+if(TARGET kedge-events)
+  list(APPEND CPACK_COMPONENTS_ALL events)
+  kedge_texts(events kedge-events)
+  kedge_packed(${deploy}/man/kedge-events.8 kedge-events.8 share/man/man8 events)
+endif()
 if(TARGET kedge_train_cuda)
   list(APPEND CPACK_COMPONENTS_ALL cuda)
   kedge_texts(cuda kedge-train-cuda)
@@ -142,6 +148,7 @@ set(CPACK_DEBIAN_LIB_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_CUDA_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_EVENTS_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_DOC_PACKAGE_SECTION doc)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_DOC_PACKAGE_ARCHITECTURE all)
@@ -162,12 +169,16 @@ A NumPyClient over libkedge-client, for Debian's Python and as a wheel for
 virtual environments, with two examples.")
 set(CPACK_COMPONENT_CUDA_DESCRIPTION "trainer of Kedge on CUDA devices
 The module that kedge-train opens when it is told to train on a CUDA device.")
+set(CPACK_COMPONENT_EVENTS_DESCRIPTION "federated learning with a record that a stranger can check (event stream)
+kedge-events publishes what happens at a coordinator to subscribers on the same
+machine, by nng's PUB/SUB. kedge-coordinator starts it where it is installed.")
 set(CPACK_COMPONENT_DOC_DESCRIPTION "federated learning with a record that a stranger can check (documentation)
 How Kedge is operated, what its files and records are, and how it is built.")
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libkedge-client1 (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= 3.9), libkedge-client1 (>= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "python3-numpy")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-torch, python3-venv")
+set(CPACK_DEBIAN_EVENTS_PACKAGE_DEPENDS "kedge (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "kedge-client (= ${PROJECT_VERSION})")
 if(CMAKE_CROSSCOMPILING) # dpkg-shlibdeps asks the machine's own packages: what the libraries are called, said by hand
   set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)

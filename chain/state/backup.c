@@ -35,9 +35,9 @@ static const char *last_part(const char *name)
  * of exceptions, so that a kind of file that is added later is backed up without a change here. */
 static bool is_small_file(void *arg, const char *name, bool is_dir)
 {
-    static const char *const not_these[] = {"keys",   "high-water",     "address",         "https-address",
-                                            "blobs",  "staging",        "coordinator.ipc", KEDGE_BACKUP_FILE,
-                                            "in-use", KEDGE_BACKUP_SUMS};
+    static const char *const not_these[] = {"keys",   "high-water",      "address",         "https-address",
+                                            "blobs",  "staging",         "coordinator.ipc", KEDGE_BACKUP_FILE,
+                                            "in-use", KEDGE_BACKUP_SUMS, "events"};
     const char *last = last_part(name);
     (void)arg;
     (void)is_dir;

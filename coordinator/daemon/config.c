@@ -92,6 +92,78 @@ static int read_https(const char *key, const json_t *v, struct kedge_config *c, 
     return KEDGE_OK;
 }
 
+/* On this machine only: the stream is neither encrypted nor asks who comes. */
+static bool is_loopback(const char *url)
+{
+    static const char *const starts[] = {
+        "tcp://127.0.0.1:", "tcp://[::1]:", "ws://127.0.0.1:", "ws://[::1]:"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        is = is || strncmp(url, starts[i], strlen(starts[i])) == 0;
+    }
+    return is && strlen(url) < KEDGE_NET_URL_MAX && !strchr(url, '\n');
+}
+
+static int read_events_listen(const json_t *v, struct kedge_config *c, struct kedge_diag *d)
+{
+    const size_t n = json_array_size(v);
+    if (!json_is_array(v) || n > KEDGE_CONFIG_EVENTS_LISTEN_MAX) {
+        return bad(d, "events_listen", "a list of at most 3 addresses like \"tcp://127.0.0.1:7444\"");
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *url = json_string_value(json_array_get(v, i));
+        if (!url || !is_loopback(url)) {
+            return bad(d, "events_listen",
+                       "addresses of this machine, \"tcp://127.0.0.1:PORT\" or \"ws://127.0.0.1:PORT/PATH\"");
+        }
+        snprintf(c->events_listen[i], sizeof c->events_listen[i], "%s", url);
+    }
+    c->events_listen_count = (unsigned)n;
+    return KEDGE_OK;
+}
+
+static int read_events_tenants(const json_t *v, struct kedge_config *c, struct kedge_diag *d)
+{
+    const size_t n = json_array_size(v);
+    if (!json_is_array(v) || n > KEDGE_EVENT_STREAMS_MAX) {
+        return bad(d, "events_tenants", "a list of at most 64 tenants");
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *name = json_string_value(json_array_get(v, i));
+        if (!name || kedge_id_from(kedge_view_str(name), &c->events_tenants[i]) != KEDGE_OK) {
+            return bad(d, "events_tenants", "names of tenants");
+        }
+    }
+    c->events_tenant_count = (unsigned)n;
+    return KEDGE_OK;
+}
+
+/* "events" and those that begin with it; *ret_taken: it is one of them. */
+static int read_events(const char *key, const json_t *v, struct kedge_config *c, bool *ret_taken,
+                       struct kedge_diag *d)
+{
+    const char *s = json_string_value(v);
+    *ret_taken = true;
+    if (strcmp(key, "events") == 0) {
+        c->events_off = json_is_false(v);
+        return json_is_boolean(v) ? KEDGE_OK : bad(d, key, "true or false");
+    }
+    if (strcmp(key, "events_listen") == 0) {
+        return read_events_listen(v, c, d);
+    }
+    if (strcmp(key, "events_tenants") == 0) {
+        return read_events_tenants(v, c, d);
+    }
+    *ret_taken = strcmp(key, "events_folder") == 0;
+    if (*ret_taken && (!s || s[0] != '/' || strlen(s) >= sizeof c->events_folder)) {
+        return bad(d, key, "the absolute path of a folder");
+    }
+    if (*ret_taken) {
+        snprintf(c->events_folder, sizeof c->events_folder, "%s", s);
+    }
+    return KEDGE_OK;
+}
+
 /* One key and its value. Keys that are plain numbers are rows of a table; the rest has rules of its
  * own. "pack_blobs" is checked here although chain/state reads it: two readers of one file must
  * agree on what is valid. */
@@ -128,6 +200,9 @@ static int read_key(const char *key, const json_t *v, struct kedge_config *c, st
     }
     bool taken;
     int err = read_https(key, v, c, &taken, d);
+    if (!taken) {
+        err = read_events(key, v, c, &taken, d);
+    }
     if (taken) {
         return err;
     }

@@ -6,9 +6,10 @@
 #include "common/base/diag.h"
 #include "common/base/os/file.h"
 #include "common/net/server.h"
+#include "coordinator/events/event.h"
 #include "crypto/sign.h"
 
-enum { KEDGE_CONFIG_OPERATORS_MAX = 16 };
+enum { KEDGE_CONFIG_OPERATORS_MAX = 16, KEDGE_CONFIG_EVENTS_LISTEN_MAX = 3 };
 
 struct kedge_config {
     char deployment[129];                                   /* "deployment", required */
@@ -26,7 +27,13 @@ struct kedge_config {
     unsigned https_connections;             /* "https_connections": at most so many at once */
     uint32_t refused_days, refused_mb; /* "refused_days", "refused_mb": how long, how much of each tenant */
     bool encrypt_blobs; /* "encrypt_blobs": updates are encrypted at rest; read by chain/state */
-    bool insecure;      /* "insecure": permits tcp:// on loopback */
+    bool events_off;    /* "events": false: no stream of events */
+    char events_folder[KEDGE_PATH_MAX]; /* "events_folder": absolute path, "": STATE/events */
+    char events_listen[KEDGE_CONFIG_EVENTS_LISTEN_MAX][KEDGE_NET_URL_MAX]; /* "events_listen": on loopback */
+    unsigned events_listen_count;
+    struct kedge_id events_tenants[KEDGE_EVENT_STREAMS_MAX]; /* "events_tenants": with a stream each */
+    unsigned events_tenant_count;
+    bool insecure; /* "insecure": permits tcp:// on loopback */
 };
 
 /* KEDGE_E_FORMAT names the key. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/base/os/log.h"
+#include "coordinator/daemon/events/events.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -139,6 +140,7 @@ static bool refuse(struct kedge_host *h, const struct kedge_coord_effect *fx, st
         return false;
     }
     keep_file(h, fx->ticket);
+    kedge_host_event_refused(h, t->site, t->st, fx->err);
     if (req) {
         kedge_host_refuse(h, &(struct kedge_refused_update){.req = req,
                                                             .site = t->site,

@@ -29,6 +29,8 @@
 #include "coordinator/daemon/web/main_view.h"
 #include "coordinator/daemon/witness/witness.h"
 
+struct kedge_events;
+
 struct kedge_host {
     struct kedge_config config;
     char state[KEDGE_PATH_MAX];
@@ -46,7 +48,8 @@ struct kedge_host {
     uint32_t *site_index; /* KEDGE_SITE_INDEX_SIZE */
     struct kedge_seen seen;
     struct kedge_witnesses *witnesses;
-    struct kedge_job *jobs; /* KEDGE_JOBS_MAX */
+    struct kedge_events *events; /* events/events.h; NULL: none are told */
+    struct kedge_job *jobs;      /* KEDGE_JOBS_MAX */
     struct kedge_ticket *tickets;
     uint32_t ticket_hint;
     struct kedge_request_slot *requests;

@@ -12,6 +12,7 @@
 #include "common/base/os/log.h"
 #include "common/base/try.h"
 #include "common/tensor/safetensors.h"
+#include "coordinator/daemon/events/events.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -216,6 +217,7 @@ int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct ked
     }
     KEDGE_TRY(kedge_kv_commit(tx, d));
     job->stored_state = (int)job->state;
+    kedge_host_event_job_moved(h, job);
     kedge_job_moves_settle(&job->moves);
     return KEDGE_OK;
 }

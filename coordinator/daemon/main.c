@@ -26,6 +26,7 @@
 #include "common/base/try.h"
 #include "coordinator/daemon/admin/health.h"
 #include "coordinator/daemon/effects.h"
+#include "coordinator/daemon/events/events.h"
 #include "coordinator/daemon/heap.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
@@ -311,6 +312,7 @@ static void stop_all(struct kedge_host *h, int err)
     kedge_net_server_close(h->server);
     kedge_host_known_close(h);
     kedge_host_https_close(h);
+    kedge_host_events_stop(h);
     if (h->work_queue) {
         kedge_queue_close(h->work_queue);
     }
@@ -346,6 +348,7 @@ static void stop_all(struct kedge_host *h, int err)
     kedge_kv_close(h->kv);
     kedge_host_witnesses_close(h);
     kedge_host_authority_close(h);
+    kedge_host_events_close(h);
     kedge_key_wipe(&h->tls_key);
     kedge_key_wipe(&h->statement_key);
 }
@@ -359,6 +362,7 @@ static int open_record(struct kedge_host *h, struct kedge_diag *d)
     (void)kedge_verify_allow_tables(true);
     KEDGE_TRY(open_state(h, d));
     KEDGE_TRY(make_tables(h, d));
+    KEDGE_TRY(kedge_host_events_open(h, d));
     KEDGE_TRY(kedge_host_witnesses_open(h, h->config.witness_strict, d));
     KEDGE_TRY(start_workers(h, d));
     return kedge_host_restore(h, d);
@@ -368,7 +372,9 @@ static int open_network(struct kedge_host *h, struct kedge_diag *d)
 {
     KEDGE_TRY(start_server(h, d));
     KEDGE_TRY(write_address(h, d));
-    return kedge_host_https_open(h, d);
+    KEDGE_TRY(kedge_host_https_open(h, d));
+    kedge_host_events_serve(h);
+    return KEDGE_OK;
 }
 
 /* Everything from opening to closing. An error on the way is told once, in the log and on

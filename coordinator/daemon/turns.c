@@ -1,6 +1,7 @@
 /* What the loop does over and over: takes an item, looks at what is due, lets the core have its timer. */
 #include "common/base/os/clock.h"
 #include "common/base/os/notify.h"
+#include "coordinator/daemon/events/events.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/restore/restore.h"
@@ -42,6 +43,7 @@ int kedge_host_run(struct kedge_host *h)
         due = uploads_due < due ? uploads_due : due;
         due = kedge_host_refused_due_ns(h) < due ? kedge_host_refused_due_ns(h) : due;
         due = h->moves_due_ns > 0 && h->moves_due_ns < due ? h->moves_due_ns : due;
+        due = kedge_host_events_due_ns(h) < due ? kedge_host_events_due_ns(h) : due;
         int err = kedge_queue_take(h->queue, next_bark < due ? next_bark : due, &taken);
         if (err == KEDGE_OK) {
             struct kedge_item *item = taken;
@@ -53,6 +55,7 @@ int kedge_host_run(struct kedge_host *h)
         kedge_uploads_close_idle(h, kedge_os_now_ns());
         kedge_host_refused_look(h, kedge_os_now_ns());
         kedge_host_jobs_store_again(h, kedge_os_now_ns());
+        kedge_host_events_look(h, kedge_os_now_ns());
         if (h->begun && !h->stop && kedge_os_now_ns() >= kedge_coord_deadline_ns(h->coord)) {
             struct kedge_coord_event ev = {.type = KEDGE_EV_TIMER};
             kedge_host_step(h, &ev);

@@ -132,8 +132,8 @@ static void answer_trust(struct kedge_host *h, struct kedge_net_request *req)
  * appends would make a log grow before the witnesses were heard. */
 static bool only_reads(const char *verb)
 {
-    static const char *const words[] = {"list",   "show",     "model",   "pending",
-                                        "groups", "position", "receipt", "events"};
+    static const char *const words[] = {"list",     "show",    "model",  "pending", "groups",
+                                        "position", "receipt", "events", "record"};
     const char *dot = strchr(verb, '.');
     bool reads = !dot;
     for (size_t i = 0; dot && i < sizeof words / sizeof words[0]; i++) {
@@ -167,6 +167,8 @@ void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struc
         kedge_admin_read(h, req, verb, args);
     } else if (strncmp(verb, "job.", 4) == 0) {
         kedge_admin_jobs(h, req, verb, args);
+    } else if (strncmp(verb, "event.", 6) == 0) {
+        kedge_admin_events(h, req, verb, args);
     } else if (!kedge_admin_witnesses(h, req, verb, args) && !kedge_admin_erase(h, req, verb, args)
                && !kedge_admin_ledger(h, req, verb, args) && !kedge_admin_refusals(h, req, verb, args)) {
         kedge_admin_members(h, req, verb, args);

@@ -17,6 +17,7 @@
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
 #include "common/base/try.h"
+#include "coordinator/daemon/events/events.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
 
@@ -274,6 +275,7 @@ static void batch_handle(struct kedge_host *h, struct kedge_item *item)
         h->main_known = a->end > h->main_known ? a->end : h->main_known;
         kedge_main_batch_settle(h, job->batch);
         kedge_job_history_closed(h, job);
+        kedge_host_event_batch(h, job, a->end);
         kedge_main_batch_free(job->batch);
         job->batch = NULL;
     }

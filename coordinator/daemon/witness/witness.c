@@ -19,6 +19,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "common/base/try.h"
+#include "coordinator/daemon/events/events.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/web/log_read.h"
 #include "coordinator/daemon/witness/witness_impl.h"
@@ -107,6 +108,7 @@ static int finish(struct kedge_host *h, const struct kedgei_proposal *p, struct 
     KEDGE_TRY(keep(h, KEDGE_COORD_NONE, p, d));
     if (size > w->final_size) {
         kedge_log(KEDGE_LOG_INFO, "final", "the first %" PRIu64 " entries of the main chain", size);
+        kedge_host_event_final(h, size);
     }
     kedge_buf_clear(&w->final_note);
     kedge_buf_put(&w->final_note, p->note.ptr, p->note.len);

@@ -55,6 +55,10 @@ bool kedge_host_witness_is_active(const struct kedge_host *h, uint32_t witness);
  */
 bool kedge_host_witnesses_settled(struct kedge_host *h);
 
+/* Whose it is, and whether it is here: not revoked, and heard of within a minute, or twice its rhythm. */
+bool kedge_host_witness_presence(const struct kedge_host *h, uint32_t witness, uint32_t *ret_tenant,
+                                 struct kedge_id *ret_id);
+
 /* What a witness asks: LOG_READ or COSIGN. */
 void kedge_host_witness_request(struct kedge_host *h, struct kedge_net_request *req, uint32_t witness,
                                 const struct kedge_msg *msg);

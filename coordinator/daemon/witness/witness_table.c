@@ -3,9 +3,12 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "common/base/os/clock.h"
 #include "common/base/try.h"
 #include "coordinator/daemon/sites/known.h"
 #include "coordinator/daemon/witness/witness_impl.h"
+
+enum { WITNESS_HERE_MS = 60000 };
 
 /* A place for a new row: one that is revoked is given up. */
 static struct kedgei_witness *free_row(struct kedge_witnesses *w)
@@ -117,6 +120,17 @@ void kedge_host_witness_tell(const struct kedge_host *h, struct kedge_buf *out)
     if (!between[0]) {
         kedge_buf_put_str(out, "there are none");
     }
+}
+
+bool kedge_host_witness_presence(const struct kedge_host *h, uint32_t witness, uint32_t *ret_tenant,
+                                 struct kedge_id *ret_id)
+{
+    const struct kedgei_witness *w = &h->witnesses->rows[witness];
+    const uint64_t rhythm_ms = 2 * (w->every_ns / 1000000), now_ms = kedge_os_unix_ms();
+    *ret_tenant = w->tenant;
+    *ret_id = w->id;
+    return w->active && w->last_seen_ms > 0
+           && now_ms < w->last_seen_ms + (rhythm_ms > WITNESS_HERE_MS ? rhythm_ms : WITNESS_HERE_MS);
 }
 
 /* Those of the policy that are asked over HTTP (kedge witness push). */
