@@ -16,7 +16,8 @@
 #include "crypto/hash.h"
 
 enum {
-    KEDGE_INPUT_ROWS_MAX = 2 * KEDGE_SITES_MAX, /* updates, and what was found of trials */
+    KEDGE_INPUT_ROWS_OF_SITE = 3, /* its update, its pre-training, and what it found of a trial */
+    KEDGE_INPUT_ROWS_MAX = KEDGE_INPUT_ROWS_OF_SITE * KEDGE_SITES_MAX,
     KEDGE_INPUT_REASON_MAX = 64,
     KEDGE_INPUT_ROW_TEXT_MAX = 512, /* bytes of one encoded row */
     KEDGE_INPUT_LIST_MAX = KEDGE_INPUT_ROWS_MAX * KEDGE_INPUT_ROW_TEXT_MAX,

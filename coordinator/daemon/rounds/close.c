@@ -255,7 +255,6 @@ static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t si
     return err;
 }
 
-/* Three rows are room for all that one site can have in a round's lists. */
 void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx)
 {
     uint32_t n;
@@ -273,7 +272,7 @@ void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, const s
     w->close.inputs = kedge_mem_new(n, sizeof *w->close.inputs);
     w->close.others = kedge_mem_new(n, sizeof *w->close.others);
     w->close.evaluations = kedge_mem_new(n, sizeof *w->close.evaluations);
-    w->rows = kedge_mem_new((size_t)n * 3, sizeof *w->rows);
+    w->rows = kedge_mem_new((size_t)n * KEDGE_INPUT_ROWS_OF_SITE, sizeof *w->rows);
     KEDGE_ASSERT(w->close.result && w->close.inputs && w->close.others && w->close.evaluations && w->rows);
     w->close.result->round = fx->round;
     w->close.result->kind = fx->kind;

@@ -290,6 +290,24 @@ START_TEST(the_largest_list_and_one_row_more)
 }
 END_TEST
 
+/* Every site trains, pre-trains because its data have shifted, and says what it found of a trial. */
+START_TEST(all_that_all_sites_have_in_a_round)
+{
+    const enum kedge_input_use uses[] = {KEDGE_USE_AGGREGATED, KEDGE_USE_GROUPED, KEDGE_USE_EVALUATED};
+    struct kedge_input_row *rows = kedge_mem_new((size_t)3 * KEDGE_SITES_MAX, sizeof *rows);
+    ck_assert_ptr_nonnull(rows);
+    for (uint32_t i = 0; i < 3 * KEDGE_SITES_MAX; i++) {
+        snprintf(rows[i].site.s, sizeof rows[i].site.s, "s%04u", i / 3);
+        rows[i].use = uses[i % 3];
+        rows[i].leaf = i + 1;
+    }
+    struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&b, KEDGE_INPUT_LIST_MAX);
+    ck_assert_int_eq(kedge_input_list_encode(rows, 3 * KEDGE_SITES_MAX, &b), KEDGE_OK);
+    kedge_mem_free(rows);
+}
+END_TEST
+
 START_TEST(any_allocation_may_fail)
 {
     struct kedge_input_list list = {.count = 77};
@@ -324,6 +342,7 @@ int main(void)
     tcase_add_test(tc, reading_is_strict);
     tcase_add_test(tc, writing_demands_order_and_range);
     tcase_add_test(tc, the_largest_list_and_one_row_more);
+    tcase_add_test(tc, all_that_all_sites_have_in_a_round);
     tcase_add_test(tc, any_allocation_may_fail);
     Suite *s = suite_create("chain/input_list");
     suite_add_tcase(s, tc);

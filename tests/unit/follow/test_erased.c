@@ -222,7 +222,7 @@ START_TEST(sizes_are_bounded_by_kind)
                              list = {.want = KEDGE_WANT_LIST, .of_tenant = true};
     struct kedge_blob_wanted of_update = {.want = KEDGE_WANT_UPDATE, .of_tenant = true};
     ck_assert_uint_eq(kedge_follow_blob_max(&spec), 65536);
-    ck_assert_uint_eq(kedge_follow_blob_max(&list), 8192 * 512);
+    ck_assert_uint_eq(kedge_follow_blob_max(&list), 3 * 4096 * 512);
     ck_assert_uint_eq(kedge_follow_blob_max(&of_update), UINT64_C(17179869184));
 }
 END_TEST
