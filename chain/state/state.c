@@ -26,6 +26,7 @@
 enum {
     CONFIG_MAX = 65536,
     TENANT_FILE_MAX = 4096,
+    TENANT_MAP = 64 << 20,      /* address space of a small ledger; it grows */
     TENANT_FOLDERS_MAX = 16384, /* of a folder that is read: a coordinator serves KEDGE_TENANTS_MAX of them */
 };
 
@@ -97,6 +98,8 @@ static int open_stores(const char *state, const char *folder, const char *mark, 
     struct kedge_kv_lmdb_options kv = {.create = create,
                                        .read_only = !write,
                                        .no_lock = mode == KEDGE_STATE_COPY,
+                                       .on_demand = write && log->tenant.s[0],
+                                       .map_bytes = write && log->tenant.s[0] ? TENANT_MAP : 0,
                                        .lock_wait_ms =
                                            mode == KEDGE_STATE_TAKE_OVER ? KEDGE_LOCK_WAIT_MS : 0};
     struct kedge_blobs_options blobs = {.read_only = !write};

@@ -13,12 +13,7 @@ void kedge_heap_init(void)
     (void)mallopt(M_TRIM_THRESHOLD, TRIMMED);
 }
 
-void kedge_heap_map_begin(void)
+void kedge_heap_map(bool begins)
 {
-    (void)mallopt(M_MMAP_THRESHOLD, MAPPED);
-}
-
-void kedge_heap_map_end(void)
-{
-    (void)mallopt(M_MMAP_THRESHOLD, KEPT);
+    (void)mallopt(M_MMAP_THRESHOLD, begins ? MAPPED : KEPT);
 }

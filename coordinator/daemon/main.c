@@ -436,6 +436,7 @@ int main(int argc, char **argv)
     enum kedge_log_level least = KEDGE_LOG_INFO;
     int opt;
     kedge_heap_init();
+    kedge_kv_lmdb_around_opening(kedge_heap_map);
     while ((opt = getopt_long(argc, argv, "s:vVh", options, NULL)) != -1) {
         switch (opt) {
         case 's':

@@ -114,6 +114,7 @@ struct kedge_kv_lmdb_options {
     bool create;            /* make the folder and the store when absent; else KEDGE_E_NOT_FOUND */
     bool read_only;         /* for audits: works on read-only media and beside a running writer */
     bool no_lock;           /* with read_only: leave no trace in the folder (a copy nobody writes to) */
+    bool on_demand;         /* a writer's: see kedge_kv_lmdb_open_most */
     bool unsafe_no_sync;    /* tests only: the positive control of the crash suite */
     uint64_t map_bytes;     /* address space, sparse; 0: 64 GiB. Grows by doubling when 3/4 full */
     uint64_t map_bytes_max; /* growth ends here; 0: 1 TiB */
@@ -125,5 +126,18 @@ struct kedge_kv_lmdb_options {
  * kedge_store_guarded. */
 KEDGE_NODISCARD int kedge_kv_lmdb_open(const char *dir, const struct kedge_kv_lmdb_options *options,
                                        struct kedge_kv **ret_kv, struct kedge_diag *reterr);
+
+/* Of the stores of this process that are open on demand so many at a time have an environment of LMDB, at
+ * least 1; more only while more have transactions open. A store without one is opened again by the next
+ * transaction, which can therefore also fail with the errors of opening. An environment takes
+ * KEDGE_KV_LMDB_FILES descriptors, a store without one a single one. */
+enum { KEDGE_KV_LMDB_OPEN_USUAL = 128, KEDGE_KV_LMDB_FILES = 4 };
+void kedge_kv_lmdb_open_most(unsigned stores);
+/* How many have one now. */
+unsigned kedge_kv_lmdb_open_count(void);
+/* Called before and after a writer's environment is opened, in which LMDB takes 3 MiB for lists that it
+ * hardly uses: for programs that choose where their heap takes such pieces from. One opening at a time. Set
+ * once, before any store is opened; NULL: nothing is called. */
+void kedge_kv_lmdb_around_opening(void (*around)(bool begins));
 
 #endif

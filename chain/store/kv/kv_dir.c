@@ -164,6 +164,14 @@ int64_t kedgei_kv_dir_file_size(const struct kedgei_kv_dir *d)
     return err ? err : kedge_file_size(file);
 }
 
+int kedgei_kv_dir_is_there(const struct kedgei_kv_dir *d, struct kedge_diag *reterr)
+{
+    return kedgei_kv_dir_file_size(d) > 0
+               ? KEDGE_OK
+               : kedge_diag_set(reterr, KEDGE_E_CORRUPT,
+                                "%s: data.mdb was removed or emptied while this process had it", d->path);
+}
+
 /* Without write permission LMDB cannot enter a reader into lock.mdb; such a store is opened without
  * locks, as an auditor's copy is. */
 bool kedgei_kv_dir_can_lock(const struct kedgei_kv_dir *d)

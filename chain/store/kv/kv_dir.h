@@ -25,6 +25,8 @@ KEDGE_NODISCARD int kedgei_kv_dir_settle(const struct kedgei_kv_dir *d, int err,
 void kedgei_kv_dir_close(struct kedgei_kv_dir *d);
 /* Bytes of data.mdb or a negative error. */
 int64_t kedgei_kv_dir_file_size(const struct kedgei_kv_dir *d);
+/* KEDGE_E_CORRUPT when data.mdb is gone or empty: LMDB would make it anew, as a store without records. */
+KEDGE_NODISCARD int kedgei_kv_dir_is_there(const struct kedgei_kv_dir *d, struct kedge_diag *reterr);
 /* Whether this process may register with LMDB as a reader. */
 bool kedgei_kv_dir_can_lock(const struct kedgei_kv_dir *d);
 /* Whether a write that came up short did so for want of room. */

@@ -4,7 +4,8 @@
  *    WRITEMAP dies with SIGBUS when the disk is full;
  *  - MDB_NOTLS, so that read transactions do not bind to threads; no DUPSORT, no deletes through cursors;
  *  - never the same environment twice in one process (a registry) nor by two writers (a lock file);
- *  - a large sparse map that grows while no transaction is open in this process;
+ *  - a sparse map that grows while no transaction is open in this process;
+ *  - of the stores that are open on demand a bounded number has an environment (kv_seats.h);
  *  - lengths and the rise of keys are checked before anybody reads what LMDB returns, without a checksum;
  *  - after a commit failed with EIO nothing is written until reopen; a full disk also shows as EIO (short
  *    write), so free space is looked at to tell them apart;
@@ -12,12 +13,14 @@
 #include <errno.h>
 #include <lmdb.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "chain/store/kv/kv_dir.h"
 #include "chain/store/kv/kv_impl.h"
 #include "chain/store/kv/kv_lmdb_file.h"
 #include "chain/store/kv/kv_lmdb_span.h"
+#include "chain/store/kv/kv_seats.h"
 #include "common/base/mem.h"
 #include "common/base/try.h"
 
@@ -31,12 +34,15 @@ struct lmdb_kv {
     struct kedge_kv base;
     struct kedgei_kv_dir dir;
     struct kedge_kv_lmdb_options options;
-    MDB_env *env; /* NULL after a reopen that failed */
+    MDB_env *env; /* NULL after a reopen that failed, and while it is resting */
     MDB_dbi tables[KEDGE_KV_TABLES];
     bool present[KEDGE_KV_TABLES];
-    pthread_mutex_t mutex; /* guards open, failed, and changes of env */
+    pthread_mutex_t mutex; /* guards open, failed, is_resting, and changes of env */
     unsigned open;         /* transactions */
     bool failed;
+    bool is_resting; /* without an environment until it is needed */
+    bool has_tables; /* all of them are in the file */
+    struct kedgei_kv_seat seat;
     struct kedgei_lmdb_span span; /* read by transactions that have ended; the mutex guards it, too */
 };
 
@@ -104,7 +110,7 @@ static int fail(const struct lmdb_kv *kv, int rc, const char *what, struct kedge
 static int open_tables(struct lmdb_kv *kv)
 {
     MDB_txn *txn;
-    bool read_only = kv->base.read_only;
+    bool read_only = kv->base.read_only || kv->has_tables; /* a writer's transaction would touch its lists */
     int rc = mdb_txn_begin(kv->env, NULL, read_only ? MDB_RDONLY : 0, &txn);
     if (rc) {
         return rc;
@@ -113,12 +119,14 @@ static int open_tables(struct lmdb_kv *kv)
         const char *name = kedge_kv_table_name((enum kedge_kv_table)i);
         rc = mdb_dbi_open(txn, name, read_only ? 0 : MDB_CREATE, &kv->tables[i]);
         kv->present[i] = rc == MDB_SUCCESS;
-        if (rc && !(read_only && rc == MDB_NOTFOUND)) {
+        if (rc && !(kv->base.read_only && rc == MDB_NOTFOUND)) {
             mdb_txn_abort(txn);
-            return rc;
+            return rc == MDB_NOTFOUND ? MDB_CORRUPTED : rc; /* they were there */
         }
     }
-    return mdb_txn_commit(txn); /* also for reading: an abort would close the tables */
+    rc = mdb_txn_commit(txn); /* also for reading: an abort would close the tables */
+    kv->has_tables = !rc && !kv->base.read_only;
+    return rc;
 }
 
 static unsigned env_flags(const struct lmdb_kv *kv)
@@ -155,7 +163,9 @@ static int open_env(struct lmdb_kv *kv, struct kedge_diag *reterr)
     rc = mdb_env_set_maxdbs(kv->env, KEDGE_KV_TABLES);
     rc = rc ? rc : mdb_env_set_maxreaders(kv->env, kv->options.readers_max);
     rc = rc || kv->base.read_only ? rc : mdb_env_set_mapsize(kv->env, map);
+    kedgei_kv_opening(!kv->base.read_only, true);
     rc = rc ? rc : mdb_env_open(kv->env, kv->dir.path, env_flags(kv), 0600);
+    kedgei_kv_opening(!kv->base.read_only, false);
     if (!rc && !(env_flags(kv) & MDB_NOLOCK)) {
         int dead;
         rc = mdb_reader_check(kv->env, &dead); /* slots of readers that were killed pin old pages */
@@ -176,13 +186,14 @@ static int open_env(struct lmdb_kv *kv, struct kedge_diag *reterr)
 }
 
 /* Grows the map while that is possible; the mutex is held. LMDB forbids to move the map while a
- * transaction of this process uses it. So it is grown early, at three quarters, at the first write that
- * finds none open; where none comes, the map serves until it is full and the error says so. */
+ * transaction of this process uses it. So it is grown early, at three quarters, by the first transaction that
+ * finds or leaves no other; where none comes, the map serves until it is full and the error says so. */
 static void grow_map(struct lmdb_kv *kv)
 {
     MDB_envinfo info;
     MDB_stat stat_;
-    if (kv->open > 0 || mdb_env_info(kv->env, &info) || mdb_env_stat(kv->env, &stat_)) {
+    if (kv->open > 0 || !kv->env || kv->base.read_only || mdb_env_info(kv->env, &info)
+        || mdb_env_stat(kv->env, &stat_)) {
         return;
     }
     if (((uint64_t)info.me_last_pgno + 1) * stat_.ms_psize > info.me_mapsize / 4 * 3
@@ -191,6 +202,46 @@ static void grow_map(struct lmdb_kv *kv)
         more = more < kv->options.map_bytes_max ? more : kv->options.map_bytes_max;
         (void)mdb_env_set_mapsize(kv->env, more); /* when it fails the old map serves on, until it is full */
     }
+}
+
+/* An environment costs memory and descriptors whether it is used or not. One that rests keeps its place in
+ * the registry and its lock, so nobody else opens the store meanwhile, and nothing of it has to be written
+ * when it goes: each commit was durable by itself. */
+
+static int wake(struct lmdb_kv *kv, struct kedge_diag *reterr)
+{
+    KEDGE_TRY(kedgei_kv_dir_is_there(&kv->dir, reterr));
+    KEDGE_TRY(open_env(kv, reterr));
+    kv->is_resting = false;
+    return KEDGE_OK;
+}
+
+/* Under its mutex. */
+static int take_seat_and_wake(struct lmdb_kv *kv, struct kedge_diag *reterr)
+{
+    kedgei_kv_seat_take(&kv->seat);
+    int err = wake(kv, reterr);
+    if (err) {
+        kedgei_kv_seat_give(&kv->seat);
+    }
+    return err;
+}
+
+/* For the seats. Where its mutex is held somebody uses it, or waits for a seat. */
+static bool rest(struct kedgei_kv_seat *seat)
+{
+    struct lmdb_kv *kv = (struct lmdb_kv *)(void *)((char *)seat - offsetof(struct lmdb_kv, seat));
+    if (pthread_mutex_trylock(&kv->mutex) != 0) {
+        return false;
+    }
+    bool can = kv->open == 0 && kv->env && !kv->failed;
+    if (can) {
+        mdb_env_close(kv->env);
+        kv->env = NULL;
+        kv->is_resting = true;
+    }
+    pthread_mutex_unlock(&kv->mutex);
+    return can;
 }
 
 /* When another process has grown the file, LMDB refuses until this process has adopted the new size, which
@@ -216,12 +267,29 @@ static void end_tx(struct lmdb_tx *tx, bool has_failed)
     kv->open--;
     kv->failed = kv->failed || has_failed;
     kedgei_lmdb_span_join(&kv->span, &tx->span);
+    grow_map(kv);
     pthread_mutex_unlock(&kv->mutex);
     kedge_mem_free(tx);
 }
 
-/* The count of open transactions is raised before LMDB is asked, under the mutex that grow_map and reopen
- * look under; so the map cannot move between here and the first read. */
+/* The count of open transactions is raised before LMDB is asked, under the mutex that grow_map, rest and
+ * reopen look under; so the map cannot move between here and the first read. */
+static int enter(struct lmdb_kv *kv, bool write, struct kedge_diag *reterr)
+{
+    pthread_mutex_lock(&kv->mutex);
+    int err = kv->is_resting ? take_seat_and_wake(kv, reterr) : KEDGE_OK;
+    if (!err && (!kv->env || (write && kv->failed))) {
+        err = kedge_diag_set(reterr, KEDGE_E_IO, "%s: a former write failed; reopen the store", kv->dir.path);
+        kedge_diag_hint(reterr, "check the disk (dmesg), then restart");
+    }
+    if (!err && write) {
+        grow_map(kv);
+    }
+    kv->open += err ? 0 : 1;
+    pthread_mutex_unlock(&kv->mutex);
+    return err;
+}
+
 static int lmdb_begin(struct kedge_kv *base, bool write, struct kedge_kv_tx **ret_tx,
                       struct kedge_diag *reterr)
 {
@@ -232,19 +300,12 @@ static int lmdb_begin(struct kedge_kv *base, bool write, struct kedge_kv_tx **re
                               kv->dir.path);
     }
     tx->base = (struct kedge_kv_tx){base, write};
-    pthread_mutex_lock(&kv->mutex);
-    bool unusable = !kv->env || (write && kv->failed);
-    if (!unusable && write) {
-        grow_map(kv);
-    }
-    kv->open += unusable ? 0 : 1;
-    pthread_mutex_unlock(&kv->mutex);
-    if (unusable) {
+    int err = enter(kv, write, reterr);
+    if (err) {
         kedge_mem_free(tx);
-        kedge_diag_set(reterr, KEDGE_E_IO, "%s: a former write failed; reopen the store", kv->dir.path);
-        kedge_diag_hint(reterr, "check the disk (dmesg), then restart");
-        return KEDGE_E_IO;
+        return err;
     }
+    kedgei_kv_seat_use(&kv->seat);
     int rc = begin_txn(kv, write, &tx->txn);
     if (rc) {
         end_tx(tx, false);
@@ -440,6 +501,11 @@ static int lmdb_reopen(struct kedge_kv *base, struct kedge_diag *reterr)
         kv->open > 0 ? kedge_diag_set(reterr, KEDGE_E_BUSY, "%s: transactions are open", kv->dir.path) : 0;
     if (!err) {
         mdb_env_close(kv->env); /* NULL is fine */
+        kv->env = NULL;
+        kv->is_resting = kv->has_tables = false;
+        if (kv->options.on_demand) {
+            kedgei_kv_seat_take(&kv->seat);
+        }
         err = open_env(kv, reterr);
     }
     pthread_mutex_unlock(&kv->mutex);
@@ -472,6 +538,10 @@ static void lmdb_close(struct kedge_kv *base)
 {
     struct lmdb_kv *kv = (struct lmdb_kv *)base;
     KEDGE_ASSERT(kv->open == 0);
+    kedgei_kv_seat_give(&kv->seat); /* from here on nobody asks it to leave */
+    if (kv->is_resting) {
+        (void)!wake(kv, NULL); /* to be cleaned; the next close tries again */
+    }
     if (kv->env) {
         scrub(kv);
         mdb_env_close(kv->env);
@@ -514,7 +584,13 @@ int kedge_kv_lmdb_open(const char *dir, const struct kedge_kv_lmdb_options *opti
         return err;
     }
     pthread_mutex_init(&kv->mutex, NULL);
+    kv->seat.leave = rest;
+    pthread_mutex_lock(&kv->mutex); /* with a seat it may be asked to leave */
+    if (options->on_demand) {
+        kedgei_kv_seat_take(&kv->seat);
+    }
     err = kedgei_kv_dir_settle(&kv->dir, open_env(kv, reterr), reterr);
+    pthread_mutex_unlock(&kv->mutex);
     if (err) {
         lmdb_close(&kv->base);
         return err;

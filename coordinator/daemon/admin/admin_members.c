@@ -12,7 +12,6 @@
 #include "common/json/json.h"
 #include "coordinator/daemon/admin/admin_append.h"
 #include "coordinator/daemon/admin/admin_args.h"
-#include "coordinator/daemon/heap.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -53,10 +52,7 @@ static int add_tenant(struct kedge_host *h, const struct kedge_admin_signed *a, 
         return kedge_diag_set(d, KEDGE_E_EXISTS, "tenant %s exists already", a->tenant.s);
     }
     KEDGE_TRY(kedge_host_tenant_room(h, d));
-    kedge_heap_map_begin();
-    int err = make_tenant(h, a, d);
-    kedge_heap_map_end();
-    return err;
+    return make_tenant(h, a, d);
 }
 
 static void tenant_add(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
