@@ -58,6 +58,9 @@ int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, s
         return err;
     }
     err = kedge_cli_ask(c, request, &answer, d);
+    if (!err && c->key_after) {
+        c->key = c->key_after; /* the other one is nobody's any more, also for asking for the receipt */
+    }
     if (!err && append) {
         err = kedge_cli_append_end(c, append, answer, d);
     }

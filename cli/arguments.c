@@ -13,9 +13,10 @@
 enum { OPTION_LEN = 40, OPTIONS_MAX = 32, ADDRESS_MAX = 255 };
 
 /* Options of every command; all but the first take what it takes to reach a coordinator. */
-static const char common_options[] = "--format F --state DIR --connect URL --server-key HEX --key FILE "
-                                     "--admin-key FILE --position FILE --trust FILE --receipts DIR "
-                                     "--passphrase-file FILE --help";
+static const char common_options[] =
+    "--format F --state DIR --profile NAME --connect URL --server-key HEX --key FILE "
+    "--admin-key FILE --position FILE --trust FILE --receipts DIR "
+    "--passphrase-file FILE --help";
 
 /* Every mistake on the command line ends here, so that each of them names the line that would be right: that
  * of the command when it is known, the list of verbs or of commands otherwise. */

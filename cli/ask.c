@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/fetch.h"
 #include "cli/local.h"
+#include "cli/login/profile.h"
 #include "common/base/try.h"
 #include "common/json/json.h"
 #include "crypto/keyfile.h"
@@ -65,11 +66,17 @@ int kedge_cli_dial(struct kedge_cli *c, struct kedge_key_pair *key, struct kedge
                                   "--connect needs --server-key, 64 hex digits (see: kedge status)");
         }
         if (!c->key) {
-            return kedge_diag_set(d, KEDGE_E_USAGE, "--connect needs --key FILE, an operator's key");
+            return kedge_diag_set(d, KEDGE_E_USAGE,
+                                  "--connect needs --key FILE, an operator's key, or a tenant admin's");
         }
         KEDGE_TRY(kedge_keyfile_read_private(c->key, key, d));
         options.key = key;
         options.server_key = server;
+    } else if (c->profile) { /* which could not be read, or there would be an address */
+        struct kedge_profile profile;
+        struct kedge_id name;
+        KEDGE_TRY(kedge_id_from(kedge_view_str(c->profile), &name));
+        return kedge_profile_read(&name, &profile, d);
     } else {
         snprintf(url, sizeof url, "ipc://%s/coordinator.ipc", c->state);
         int denied = kedge_cli_may_look(c->state, d);

@@ -19,8 +19,10 @@ struct kedge_cli {
     bool json;              /* --format json */
     const char *state;      /* --state DIR, else $KEDGE_STATE, else "kedge-state" */
     const char *connect;    /* --connect URL: a coordinator elsewhere, instead of the state folder's door */
+    const char *profile;    /* of `kedge login`, that says how to connect; NULL: none does */
     const char *server_key; /* --server-key HEX, with --connect */
     const char *key;        /* --key FILE: operator's TLS key, with --connect */
+    const char *key_after;  /* the key to go on with once what is asked is done; NULL: the same */
     const char *admin_key;  /* --admin-key FILE */
     const char *position;   /* --position FILE: where in a tenant's ledger what is signed may stand */
     const char *trust;      /* --trust FILE: keys of logs, from elsewhere */
@@ -210,6 +212,9 @@ struct kedge_cli_span kedge_cli_span(uint64_t seconds);
 int kedge_cmd_init(struct kedge_cli *c);
 int kedge_cmd_status(struct kedge_cli *c);
 int kedge_cmd_events(struct kedge_cli *c);
+int kedge_cmd_login(struct kedge_cli *c);
+int kedge_cmd_logout(struct kedge_cli *c);
+int kedge_cmd_whoami(struct kedge_cli *c);
 int kedge_cmd_backup(struct kedge_cli *c);
 int kedge_cmd_restore(struct kedge_cli *c);
 int kedge_cmd_tenant_add(struct kedge_cli *c);

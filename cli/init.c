@@ -128,9 +128,16 @@ int kedge_cmd_status(struct kedge_cli *c)
     kedge_cli_say(c, "main log       %s\n", kedge_cli_text(o, "main_log"));
     kedge_cli_say(c, "main chain     %lld entries, root %s\n", (long long)kedge_cli_int(o, "main_size"),
                   kedge_cli_text(o, "main_root"));
-    kedge_cli_say(c, "tenants        %lld\n", (long long)kedge_cli_int(o, "tenants"));
-    kedge_cli_say(c, "sites          %lld\n", (long long)kedge_cli_int(o, "sites"));
-    kedge_cli_say(c, "connections    %lld\n", (long long)kedge_cli_int(o, "connections"));
+    if (kedge_cli_text(o, "tenant")[0]) { /* a tenant's own view */
+        kedge_cli_say(c, "tenant         %s, %lld entries in its ledger\n", kedge_cli_text(o, "tenant"),
+                      (long long)kedge_cli_int(o, "ledger_size"));
+        kedge_cli_say(c, "sites          %lld, %lld online\n", (long long)kedge_cli_int(o, "sites"),
+                      (long long)kedge_cli_int(o, "sites_online"));
+    } else {
+        kedge_cli_say(c, "tenants        %lld\n", (long long)kedge_cli_int(o, "tenants"));
+        kedge_cli_say(c, "sites          %lld\n", (long long)kedge_cli_int(o, "sites"));
+        kedge_cli_say(c, "connections    %lld\n", (long long)kedge_cli_int(o, "connections"));
+    }
     kedge_cli_say(c, "jobs running   %lld\n", (long long)kedge_cli_int(o, "jobs_running"));
     say_health(c, o);
     const long long refusing = (long long)kedge_cli_int(o, "sites_refusing");

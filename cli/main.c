@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/help.h"
 #include "cli/local.h"
+#include "cli/login/profile.h"
 #include "common/base/os/log.h"
 #include "crypto/passphrase.h"
 
@@ -18,7 +19,8 @@ static bool take_common(struct kedge_cli *c)
     const char *format = kedge_cli_option(c, "format", "text");
     c->json = strcmp(format, "json") == 0;
     const char *state = getenv("KEDGE_STATE");
-    c->state = kedge_cli_option(c, "state", state && state[0] ? state : "kedge-state");
+    state = kedge_cli_option(c, "state", state && state[0] ? state : NULL);
+    c->state = state ? state : "kedge-state";
     c->connect = kedge_cli_option(c, "connect", NULL);
     c->server_key = kedge_cli_option(c, "server-key", NULL);
     c->key = kedge_cli_option(c, "key", NULL);
@@ -32,7 +34,7 @@ static bool take_common(struct kedge_cli *c)
         (void)kedge_cli_usage(c, "--format %s: expected json or text", kedge_cli_word(format).s);
         return false;
     }
-    return true;
+    return kedge_profile_apply(c, state != NULL);
 }
 
 /* Answers carry arguments back in JSON, which is UTF-8; a file name of other bytes would have no place. An

@@ -1,5 +1,6 @@
 /* kedge key list, add, rotate, revoke, recover. */
 #include "cli/keys/key.h"
+#include "cli/login/profile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -155,7 +156,14 @@ int kedge_cmd_key_rotate(struct kedge_cli *c)
     }
     st->u.key_rotated = (struct kedge_st_key_rotated){
         .tenant = tenant, .role = role, .old_key = old.public, .new_key = new.public};
-    return finish(c, err, &d, st, &old, &new);
+    bool speaks = c->connect && !recovery && c->key && c->admin_key && strcmp(c->key, c->admin_key) == 0;
+    c->key_after = speaks ? path : NULL;
+    int code = finish(c, err, &d, st, &old, &new);
+    if (code == 0 && speaks && (err = kedge_profile_use_key(c, path, &d)) != KEDGE_OK) {
+        (void)kedge_diag_hint(&d, "the key is rotated; log in with the new one: kedge login");
+        return kedge_cli_fail(c, err, &d);
+    }
+    return code;
 }
 
 /* By its public half: the private one may be lost or in wrong hands, which is what revoking is for. */

@@ -78,10 +78,11 @@ int kedge_cmd_reader_list(struct kedge_cli *c)
         {"name", -24}, {"reads as", -24}, {"state", -8}, {"expires", -20}};
     struct kedge_diag d = {.text = ""};
     json_t *o = NULL;
-    if (!kedge_cli_no_more(c, 0)) {
+    const char *tenant = kedge_cli_argument(c, 0);
+    if (!kedge_cli_no_more(c, tenant ? 1 : 0)) {
         return 2;
     }
-    int err = kedge_cli_admin(c, json_pack("{s:s}", "verb", "read.list"), &o, &d);
+    int err = kedge_cli_admin(c, json_pack("{s:s,s:s*}", "verb", "read.list", "tenant", tenant), &o, &d);
     if (err) {
         return kedge_cli_fail(c, err, &d);
     }
@@ -106,14 +107,15 @@ int kedge_cmd_reader_revoke(struct kedge_cli *c)
     struct kedge_diag d = {.text = ""};
     json_t *o = NULL;
     struct kedge_id id;
-    const char *name = kedge_cli_argument(c, 0);
+    const char *tenant = kedge_cli_option(c, "tenant", NULL), *name = kedge_cli_argument(c, 0);
     if (!name || kedge_id_from(kedge_view_str(name), &id) != KEDGE_OK) {
         return kedge_cli_usage(c, "NAME: expected the name of a token; kedge reader list tells them");
     }
     if (!kedge_cli_no_more(c, 1)) {
         return 2;
     }
-    int err = kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "read.revoke", "name", name), &o, &d);
+    int err = kedge_cli_admin(
+        c, json_pack("{s:s,s:s,s:s*}", "verb", "read.revoke", "name", name, "tenant", tenant), &o, &d);
     if (err) {
         return kedge_cli_fail(c, err, &d);
     }

@@ -17,9 +17,9 @@
 #define NS_PER_S 1000000000u
 enum { EVENTS_MAX = 256, SWEEP_MS = 250 };
 
-static const struct kedgei_rate arrivals = {NS_PER_S / KEDGE_NET_ARRIVALS, KEDGE_NET_ARRIVALS_BURST};
-static const struct kedgei_rate all_arrivals = {NS_PER_S / KEDGE_NET_ALL_ARRIVALS,
-                                                KEDGE_NET_ALL_ARRIVALS_BURST};
+static const struct kedge_rate arrivals = {NS_PER_S / KEDGE_NET_ARRIVALS, KEDGE_NET_ARRIVALS_BURST};
+static const struct kedge_rate all_arrivals = {NS_PER_S / KEDGE_NET_ALL_ARRIVALS,
+                                               KEDGE_NET_ALL_ARRIVALS_BURST};
 
 /* ---- the network thread ---- */
 
@@ -220,16 +220,16 @@ bool kedgei_hub_may_arrive(struct kedgei_hub *hub, const uint8_t address[KEDGEI_
 {
     uint64_t now = kedge_os_now_ns();
     return !hub->sources
-           || kedgei_buckets_take(&kedgei_sources_find(hub->sources, address, now)->arrivals, &arrivals,
-                                  &hub->all_arrivals, &all_arrivals, 1, now);
+           || kedge_buckets_take(&kedgei_sources_find(hub->sources, address, now)->arrivals, &arrivals,
+                                 &hub->all_arrivals, &all_arrivals, 1, now);
 }
 
 void kedgei_hub_give_arrival_back(struct kedgei_hub *hub, struct kedgei_source *source,
-                                  struct kedgei_bucket *own, uint64_t now_ns)
+                                  struct kedge_bucket *own, uint64_t now_ns)
 {
-    if (kedgei_bucket_take(own, &arrivals, 1, now_ns)) {
-        kedgei_bucket_give(&source->arrivals, &arrivals, 1);
-        kedgei_bucket_give(&hub->all_arrivals, &all_arrivals, 1);
+    if (kedge_bucket_take(own, &arrivals, 1, now_ns)) {
+        kedge_bucket_give(&source->arrivals, &arrivals, 1);
+        kedge_bucket_give(&hub->all_arrivals, &all_arrivals, 1);
     }
 }
 

@@ -59,7 +59,7 @@ struct kedgei_hub {
     bool freed;                     /* those that wait may have room now */
     bool deaf;                      /* no descriptor to be had: not accepting until the next sweep */
     struct kedgei_sources *sources; /* NULL: nobody is counted by address */
-    struct kedgei_bucket all_arrivals, all_requests; /* of all strangers' addresses together */
+    struct kedge_bucket all_arrivals, all_requests; /* of all strangers' addresses together */
     struct kedgei_pressure pressure;
 
     pthread_mutex_t mutex; /* all below */
@@ -94,7 +94,7 @@ bool kedgei_hub_may_arrive(struct kedgei_hub *hub, const uint8_t address[KEDGEI_
 /* It was no stranger. Its arrival comes back only if its own bucket has one: a handshake is dear, and
  * somebody who did nothing but dial would never be turned away. */
 void kedgei_hub_give_arrival_back(struct kedgei_hub *hub, struct kedgei_source *source,
-                                  struct kedgei_bucket *own, uint64_t now_ns);
+                                  struct kedge_bucket *own, uint64_t now_ns);
 /* Notes that accept has failed: without descriptors nothing is accepted until the next sweep. */
 void kedgei_hub_accept_failed(struct kedgei_hub *hub);
 

@@ -7,6 +7,7 @@
 #include "chain/statement/statement.h"
 #include "chain/store/committer.h"
 #include "common/base/limits.h"
+#include "common/base/rate.h"
 #include "coordinator/daemon/sites/uploads.h"
 
 struct kedge_host;
@@ -23,8 +24,9 @@ struct kedge_tenant {
     struct kedge_hash salted;
     struct kedge_state_log log; /* reads from any thread; writes through the committer */
     struct kedge_committer *committer;
-    uint64_t anchored_size;  /* size of its last checkpoint in the main chain */
-    uint64_t anchoring_size; /* of the last one on its way there */
+    struct kedge_bucket changes; /* that its admins ask for from elsewhere: admin/tenant_verbs.c */
+    uint64_t anchored_size;      /* size of its last checkpoint in the main chain */
+    uint64_t anchoring_size;     /* of the last one on its way there */
 };
 
 struct kedge_site_entry {

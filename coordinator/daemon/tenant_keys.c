@@ -114,3 +114,9 @@ int kedge_tenant_keys_load(struct kedge_tenant *t, struct kedge_diag *d)
     kedge_mem_free(st);
     return err;
 }
+
+bool kedge_tenant_has_admin(const struct kedge_tenant *t, const struct kedge_public_key *key)
+{
+    const struct kedge_book_key *found = kedge_keybook_find(&t->keys, key);
+    return found && found->role == KEDGE_ROLE_ADMIN && kedge_book_key_in_force(found);
+}

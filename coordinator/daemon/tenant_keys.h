@@ -8,6 +8,9 @@
  * were appended. KEDGE_E_CORRUPT names the entry; KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_tenant_keys_load(struct kedge_tenant *t, struct kedge_diag *d);
 
+/* Whether the key is one of the tenant's admin keys that are in force. */
+bool kedge_tenant_has_admin(const struct kedge_tenant *t, const struct kedge_public_key *key);
+
 /* Where the statements of those kinds stand that are found by "KIND/…", ascending; *ret is freed with
  * kedge_mem_free, also after an error. KEDGE_E_NOMEM and errors of the ledger. */
 KEDGE_NODISCARD int kedge_entries_of(struct kedge_ledger *ledger,

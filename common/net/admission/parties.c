@@ -37,8 +37,8 @@ void kedgei_parties_sweep(struct kedgei_parties *all, uint64_t now_ns)
     for (unsigned i = 0; all->count > 0 && i < KEDGEI_PARTY_CHAINS; i++) {
         for (struct kedgei_party **at = &all->chains[i]; *at;) {
             struct kedgei_party *p = *at;
-            if (p->connections == 0 && kedgei_bucket_is_full(&p->requests, now_ns)
-                && kedgei_bucket_is_full(&p->arrivals, now_ns)) {
+            if (p->connections == 0 && kedge_bucket_is_full(&p->requests, now_ns)
+                && kedge_bucket_is_full(&p->arrivals, now_ns)) {
                 *at = p->next;
                 all->count--;
                 kedge_mem_free(p);

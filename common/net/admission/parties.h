@@ -13,7 +13,7 @@ struct kedgei_party {
     unsigned connections;
     size_t large; /* bytes of the large account (budget.h); under the server's mutex */
     /* They outlive the connections, so that dialling again fills no bucket. */
-    struct kedgei_bucket arrivals, requests;
+    struct kedge_bucket arrivals, requests;
     struct kedgei_party *next; /* with the same hash */
 };
 

@@ -19,12 +19,12 @@ _Static_assert(KEDGE_NET_STRANGERS_MAX *KEDGE_NET_STRANGER_PEER_MAX *KEDGE_NET_S
 _Static_assert((int)KEDGE_NET_STRANGER_FRAME_MAX <= (int)KEDGEI_SMALL_MAX,
                "strangers' requests are small ones");
 
-static const struct kedgei_rate of_strangers = {NS_PER_S / KEDGE_NET_STRANGER_REQUESTS / TURN,
-                                                KEDGE_NET_STRANGER_REQUESTS_BURST *TURN};
-static const struct kedgei_rate of_all_strangers = {NS_PER_S / KEDGE_NET_ALL_REQUESTS / TURN,
-                                                    KEDGE_NET_ALL_REQUESTS_BURST *TURN};
-static const struct kedgei_rate of_known = {NS_PER_S / KEDGE_NET_REQUESTS / TURN,
-                                            KEDGE_NET_REQUESTS_BURST *TURN};
+static const struct kedge_rate of_strangers = {NS_PER_S / KEDGE_NET_STRANGER_REQUESTS / TURN,
+                                               KEDGE_NET_STRANGER_REQUESTS_BURST *TURN};
+static const struct kedge_rate of_all_strangers = {NS_PER_S / KEDGE_NET_ALL_REQUESTS / TURN,
+                                                   KEDGE_NET_ALL_REQUESTS_BURST *TURN};
+static const struct kedge_rate of_known = {NS_PER_S / KEDGE_NET_REQUESTS / TURN,
+                                           KEDGE_NET_REQUESTS_BURST *TURN};
 
 /* Without `knows` there are no strangers to be told apart: all peers are of one class and nothing
  * is counted by address. */
@@ -186,8 +186,8 @@ static void give_back(struct kedgei_session *s)
     struct kedge_net_server *server = s->server;
     uint64_t now = kedge_os_now_ns();
     struct kedgei_source *source = kedgei_sources_find(server->hub.sources, s->address, now);
-    kedgei_bucket_give(&source->requests, &of_strangers, s->taken);
-    kedgei_bucket_give(&server->hub.all_requests, &of_all_strangers, s->taken);
+    kedge_bucket_give(&source->requests, &of_strangers, s->taken);
+    kedge_bucket_give(&server->hub.all_requests, &of_all_strangers, s->taken);
     kedgei_hub_give_arrival_back(&server->hub, source, &s->party->arrivals, now);
 }
 
@@ -244,9 +244,9 @@ size_t kedgei_strangers_frame_max(const struct kedgei_session *s)
 static bool take_of_strangers(struct kedgei_session *s, uint32_t cost, uint64_t now)
 {
     struct kedge_net_server *server = s->server;
-    struct kedgei_bucket *own = &kedgei_sources_find(server->hub.sources, s->address, now)->requests;
+    struct kedge_bucket *own = &kedgei_sources_find(server->hub.sources, s->address, now)->requests;
     bool good =
-        kedgei_buckets_take(own, &of_strangers, &server->hub.all_requests, &of_all_strangers, cost, now);
+        kedge_buckets_take(own, &of_strangers, &server->hub.all_requests, &of_all_strangers, cost, now);
     s->taken += good ? cost : 0;
     return good;
 }
@@ -262,7 +262,7 @@ bool kedgei_strangers_take_turn(struct kedgei_session *s)
     uint64_t now = kedge_os_now_ns();
     bool piece = !s->link.in.frame->is_small || s->reply_size > 0;
     uint32_t cost = piece ? 1 : TURN;
-    bool good = s->party ? kedgei_bucket_take(&s->party->requests, &of_known, cost, now)
+    bool good = s->party ? kedge_bucket_take(&s->party->requests, &of_known, cost, now)
                          : take_of_strangers(s, cost, now);
     if (!good) {
         kedgei_pressure_note(&server->hub.pressure, KEDGEI_PUT_OFF, s->address, key_of(s));
@@ -277,6 +277,6 @@ bool kedgei_strangers_take_turn(struct kedgei_session *s)
 void kedgei_strangers_earn(struct kedgei_session *s)
 {
     if (s->party) {
-        kedgei_bucket_give(&s->party->requests, &of_known, KEDGE_NET_REQUEST_EARNS * TURN);
+        kedge_bucket_give(&s->party->requests, &of_known, KEDGE_NET_REQUEST_EARNS * TURN);
     }
 }

@@ -13,12 +13,12 @@
 #define NS_PER_S 1000000000u
 enum { ACCEPT_TURN = 64, STUCK_MS = 2000 };
 
-static const struct kedgei_rate requests = {NS_PER_S / KEDGE_NET_STRANGER_REQUESTS,
-                                            KEDGE_NET_STRANGER_REQUESTS_BURST};
-static const struct kedgei_rate all_requests = {NS_PER_S / KEDGE_NET_ALL_REQUESTS,
-                                                KEDGE_NET_ALL_REQUESTS_BURST};
-static const struct kedgei_rate of_party = {NS_PER_S / KEDGE_HTTP_PARTY_REQUESTS,
-                                            KEDGE_HTTP_PARTY_REQUESTS_BURST};
+static const struct kedge_rate requests = {NS_PER_S / KEDGE_NET_STRANGER_REQUESTS,
+                                           KEDGE_NET_STRANGER_REQUESTS_BURST};
+static const struct kedge_rate all_requests = {NS_PER_S / KEDGE_NET_ALL_REQUESTS,
+                                               KEDGE_NET_ALL_REQUESTS_BURST};
+static const struct kedge_rate of_party = {NS_PER_S / KEDGE_HTTP_PARTY_REQUESTS,
+                                           KEDGE_HTTP_PARTY_REQUESTS_BURST};
 
 static void count(struct kedge_http_server *server, uint64_t *counter)
 {
@@ -46,9 +46,9 @@ bool kedgei_http_take_turn(struct kedgei_http_session *s)
     bool good =
         !server->hub.sources
         || (s->party
-                ? kedgei_bucket_take(&source_of_party(server, s->party, now)->requests, &of_party, 1, now)
-                : kedgei_buckets_take(&kedgei_sources_find(server->hub.sources, s->address, now)->requests,
-                                      &requests, &server->hub.all_requests, &all_requests, 1, now));
+                ? kedge_bucket_take(&source_of_party(server, s->party, now)->requests, &of_party, 1, now)
+                : kedge_buckets_take(&kedgei_sources_find(server->hub.sources, s->address, now)->requests,
+                                     &requests, &server->hub.all_requests, &all_requests, 1, now));
     if (!good) {
         kedgei_pressure_note(&server->hub.pressure, KEDGEI_PUT_OFF, s->address, NULL);
         count(server, &server->counters.put_off);
@@ -63,9 +63,9 @@ void kedgei_http_recognise(struct kedgei_http_session *s, uint32_t party)
     uint64_t now = kedge_os_now_ns();
     if (server->hub.sources && s->party == 0) {
         struct kedgei_source *source = kedgei_sources_find(server->hub.sources, s->address, now);
-        kedgei_bucket_give(&source->requests, &requests, 1);
-        kedgei_bucket_give(&server->hub.all_requests, &all_requests, 1);
-        struct kedgei_bucket *own = &source_of_party(server, party, now)->arrivals;
+        kedge_bucket_give(&source->requests, &requests, 1);
+        kedge_bucket_give(&server->hub.all_requests, &all_requests, 1);
+        struct kedge_bucket *own = &source_of_party(server, party, now)->arrivals;
         source = kedgei_sources_find(server->hub.sources, s->address, now); /* its row may have gone */
         kedgei_hub_give_arrival_back(&server->hub, source, own, now);
     }

@@ -13,6 +13,7 @@
 #include "coordinator/daemon/admin/health.h"
 #include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/sites/refused.h"
 #include "coordinator/daemon/web/https.h"
 #include "coordinator/daemon/web/read_tokens.h"
@@ -93,8 +94,52 @@ static void answer_status(struct kedge_host *h, struct kedge_net_request *req)
     kedge_admin_ok(req, o);
 }
 
+/* A job whose spec names the tenant, joined or not. */
+static bool names_tenant(const struct kedge_job *job, uint32_t tenant)
+{
+    bool yes = false;
+    for (uint32_t i = 0; i < job->params.tenant_count && !yes; i++) {
+        yes = job->params.tenants[i] == tenant;
+    }
+    return yes;
+}
+
+void kedge_admin_tenant_status(struct kedge_host *h, struct kedge_net_request *req, uint32_t tenant)
+{
+    json_t *o = json_object();
+    uint32_t sites = 0, online = 0, refusing = 0, jobs = 0;
+    for (uint32_t i = 0; i < h->site_count; i++) {
+        bool own = h->sites[i].tenant == tenant && h->sites[i].active;
+        sites += own;
+        online += own && kedge_coord_is_online(h->coord, i);
+        refusing += own && h->sites[i].refuses_since_ms > 0;
+    }
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
+        struct kedge_coord_job_view view;
+        jobs += h->jobs[i].used && names_tenant(&h->jobs[i], tenant) && kedge_coord_job(h->coord, i, &view);
+    }
+    json_object_set_new(o, "deployment", json_string(h->config.deployment));
+    json_object_set_new(o, "fingerprint", kedgei_json_hex(h->tls_key.public.b, KEDGE_KEY_LEN));
+    json_object_set_new(o, "statement_key", kedgei_json_hex(h->statement_key.public.b, KEDGE_KEY_LEN));
+    put_vkey(o, "main_log", h->main.origin, &h->main.key.public);
+    if (kedge_host_https_url(h)) {
+        json_object_set_new(o, "https", json_string(kedge_host_https_url(h)));
+    }
+    put_main(o, h);
+    json_object_set_new(o, "tenant", json_string(h->tenants[tenant].id.s));
+    json_object_set_new(o, "ledger_size",
+                        json_integer((json_int_t)kedge_ledger_size(h->tenants[tenant].log.ledger)));
+    json_object_set_new(o, "sites", json_integer(sites));
+    json_object_set_new(o, "sites_online", json_integer(online));
+    json_object_set_new(o, "sites_refusing", json_integer(refusing));
+    json_object_set_new(o, "jobs_running", json_integer(jobs));
+    json_object_set_new(o, "now_ms", json_integer((json_int_t)kedge_os_unix_ms()));
+    kedge_admin_ok(req, o);
+}
+
 /* What an auditor should hear from somebody else than the operator; here to be compared and handed on. */
-static void answer_trust(struct kedge_host *h, struct kedge_net_request *req)
+/* only: one tenant; KEDGE_COORD_NONE: all. */
+static void answer_trust(struct kedge_host *h, struct kedge_net_request *req, uint32_t only)
 {
     json_t *o = json_object(), *tenants = json_array(), *seen = json_array();
     struct kedge_buf note;
@@ -110,6 +155,9 @@ static void answer_trust(struct kedge_host *h, struct kedge_net_request *req)
     json_object_set_new(o, "statement_key", kedgei_json_hex(h->authority.book.keys[0].key.b, KEDGE_KEY_LEN));
     put_vkey(o, "main_log", h->main.origin, &h->main.key.public);
     for (uint32_t i = 0; i < h->tenant_count; i++) {
+        if (only != KEDGE_COORD_NONE && i != only) {
+            continue;
+        }
         json_t *t = json_object();
         json_object_set_new(t, "tenant", json_string(h->tenants[i].id.s));
         json_object_set_new(t, "admin_key", kedgei_json_hex(h->tenants[i].admin_key.b, KEDGE_KEY_LEN));
@@ -128,6 +176,11 @@ static void answer_trust(struct kedge_host *h, struct kedge_net_request *req)
     kedge_admin_ok(req, o);
 }
 
+void kedge_admin_tenant_trust(struct kedge_host *h, struct kedge_net_request *req, uint32_t tenant)
+{
+    answer_trust(h, req, tenant);
+}
+
 /* Verbs after which every log is what it was. All others wait until the core runs: a verb that
  * appends would make a log grow before the witnesses were heard. */
 static bool only_reads(const char *verb)
@@ -142,8 +195,30 @@ static bool only_reads(const char *verb)
     return reads;
 }
 
+/* Each group of verbs looks whether the verb is its own. */
+void kedge_admin_dispatch(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                          const json_t *args)
+{
+    if (!only_reads(verb) && !h->begun) {
+        kedge_host_reply_error(req, KEDGE_E_BUSY, KEDGE_SETTLE_RETRY_MS, KEDGE_SETTLE_TEXT);
+    } else if (strcmp(verb, "status") == 0) {
+        answer_status(h, req);
+    } else if (strcmp(verb, "trust") == 0) {
+        answer_trust(h, req, KEDGE_COORD_NONE);
+    } else if (strncmp(verb, "read.", 5) == 0) {
+        kedge_admin_read(h, req, verb, args);
+    } else if (strncmp(verb, "job.", 4) == 0) {
+        kedge_admin_jobs(h, req, verb, args);
+    } else if (strncmp(verb, "event.", 6) == 0) {
+        kedge_admin_events(h, req, verb, args);
+    } else if (!kedge_admin_witnesses(h, req, verb, args) && !kedge_admin_erase(h, req, verb, args)
+               && !kedge_admin_ledger(h, req, verb, args) && !kedge_admin_refusals(h, req, verb, args)) {
+        kedge_admin_members(h, req, verb, args);
+    }
+}
+
 /* Who may ask is looked at before what is asked exactly: somebody without the role learns nothing
- * of which names exist. Each group of verbs then looks whether the verb is its own. */
+ * of which names exist. */
 void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json)
 {
     struct kedge_diag d = {.text = ""};
@@ -157,21 +232,10 @@ void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struc
     if (!kedge_host_may_ask(h, kedge_net_request_peer(req), verb)) {
         (void)kedge_diag_set(&d, KEDGE_E_DENIED, "the role of this key does not include \"%.40s\"", verb);
         kedge_admin_error(req, KEDGE_E_DENIED, &d);
-    } else if (!only_reads(verb) && !h->begun) {
-        kedge_host_reply_error(req, KEDGE_E_BUSY, KEDGE_SETTLE_RETRY_MS, KEDGE_SETTLE_TEXT);
-    } else if (strcmp(verb, "status") == 0) {
-        answer_status(h, req);
-    } else if (strcmp(verb, "trust") == 0) {
-        answer_trust(h, req);
-    } else if (strncmp(verb, "read.", 5) == 0) {
-        kedge_admin_read(h, req, verb, args);
-    } else if (strncmp(verb, "job.", 4) == 0) {
-        kedge_admin_jobs(h, req, verb, args);
-    } else if (strncmp(verb, "event.", 6) == 0) {
-        kedge_admin_events(h, req, verb, args);
-    } else if (!kedge_admin_witnesses(h, req, verb, args) && !kedge_admin_erase(h, req, verb, args)
-               && !kedge_admin_ledger(h, req, verb, args) && !kedge_admin_refusals(h, req, verb, args)) {
-        kedge_admin_members(h, req, verb, args);
+    } else if (strcmp(verb, "whoami") == 0) {
+        kedge_admin_ok(req, json_pack("{s:s}", "role", kedge_host_role_name(h, kedge_net_request_peer(req))));
+    } else {
+        kedge_admin_dispatch(h, req, verb, args);
     }
     json_decref(args);
 }

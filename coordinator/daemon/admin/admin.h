@@ -18,12 +18,20 @@ void kedge_admin_error(struct kedge_net_request *req, int err, const struct kedg
 /* The one or the other: the error where there is one, else `data`, which is stolen in both cases. */
 void kedge_admin_answer(struct kedge_net_request *req, int err, const struct kedge_diag *d,
                         struct json_t *data);
-/* The asker is the operator, who may read what sites say of their troubles in words. */
+/* The asker is the operator, or a tenant's admin, who is told of own sites only: they may read what sites say
+ * of their troubles in words. */
 bool kedge_admin_sees_texts(const struct kedge_host *h, const struct kedge_net_request *req);
 
 /* ---- admin.c, and the verbs that it hands on ---- */
 /* One request of an operator, who is one: dispatches to its verb, which answers. */
 void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json);
+/* The verb of one who may ask it: what kedge_host_admin does after it has looked at roles. */
+void kedge_admin_dispatch(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                          const struct json_t *args);
+/* "status" for a tenant's admin: of the coordinator only what everybody who connects must know. */
+void kedge_admin_tenant_status(struct kedge_host *h, struct kedge_net_request *req, uint32_t tenant);
+/* "trust" for it: of tenants only its own. */
+void kedge_admin_tenant_trust(struct kedge_host *h, struct kedge_net_request *req, uint32_t tenant);
 /* key.*; false: another verb */
 bool kedge_admin_keys(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                       const struct json_t *args);
@@ -37,6 +45,9 @@ void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const
 void kedge_admin_job_list(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 void kedge_admin_job_show(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 void kedge_admin_job_model(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+/* job.show for a tenant's admin, whose tenant is the job's: of sites only the admin's own are told. */
+void kedge_admin_job_show_to(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args,
+                             const struct kedge_public_key *for_admin);
 /* What a list says of a job in the table. */
 struct json_t *kedge_admin_job_summary(struct kedge_host *h, const struct kedge_job *job);
 /* job.events */

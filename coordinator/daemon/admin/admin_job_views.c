@@ -22,6 +22,7 @@
 #include "coordinator/daemon/rounds/classes.h"
 #include "coordinator/daemon/rounds/release.h"
 #include "coordinator/daemon/rounds/troubles.h"
+#include "coordinator/daemon/tenant_keys.h"
 
 enum { LIST_PAGE_MAX = 256 }; /* jobs in one answer */
 
@@ -177,8 +178,27 @@ static void answer_not_found(struct kedge_net_request *req, const char *name)
 
 /* ---- jobs that run ---- */
 
+/* What the record does not tell the other tenants of a job: which of the sites are connected, and how much
+ * all ledgers hold. */
+static void forget_others(const struct kedge_host *h, const struct kedge_public_key *admin, json_t *o)
+{
+    json_t *row;
+    size_t at;
+    uint32_t online = 0;
+    for (uint32_t i = 0; i < h->site_count; i++) {
+        online += kedge_coord_is_online(h->coord, i)
+                  && kedge_tenant_has_admin(&h->tenants[h->sites[i].tenant], admin);
+    }
+    json_object_set_new(o, "sites_online", json_integer(online));
+    json_array_foreach(json_object_get(o, "history"), at, row)
+    {
+        json_object_del(row, "statements");
+    }
+}
+
+/* for_admin: whose sites are told of; NULL: all. */
 static void show_running(struct kedge_host *h, struct kedge_net_request *req, struct kedge_job *job,
-                         uint32_t from)
+                         uint32_t from, const struct kedge_public_key *for_admin)
 {
     json_t *o = kedge_admin_job_summary(h, job), *rounds = json_array(), *waiting = json_array(),
            *models = json_array();
@@ -213,7 +233,10 @@ static void show_running(struct kedge_host *h, struct kedge_net_request *req, st
     put_budget(o, &job->spec, job->at.book.spent, &next);
     put_classes(o, &job->spec, job->classes);
     json_object_set_new(o, "models", models);
-    kedge_host_troubles_put(h, job, kedge_admin_sees_texts(h, req), o);
+    if (for_admin) {
+        forget_others(h, for_admin, o);
+    }
+    kedge_host_troubles_put(h, job, for_admin, kedge_admin_sees_texts(h, req), o);
     kedge_admin_ok(req, o);
 }
 
@@ -425,7 +448,8 @@ static void view_ended(struct kedge_host *h, struct kedge_net_request *req, cons
 
 /* ---- the verbs ---- */
 
-void kedge_admin_job_show(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+void kedge_admin_job_show_to(struct kedge_host *h, struct kedge_net_request *req, const json_t *args,
+                             const struct kedge_public_key *for_admin)
 {
     struct kedge_diag d;
     struct kedge_id id;
@@ -442,10 +466,15 @@ void kedge_admin_job_show(struct kedge_host *h, struct kedge_net_request *req, c
     }
     struct kedge_job *job = kedge_host_job_find(h, &id, false);
     if (job) {
-        show_running(h, req, job, from);
+        show_running(h, req, job, from, for_admin);
     } else {
         view_ended(h, req, &id, from, false);
     }
+}
+
+void kedge_admin_job_show(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    kedge_admin_job_show_to(h, req, args, NULL);
 }
 
 void kedge_admin_job_model(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)

@@ -76,8 +76,11 @@ static void tenant_add(struct kedge_host *h, struct kedge_net_request *req, cons
 static void tenant_list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     json_t *list = json_array();
-    (void)args;
+    const char *only = json_string_value(json_object_get(args, "tenant"));
     for (uint32_t i = 0; i < h->tenant_count; i++) {
+        if (only && strcmp(only, h->tenants[i].id.s) != 0) {
+            continue;
+        }
         json_t *o = json_object();
         uint32_t sites = 0;
         for (uint32_t s = 0; s < h->site_count; s++) {

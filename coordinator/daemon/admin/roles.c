@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/tenant_keys.h"
 
 enum { ACTOR_KEY_BYTES = 8 }; /* of a key that no statement names */
 
@@ -40,12 +41,11 @@ bool kedge_host_may_ask(const struct kedge_host *h, const struct kedge_net_peer 
 {
     static const char *const owner[] = {"role.grant",  "role.revoke", "role.quorum",
                                         "role.rotate", "role.submit", NULL};
-    static const char *const reading[] = {"status",          "trust",          "tenant.list",
-                                          "site.list",       "key.list",       "job.list",
-                                          "job.show",        "role.list",      "witness.list",
-                                          "ledger.updates",  "job.events",     "job.groups",
-                                          "ledger.position", "ledger.receipt", "ledger.refusals",
-                                          "event.list",      "event.record",   NULL};
+    static const char *const reading[] = {
+        "whoami",          "status",     "trust",      "tenant.list",     "site.list",
+        "key.list",        "job.list",   "job.show",   "role.list",       "witness.list",
+        "ledger.updates",  "job.events", "job.groups", "ledger.position", "ledger.receipt",
+        "ledger.refusals", "event.list", "event.record", NULL};
     if (peer->kind == KEDGE_NET_IPC) {
         return true; /* the socket is 0600: who can open it owns the state folder */
     }
@@ -69,4 +69,21 @@ void kedge_host_actor(const struct kedge_host *h, const struct kedge_net_peer *p
         kedge_hex_encode(peer->key.b, ACTOR_KEY_BYTES, digits);
         snprintf(ret, KEDGE_ACTOR_MAX + 1, "operator %s", digits);
     }
+}
+
+const char *kedge_host_role_name(const struct kedge_host *h, const struct kedge_net_peer *peer)
+{
+    return peer->kind == KEDGE_NET_IPC                 ? "owner"
+           : kedge_host_may_ask(h, peer, "job.submit") ? "operator"
+                                                       : "auditor";
+}
+
+/* Only over TLS: over plain connections a key is just a claim. */
+bool kedge_host_is_admin(const struct kedge_host *h, const struct kedge_net_peer *peer)
+{
+    bool yes = false;
+    for (uint32_t i = 0; i < h->tenant_count && peer->has_key && peer->kind == KEDGE_NET_TLS && !yes; i++) {
+        yes = kedge_tenant_has_admin(&h->tenants[i], &peer->key);
+    }
+    return yes;
 }

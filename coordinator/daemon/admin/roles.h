@@ -19,6 +19,10 @@ bool kedge_host_may_ask(const struct kedge_host *h, const struct kedge_net_peer 
 /* Who that is, in a few words, for the history of jobs: "owner" (through the door), "operator NAME", or
  * "operator" and the first digits of the key. ret: KEDGE_ACTOR_MAX + 1. */
 void kedge_host_actor(const struct kedge_host *h, const struct kedge_net_peer *peer, char *ret);
+/* Whether the peer speaks with an admin key that is in force in a tenant's ledger. */
+bool kedge_host_is_admin(const struct kedge_host *h, const struct kedge_net_peer *peer);
+/* "owner", "operator" or "auditor", of a peer that may ask at least "whoami". */
+const char *kedge_host_role_name(const struct kedge_host *h, const struct kedge_net_peer *peer);
 /* role.grant, role.revoke, role.quorum, role.rotate, role.submit, role.list; false: another verb. */
 bool kedge_admin_roles(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                        const struct json_t *args);

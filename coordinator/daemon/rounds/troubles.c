@@ -16,6 +16,7 @@
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/tenant_keys.h"
 
 enum { SHOWN_MAX = 64 }; /* sites in one list of an answer; of more their number is told */
 
@@ -181,16 +182,22 @@ static const char *why_awaited(const struct kedge_host *h, uint32_t site, const 
     return row->unable != KEDGE_TROUBLE_NONE ? kedge_trouble_name(row->unable) : "at work";
 }
 
+static bool may_tell(const struct kedge_host *h, uint32_t site, const struct kedge_public_key *for_admin)
+{
+    return !for_admin || kedge_tenant_has_admin(&h->tenants[h->sites[site].tenant], for_admin);
+}
+
 /* Whom the open round waits for. A round that does not close is the question that operators ask
  * most, so the answer is made from the same rows by which the core decides. */
 static void put_waits(const struct kedge_host *h, const struct kedge_job *job,
-                      const struct kedge_coord_job_view *view, json_t *o)
+                      const struct kedge_public_key *for_admin, const struct kedge_coord_job_view *view,
+                      json_t *o)
 {
     json_t *list = json_array();
     uint32_t count = 0;
     for (uint32_t i = 0; i < h->site_count; i++) {
         const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, i);
-        if (!row || !is_awaited(row, view->round_kind)) {
+        if (!row || !is_awaited(row, view->round_kind) || !may_tell(h, i, for_admin)) {
             continue;
         }
         if (count++ < SHOWN_MAX) {
@@ -216,33 +223,26 @@ static void put_turn(const struct kedge_coord_job_view *view, json_t *o)
     }
 }
 
-void kedge_host_troubles_put(const struct kedge_host *h, const struct kedge_job *job, bool with_text,
-                             json_t *o)
+void kedge_host_troubles_put(const struct kedge_host *h, const struct kedge_job *job,
+                             const struct kedge_public_key *for_admin, bool with_text, json_t *o)
 {
     struct kedge_coord_job_view view;
     json_t *list = json_array();
     bool known = kedge_host_job_view(h, job, &view);
     if (known && view.round_open) {
-        put_waits(h, job, &view, o);
+        put_waits(h, job, for_admin, &view, o);
     } else if (known) {
         put_turn(&view, o);
     }
-    for (uint32_t i = 0; i < job->troubles.count && i < SHOWN_MAX; i++) {
-        json_array_append_new(list, trouble_json(h, job, &job->troubles.rows[i], with_text));
-    }
-    json_object_set_new(o, "troubles", list);
-    json_object_set_new(o, "troubles_count", json_integer(job->troubles.count));
-}
-
-void kedge_host_troubles_of_tenant(const struct kedge_host *h, const struct kedge_job *job, uint32_t tenant,
-                                   json_t *list)
-{
-    for (uint32_t i = 0; i < job->troubles.count && json_array_size(list) < SHOWN_MAX; i++) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->troubles.count; i++) {
         const struct kedge_trouble_row *row = &job->troubles.rows[i];
-        if (h->sites[row->site].tenant == tenant) {
-            json_array_append_new(list, trouble_json(h, job, row, true));
+        if (may_tell(h, row->site, for_admin) && count++ < SHOWN_MAX) {
+            json_array_append_new(list, trouble_json(h, job, row, with_text));
         }
     }
+    json_object_set_new(o, "troubles", list);
+    json_object_set_new(o, "troubles_count", json_integer(count));
 }
 
 json_t *kedge_host_troubles_of(const struct kedge_host *h, uint32_t site, bool with_text)

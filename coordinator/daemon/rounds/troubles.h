@@ -7,6 +7,7 @@
 
 #include "common/wire/messages.h"
 #include "coordinator/core/coord.h"
+#include "crypto/sign.h"
 
 struct json_t;
 struct kedge_host;
@@ -37,13 +38,10 @@ const struct kedge_trouble_row *kedge_troubles_find(const struct kedge_troubles 
 uint32_t kedge_host_troubles_unable(const struct kedge_host *h, const struct kedge_job *job);
 /* Says in the log why the job halts or fails, and keeps it for job-closed: reasons and how many, no names. */
 void kedge_host_troubles_tell(struct kedge_host *h, struct kedge_job *job);
-/* For `job show`: whom the open round waits for, since when, and who is in trouble. with_text: the texts of
- * sites, too. */
-void kedge_host_troubles_put(const struct kedge_host *h, const struct kedge_job *job, bool with_text,
-                             struct json_t *o);
-/* Appends what sites of this tenant said of the job, with their texts, 64 rows at most in all. */
-void kedge_host_troubles_of_tenant(const struct kedge_host *h, const struct kedge_job *job, uint32_t tenant,
-                                   struct json_t *list);
+/* For `job show`: whom the open round waits for, since when, and who is in trouble. for_admin: of sites of
+ * the tenants whose admin key this is; NULL: of all. with_text: the texts of sites, too. */
+void kedge_host_troubles_put(const struct kedge_host *h, const struct kedge_job *job,
+                             const struct kedge_public_key *for_admin, bool with_text, struct json_t *o);
 /* For `site list`: what it said of jobs that run, a list; the caller's. */
 struct json_t *kedge_host_troubles_of(const struct kedge_host *h, uint32_t site, bool with_text);
 

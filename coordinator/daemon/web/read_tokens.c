@@ -77,9 +77,11 @@ int kedge_read_token_check(struct kedge_host *h, struct kedge_view text, struct 
 struct walk {
     struct kedge_diag *d;
     json_t *list;                /* read.list: where to; may be NULL */
+    const char *tenant;          /* of whose readers alone it is; NULL: of all */
     const struct kedge_id *name; /* looked for; may be NULL */
     uint64_t now, count, dead;
-    bool found, alive; /* a token of that name; one that is neither expired nor revoked */
+    uint64_t valid, namesakes; /* of the tenant; and of these, those of that name */
+    bool found, alive;         /* a token of that name; one that is neither expired nor revoked */
     uint8_t key[KEDGE_READ_TOKEN_KEY_LEN], dead_key[KEDGE_READ_TOKEN_KEY_LEN];
     struct kedge_read_token_record record;
 };
@@ -113,6 +115,11 @@ static int walk_one(void *arg, struct kedge_view key, struct kedge_view value)
         w->dead++;
         memcpy(w->dead_key, key.ptr, sizeof w->dead_key);
     }
+    if (w->tenant && (r.auditor || strcmp(w->tenant, r.tenant.s) != 0)) {
+        return KEDGE_OK;
+    }
+    w->valid += alive;
+    w->namesakes += alive && w->name && kedge_id_eq(w->name, &r.name);
     if (w->list) {
         list_one(w->list, &r, w->now);
     }
@@ -153,8 +160,12 @@ static int put(struct kedge_kv_tx *tx, const uint8_t key[KEDGE_READ_TOKEN_KEY_LE
 static int add_new(struct kedge_kv_tx *tx, const uint8_t key[KEDGE_READ_TOKEN_KEY_LEN],
                    const struct kedge_read_token_record *r, struct kedge_diag *d)
 {
-    struct walk w = {.d = d, .name = &r->name};
+    struct walk w = {.d = d, .name = &r->name, .tenant = r->auditor ? NULL : r->tenant.s};
     KEDGE_TRY(walk(tx, &w));
+    if (!r->auditor && !w.alive && w.valid >= KEDGE_READ_TOKENS_TENANT_MAX) {
+        return kedge_diag_set(d, KEDGE_E_FULL, "%d tokens of this tenant are valid: revoke some first",
+                              KEDGE_READ_TOKENS_TENANT_MAX);
+    }
     if (w.alive) {
         return kedge_diag_set(d, KEDGE_E_EXISTS, "there is a valid token \"%s\" already", r->name.s);
     }
@@ -221,9 +232,9 @@ static void token_add(struct kedge_host *h, struct kedge_net_request *req, const
 static void token_list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
-    struct walk w = {.d = &d, .list = json_array()};
+    struct walk w = {
+        .d = &d, .list = json_array(), .tenant = json_string_value(json_object_get(args, "tenant"))};
     struct kedge_kv_tx *tx;
-    (void)args;
     int err = kedge_kv_begin(h->kv, false, &tx, &d);
     if (!err) {
         err = walk(tx, &w);
@@ -232,10 +243,17 @@ static void token_list(struct kedge_host *h, struct kedge_net_request *req, cons
     kedge_admin_answer(req, err, &d, json_pack("{s:o}", "tokens", w.list));
 }
 
-static int revoke(struct kedge_kv_tx *tx, const struct kedge_id *name, struct kedge_diag *d)
+/* Names are a tenant's own: two tenants may have readers of one name and do not learn it. */
+static int revoke(struct kedge_kv_tx *tx, const struct kedge_id *name, const char *tenant,
+                  struct kedge_diag *d)
 {
-    struct walk w = {.d = d, .name = name};
+    struct walk w = {.d = d, .name = name, .tenant = tenant};
     KEDGE_TRY(walk(tx, &w));
+    if (w.namesakes > 1) {
+        return kedge_diag_set(d, KEDGE_E_STATE,
+                              "%llu tenants have a token \"%s\": say whose is meant (--tenant)",
+                              (unsigned long long)w.namesakes, name->s);
+    }
     if (!w.found) {
         return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no token \"%s\"", name->s);
     }
@@ -256,7 +274,7 @@ static void token_revoke(struct kedge_host *h, struct kedge_net_request *req, co
         err = kedge_kv_begin(h->kv, true, &tx, &d);
     }
     if (!err) {
-        err = kedge_kv_end(tx, revoke(tx, &name, &d), &d);
+        err = kedge_kv_end(tx, revoke(tx, &name, json_string_value(json_object_get(args, "tenant")), &d), &d);
     }
     if (!err) {
         kedge_log(KEDGE_LOG_INFO, "reader's token revoked", "name=%s", name.s);

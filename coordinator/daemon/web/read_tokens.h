@@ -12,7 +12,7 @@
 struct json_t;
 struct kedge_host;
 
-enum { KEDGE_READ_TOKENS_MAX = 4096, KEDGE_READ_TOKEN_LEN = 13 + 64 };
+enum { KEDGE_READ_TOKENS_MAX = 4096, KEDGE_READ_TOKENS_TENANT_MAX = 64, KEDGE_READ_TOKEN_LEN = 13 + 64 };
 
 /* Whose token it is. KEDGE_E_DENIED for one that is malformed, unknown, expired or revoked, without saying
  * which; other errors are ours. */

@@ -14,30 +14,15 @@
 #include "common/json/json.h"
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/admin/admin_args.h"
+#include "coordinator/daemon/admin/tenant_verbs.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/restore/ended_job.h"
 #include "coordinator/daemon/rounds/release.h"
-#include "coordinator/daemon/rounds/troubles.h"
 #include "coordinator/daemon/sites/blobs.h"
 #include "coordinator/daemon/sites/requests.h"
+#include "coordinator/daemon/tenant_keys.h"
 
-static const char not_joined[] = "no job of this name was joined by the tenant whose admin key this is";
-
-static bool is_admin_of(const struct kedge_tenant *t, const struct kedge_public_key *key)
-{
-    const struct kedge_book_key *found = kedge_keybook_find(&t->keys, key);
-    return found && found->role == KEDGE_ROLE_ADMIN && kedge_book_key_in_force(found);
-}
-
-/* Only over TLS: over plain connections a key is just a claim. */
-bool kedge_host_is_admin(const struct kedge_host *h, const struct kedge_net_peer *peer)
-{
-    bool yes = false;
-    for (uint32_t i = 0; i < h->tenant_count && peer->has_key && peer->kind == KEDGE_NET_TLS && !yes; i++) {
-        yes = is_admin_of(&h->tenants[i], &peer->key);
-    }
-    return yes;
-}
+static const char not_joined[] = "no job of this name names the tenant whose admin key this is";
 
 /* One key may be an admin's of several tenants. */
 static int check_joined(const struct kedge_host *h, const struct kedge_public_key *key,
@@ -47,7 +32,7 @@ static int check_joined(const struct kedge_host *h, const struct kedge_public_ke
     uint64_t index;
     snprintf(name, sizeof name, "job-joined/%s", job->s);
     for (uint32_t i = 0; i < h->tenant_count; i++) {
-        if (is_admin_of(&h->tenants[i], key)
+        if (kedge_tenant_has_admin(&h->tenants[i], key)
             && kedge_ledger_find(h->tenants[i].log.ledger, kedge_view_str(name), &index) == KEDGE_OK) {
             return KEDGE_OK;
         }
@@ -182,64 +167,69 @@ static int answer_job(struct kedge_host *h, const struct kedge_id *job, json_t *
     return KEDGE_OK;
 }
 
-/* ---- job.show ---- */
+/* ---- requests ---- */
 
-/* Of a job that runs: what the admin's own sites said of it, texts and all; of nobody else's a word. */
-static int answer_show(struct kedge_host *h, const struct kedge_public_key *key, const struct kedge_id *id,
-                       json_t *o, struct kedge_diag *d)
+/* A job that runs and waits for the tenant, which has to read what it is asked to join. */
+static bool is_invited(struct kedge_host *h, const struct kedge_public_key *key, const struct kedge_id *id)
 {
     const struct kedge_job *job = kedge_host_job_find(h, id, false);
-    if (!job) {
-        return kedge_diag_set(d, KEDGE_E_DENIED,
-                              "job \"%s\" does not run: the admin of a tenant sees what its own sites say of "
-                              "jobs that run, and takes models of those that are completed",
-                              id->s);
+    bool yes = false;
+    for (uint32_t i = 0; job && i < job->params.tenant_count && !yes; i++) {
+        yes = kedge_tenant_has_admin(&h->tenants[job->params.tenants[i]], key);
     }
-    json_t *list = json_array();
-    for (uint32_t t = 0; t < h->tenant_count; t++) {
-        if (is_admin_of(&h->tenants[t], key)) {
-            kedge_host_troubles_of_tenant(h, job, t, list);
-        }
-    }
-    json_object_set_new(o, "job", json_string(id->s));
-    json_object_set_new(o, "state", json_string(kedge_job_state_name(job->state)));
-    json_object_set_new(o, "round", json_integer(job->round));
-    json_object_set_new(o, "rounds", json_integer(job->spec.rounds));
-    json_object_set_new(o, "troubles_count", json_integer((json_int_t)json_array_size(list)));
-    json_object_set_new(o, "troubles", list);
-    return KEDGE_OK;
+    return yes;
 }
 
-static int answer(struct kedge_host *h, const struct kedge_public_key *key, const char *verb,
-                  const json_t *args, json_t *o, struct kedge_diag *d)
+static int check_member(struct kedge_host *h, const struct kedge_public_key *key, const struct kedge_id *job,
+                        struct kedge_diag *d)
 {
-    struct kedge_id job = {.s = ""};
-    bool shows = strcmp(verb, "job.show") == 0;
-    if (!shows && strcmp(verb, "job.model") != 0) {
-        return kedge_diag_set(
-            d, KEDGE_E_DENIED,
-            "not an operator of this coordinator: the admin of a tenant takes models of jobs "
-            "that the tenant joined, and sees what its sites say of them, nothing else");
-    }
+    int err = check_joined(h, key, job, d);
+    return err && is_invited(h, key, job) ? KEDGE_OK : err;
+}
+
+static int find_job(struct kedge_host *h, const struct kedge_public_key *key, const json_t *args,
+                    struct kedge_id *ret, struct kedge_diag *d)
+{
     const char *name = json_string_value(json_object_get(args, "job"));
-    if (!name || kedge_id_from(kedge_view_str(name), &job) != KEDGE_OK) {
-        return kedge_diag_set(d, KEDGE_E_DENIED, "%s", not_joined);
-    }
-    KEDGE_TRY(check_joined(h, key, &job, d));
-    return shows ? answer_show(h, key, &job, o, d) : answer_job(h, &job, o, d);
+    return name && kedge_id_from(kedge_view_str(name), ret) == KEDGE_OK
+               ? check_member(h, key, ret, d)
+               : kedge_diag_set(d, KEDGE_E_DENIED, "%s", not_joined);
+}
+
+static void answer_model(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *job)
+{
+    struct kedge_diag d = {.text = ""};
+    json_t *o = json_object();
+    int err = answer_job(h, job, o, &d);
+    kedge_admin_answer(req, err, &d, o);
 }
 
 void kedge_host_tenant_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json)
 {
     struct kedge_diag d = {.text = ""};
     json_auto_t *args = NULL;
-    json_t *o = json_object();
     const char *verb = NULL;
+    const struct kedge_public_key *key = &kedge_net_request_peer(req)->key;
+    struct kedge_id job = {.s = ""};
     int err = kedge_admin_open(json, &args, &verb, &d);
-    if (!err) {
-        err = answer(h, &kedge_net_request_peer(req)->key, verb, args, o, &d);
+    bool shows = !err && strcmp(verb, "job.show") == 0, takes = !err && strcmp(verb, "job.model") == 0;
+    if (!err && (shows || takes)) {
+        err = find_job(h, key, args, &job, &d);
+    } else if (!err) {
+        if (kedge_admin_tenant_verb(h, req, verb, args)) {
+            return;
+        }
+        err = kedge_diag_set(
+            &d, KEDGE_E_DENIED,
+            "not an operator of this coordinator: the admin of a tenant may not ask \"%.40s\"", verb);
     }
-    kedge_admin_answer(req, err, &d, o);
+    if (err) {
+        kedge_admin_error(req, err, &d);
+    } else if (takes) {
+        answer_model(h, req, &job);
+    } else {
+        kedge_admin_job_show_to(h, req, args, key);
+    }
 }
 
 /* ---- pieces ---- */
@@ -252,7 +242,7 @@ static int may_get(struct kedge_host *h, const struct kedge_public_key *key, con
     uint64_t index;
     struct opened opened;
     struct kedge_hash named;
-    KEDGE_TRY(check_joined(h, key, job, d));
+    KEDGE_TRY(check_member(h, key, job, d));
     KEDGE_TRY(find_opened(h, job, &opened, d));
     const bool is_base = !kedge_hash_is_zero(&opened.base) && kedge_hash_eq(&opened.base, digest);
     named = is_base ? opened.base : opened.spec;

@@ -13,39 +13,39 @@
 
 START_TEST(test_bucket)
 {
-    const struct kedgei_rate rate = {.interval_ns = 10 * MS, .burst = 3};
-    struct kedgei_bucket b = {0};
+    const struct kedge_rate rate = {.interval_ns = 10 * MS, .burst = 3};
+    struct kedge_bucket b = {0};
     uint64_t now = 5000 * MS;
-    ck_assert(kedgei_bucket_is_full(&b, now));
+    ck_assert(kedge_bucket_is_full(&b, now));
     for (int i = 0; i < 3; i++) {
-        ck_assert(kedgei_bucket_take(&b, &rate, 1, now));
+        ck_assert(kedge_bucket_take(&b, &rate, 1, now));
     }
-    const struct kedgei_bucket empty = b;
-    ck_assert(!kedgei_bucket_take(&b, &rate, 1, now));
+    const struct kedge_bucket empty = b;
+    ck_assert(!kedge_bucket_take(&b, &rate, 1, now));
     ck_assert_mem_eq(&b, &empty, sizeof b); /* a refusal costs nothing */
-    ck_assert(!kedgei_bucket_take(&b, &rate, 1, now + 10 * MS - 1));
-    ck_assert(kedgei_bucket_take(&b, &rate, 1, now + 10 * MS));
-    ck_assert(!kedgei_bucket_take(&b, &rate, 1, now + 10 * MS));
-    ck_assert(!kedgei_bucket_take(&b, &rate, 2, now + 20 * MS));
-    ck_assert(kedgei_bucket_take(&b, &rate, 2, now + 30 * MS));
-    ck_assert(!kedgei_bucket_is_full(&b, now + 60 * MS - 1));
-    ck_assert(kedgei_bucket_is_full(&b, now + 60 * MS));
-    ck_assert(kedgei_bucket_take(&b, &rate, 3, now + 1000 * MS)); /* rest does not make it hold more … */
-    ck_assert(!kedgei_bucket_take(&b, &rate, 1, now + 1000 * MS));
-    kedgei_bucket_give(&b, &rate, 100); /* … nor do gifts */
-    ck_assert(kedgei_bucket_take(&b, &rate, 3, now + 1000 * MS));
-    ck_assert(!kedgei_bucket_take(&b, &rate, 1, now + 1000 * MS));
+    ck_assert(!kedge_bucket_take(&b, &rate, 1, now + 10 * MS - 1));
+    ck_assert(kedge_bucket_take(&b, &rate, 1, now + 10 * MS));
+    ck_assert(!kedge_bucket_take(&b, &rate, 1, now + 10 * MS));
+    ck_assert(!kedge_bucket_take(&b, &rate, 2, now + 20 * MS));
+    ck_assert(kedge_bucket_take(&b, &rate, 2, now + 30 * MS));
+    ck_assert(!kedge_bucket_is_full(&b, now + 60 * MS - 1));
+    ck_assert(kedge_bucket_is_full(&b, now + 60 * MS));
+    ck_assert(kedge_bucket_take(&b, &rate, 3, now + 1000 * MS)); /* rest does not make it hold more … */
+    ck_assert(!kedge_bucket_take(&b, &rate, 1, now + 1000 * MS));
+    kedge_bucket_give(&b, &rate, 100); /* … nor do gifts */
+    ck_assert(kedge_bucket_take(&b, &rate, 3, now + 1000 * MS));
+    ck_assert(!kedge_bucket_take(&b, &rate, 1, now + 1000 * MS));
 }
 END_TEST
 
 /* However often it is asked, no more goes through than the rate and one burst. */
 START_TEST(test_bucket_over_time)
 {
-    const struct kedgei_rate rate = {.interval_ns = 2 * MS, .burst = 50};
-    struct kedgei_bucket b = {0};
+    const struct kedge_rate rate = {.interval_ns = 2 * MS, .burst = 50};
+    struct kedge_bucket b = {0};
     unsigned taken = 0;
     for (uint64_t at = 0; at < 10000 * MS; at += MS / 10) {
-        taken += kedgei_bucket_take(&b, &rate, 1, 77 * MS + at);
+        taken += kedge_bucket_take(&b, &rate, 1, 77 * MS + at);
     }
     ck_assert_uint_ge(taken, 5000);
     ck_assert_uint_le(taken, 5051);
@@ -64,24 +64,24 @@ static void address_of(unsigned i, uint8_t out[KEDGEI_ADDRESS_LEN])
 
 START_TEST(test_sources)
 {
-    const struct kedgei_rate rate = {.interval_ns = 1000 * MS, .burst = 1};
+    const struct kedge_rate rate = {.interval_ns = 1000 * MS, .burst = 1};
     struct kedgei_sources *all = kedge_mem_new(1, sizeof *all);
     uint8_t a[KEDGEI_ADDRESS_LEN], b[KEDGEI_ADDRESS_LEN];
     ck_assert_ptr_nonnull(all);
     all->seed = 12345;
     address_of(1, a);
     address_of(2, b);
-    ck_assert(kedgei_bucket_take(&kedgei_sources_find(all, a, MS)->arrivals, &rate, 1, MS));
-    ck_assert(!kedgei_bucket_take(&kedgei_sources_find(all, a, 2 * MS)->arrivals, &rate, 1, 2 * MS));
-    ck_assert(kedgei_bucket_take(&kedgei_sources_find(all, a, 2 * MS)->requests, &rate, 1, 2 * MS));
-    ck_assert(kedgei_bucket_take(&kedgei_sources_find(all, b, 2 * MS)->arrivals, &rate, 1, 2 * MS));
+    ck_assert(kedge_bucket_take(&kedgei_sources_find(all, a, MS)->arrivals, &rate, 1, MS));
+    ck_assert(!kedge_bucket_take(&kedgei_sources_find(all, a, 2 * MS)->arrivals, &rate, 1, 2 * MS));
+    ck_assert(kedge_bucket_take(&kedgei_sources_find(all, a, 2 * MS)->requests, &rate, 1, 2 * MS));
+    ck_assert(kedge_bucket_take(&kedgei_sources_find(all, b, 2 * MS)->arrivals, &rate, 1, 2 * MS));
     /* One that keeps coming is not pushed out, however many others come in between. */
     for (unsigned i = 3; i < 100000; i++) {
         uint8_t other[KEDGEI_ADDRESS_LEN];
         address_of(i, other);
         ck_assert_mem_eq(kedgei_sources_find(all, other, 3 * MS + i)->address, other, sizeof other);
         struct kedgei_source *mine = kedgei_sources_find(all, a, 3 * MS + i);
-        ck_assert_msg(!kedgei_bucket_is_full(&mine->arrivals, 3 * MS + i), "forgotten after %u others", i);
+        ck_assert_msg(!kedge_bucket_is_full(&mine->arrivals, 3 * MS + i), "forgotten after %u others", i);
     }
     kedge_mem_free(all);
 }
@@ -153,7 +153,7 @@ END_TEST
 START_TEST(test_parties)
 {
     enum { KEYS = 3000 };
-    const struct kedgei_rate rate = {.interval_ns = 1000 * MS, .burst = 4};
+    const struct kedge_rate rate = {.interval_ns = 1000 * MS, .burst = 4};
     struct kedgei_parties *all = kedge_mem_new(1, sizeof *all);
     struct kedgei_party *first = NULL;
     struct kedge_public_key key = {.b = {0}};
@@ -164,7 +164,7 @@ START_TEST(test_parties)
         ck_assert_ptr_nonnull(p);
         ck_assert_ptr_eq(kedgei_parties_find(all, &key), p);
         p->connections = i % 3 == 0;
-        ck_assert(i % 3 != 1 || kedgei_bucket_take(&p->requests, &rate, 1, MS));
+        ck_assert(i % 3 != 1 || kedge_bucket_take(&p->requests, &rate, 1, MS));
         first = i == 0 ? p : first;
     }
     ck_assert_uint_eq(all->count, KEYS);

@@ -1,0 +1,129 @@
+/* One gate, then the operators' verbs.
+ *
+ * Each verb of the table is about one tenant: the one that the request names, or, where it names none, the
+ * one whose admin key this is. The gate looks whether the key is an admin's there. If not, the answer is the
+ * same whether such a tenant exists or not, after the same look at the same tables, so nobody learns from it
+ * who else is here. After the gate the request always names the tenant, and the verb runs as for an operator
+ * who named it; a verb that could tell of more than the tenant that it is given does not belong in the table.
+ *
+ * What changes something is written to disk, and the loop waits for some of it, so such verbs have a rate per
+ * tenant, besides the rate per key that the network holds: a tenant with many admin keys has no more. */
+#include "coordinator/daemon/admin/tenant_verbs.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "common/base/os/clock.h"
+#include "common/base/try.h"
+#include "coordinator/daemon/admin/admin.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/tenant_keys.h"
+
+/* Enrolling a thousand sites in one go takes the most: two changes each, in some minutes. */
+static const struct kedge_rate changes = {.interval_ns = UINT64_C(250000000), .burst = 256};
+
+enum { RETRY_MS = 1000 };
+
+static const struct verb {
+    const char *verb, *names; /* names: the member of the request that says which tenant */
+    bool changes;
+} verbs[] = {
+    {"status", "tenant", false},          {"trust", "tenant", false},
+    {"tenant.list", "tenant", false},     {"tenant.join", "tenant", true},
+    {"site.list", "tenant", false},       {"site.pending", "tenant", false},
+    {"site.token", "tenant", true},       {"site.enroll", "tenant", true},
+    {"site.revoke", "tenant", true},      {"contact.set", "tenant", true},
+    {"key.list", "tenant", false},        {"key.add", "tenant", true},
+    {"key.rotate", "tenant", true},       {"key.revoke", "tenant", true},
+    {"ledger.position", "tenant", false}, {"ledger.receipt", "log", false},
+    {"ledger.updates", "tenant", false},  {"ledger.refusals", "tenant", false},
+    {"ledger.erase", "tenant", true},     {"ledger.erase-refused", "tenant", true},
+    {"witness.enroll", "tenant", true},   {"witness.revoke", "tenant", true},
+    {"read.token", "tenant", true},       {"read.list", "tenant", false},
+    {"read.revoke", "tenant", true},
+};
+
+static const struct verb *find_verb(const char *name)
+{
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(verbs[i].verb, name) == 0) {
+            return &verbs[i];
+        }
+    }
+    return NULL;
+}
+
+/* The names of the key's tenants: one key may be an admin's of several. */
+static json_t *own_names(const struct kedge_host *h, const struct kedge_public_key *key)
+{
+    json_t *names = json_array();
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        if (kedge_tenant_has_admin(&h->tenants[i], key)) {
+            json_array_append_new(names, json_string(h->tenants[i].id.s));
+        }
+    }
+    return names;
+}
+
+/* Names the tenant where the request does not. */
+static int name_tenant(const struct kedge_host *h, const struct kedge_public_key *key, const char *member,
+                       json_t *io_args, struct kedge_diag *d)
+{
+    json_auto_t *names = own_names(h, key);
+    if (json_array_size(names) != 1) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "this key is an admin's of %zu tenants, %s and %s among them: name one of them",
+                              json_array_size(names), json_string_value(json_array_get(names, 0)),
+                              json_string_value(json_array_get(names, 1)));
+    }
+    json_object_set(io_args, member, json_array_get(names, 0));
+    return KEDGE_OK;
+}
+
+static int find_tenant(const struct kedge_host *h, const struct kedge_public_key *key, const char *member,
+                       json_t *io_args, uint32_t *ret, struct kedge_diag *d)
+{
+    struct kedge_id id;
+    if (!json_object_get(io_args, member)) {
+        KEDGE_TRY(name_tenant(h, key, member, io_args, d));
+    }
+    const char *name = json_string_value(json_object_get(io_args, member));
+    uint32_t t = name && kedge_id_from(kedge_view_str(name), &id) == KEDGE_OK ? kedge_host_tenant_find(h, &id)
+                                                                              : KEDGE_COORD_NONE;
+    if (t == KEDGE_COORD_NONE || !kedge_tenant_has_admin(&h->tenants[t], key)) {
+        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "this key is an admin's of no tenant of that name");
+    }
+    *ret = t;
+    return KEDGE_OK;
+}
+
+bool kedge_admin_tenant_verb(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                             json_t *io_args)
+{
+    const struct kedge_public_key *key = &kedge_net_request_peer(req)->key;
+    const struct verb *row = find_verb(verb);
+    struct kedge_diag d = {.text = ""};
+    uint32_t tenant = 0;
+    if (strcmp(verb, "whoami") == 0) {
+        kedge_admin_ok(req, json_pack("{s:s,s:o}", "role", "tenant-admin", "tenants", own_names(h, key)));
+        return true;
+    }
+    if (!row) {
+        return false;
+    }
+    int err = find_tenant(h, key, row->names, io_args, &tenant, &d);
+    if (err) {
+        kedge_admin_error(req, err, &d);
+    } else if (row->changes
+               && !kedge_bucket_take(&h->tenants[tenant].changes, &changes, 1, kedge_os_now_ns())) {
+        kedge_host_reply_error(req, KEDGE_E_BUSY, RETRY_MS,
+                               "this tenant asks for changes faster than four a second");
+    } else if (strcmp(verb, "status") == 0) {
+        kedge_admin_tenant_status(h, req, tenant);
+    } else if (strcmp(verb, "trust") == 0) {
+        kedge_admin_tenant_trust(h, req, tenant);
+    } else {
+        kedge_admin_dispatch(h, req, verb, io_args);
+    }
+    return true;
+}
