@@ -126,7 +126,9 @@ const struct kedge_command kedge_commands[] = {
     {"job", "join", kedge_cmd_job_join, "JOB TENANT --admin-key FILE [--spec FILE]",
      "join a job for a tenant", KEDGE_FOR_TENANT,
      "kedge job join first acme --admin-key acme-admin.pem --spec spec.json"},
-    {"job", "list", kedge_cmd_job_list, "[--state-is STATE] [--name PATTERN] [--newest N]",
+    {"job", "list", kedge_cmd_job_list,
+     "[--state-is STATE] [--tenant T] [--since TIME] [--name PATTERN] [--newest N | [--limit N] [--after "
+     "JOB]]",
      "jobs, the newest last", KEDGE_FOR_OPERATE, "kedge job list --state-is active"},
     {"job", "show", kedge_cmd_job_show, "JOB", "one job with its rounds", KEDGE_FOR_OPERATE,
      "kedge job show first"},

@@ -90,7 +90,9 @@ static void try_rest(const json_t *args)
     d.text[0] = '\0';
     KEDGE_ASSERT(kedge_admin_from_round(args, &round, &d) == KEDGE_OK || d.text[0]);
     d.text[0] = '\0';
-    KEDGE_ASSERT(kedge_admin_list_from(args, &job, &d) == KEDGE_OK || d.text[0]);
+    struct kedge_admin_list list = {.limit = 1, .states = 1};
+    KEDGE_ASSERT(kedge_admin_list_args(args, &list, &d) == KEDGE_OK || d.text[0]);
+    KEDGE_ASSERT(list.limit >= 1 && list.limit <= KEDGE_ADMIN_LIST_MAX && list.states != 0);
     d.text[0] = '\0';
     struct kedge_admin_events events = {.limit = 1};
     KEDGE_ASSERT(kedge_admin_events_args(args, &events, &d) == KEDGE_OK || d.text[0]);

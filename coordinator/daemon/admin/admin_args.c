@@ -17,6 +17,7 @@
 #include "common/base/try.h"
 #include "common/json/json.h"
 #include "common/wire/token.h"
+#include "coordinator/core/coord.h"
 
 int kedge_admin_open(struct kedge_view text, json_t **ret_args, const char **ret_verb,
                      struct kedge_diag *reterr)
@@ -313,12 +314,6 @@ int kedge_admin_receipt_args(const json_t *args, struct kedge_admin_receipt *ret
     return KEDGE_OK;
 }
 
-int kedge_admin_list_from(const json_t *args, struct kedge_id *ret, struct kedge_diag *reterr)
-{
-    *ret = (struct kedge_id){.s = ""};
-    return json_object_get(args, "from") ? get_id(args, "from", ret, reterr) : KEDGE_OK;
-}
-
 /* A number in its range, or the fallback where there is none. */
 static int get_count(const json_t *args, const char *key, uint32_t least, uint32_t most, uint32_t fallback,
                      uint32_t *ret, struct kedge_diag *d)
@@ -330,6 +325,51 @@ static int get_count(const json_t *args, const char *key, uint32_t least, uint32
                               (unsigned)least, (unsigned)most);
     }
     *ret = (uint32_t)n;
+    return KEDGE_OK;
+}
+
+static int get_states(const json_t *args, uint32_t *ret, struct kedge_diag *d)
+{
+    const json_t *v = json_object_get(args, "state");
+    const char *word = json_string_value(v);
+    const uint32_t ended = 1u << KEDGE_JOB_COMPLETED | 1u << KEDGE_JOB_FAILED | 1u << KEDGE_JOB_CANCELLED;
+    const bool is_ended = word && strcmp(word, "ended") == 0;
+    *ret = v ? is_ended ? ended : 0 : UINT32_MAX;
+    if (word && strcmp(word, "active") == 0) {
+        *ret = ~ended;
+    }
+    for (uint32_t s = 0; word && s <= KEDGE_JOB_CANCELLED; s++) {
+        *ret |= strcmp(word, kedge_job_state_name((enum kedge_job_state)s)) == 0 ? 1u << s : 0;
+    }
+    return *ret ? KEDGE_OK
+                : kedge_diag_set(d, KEDGE_E_FORMAT, "\"state\": expected active, ended or a job's state");
+}
+
+/* A name in which nothing has to follow: every beginning of a name is one. */
+static int get_optional_id(const json_t *args, const char *key, struct kedge_id *ret, struct kedge_diag *d)
+{
+    *ret = (struct kedge_id){.s = ""};
+    return json_object_get(args, key) ? get_id(args, key, ret, d) : KEDGE_OK;
+}
+
+int kedge_admin_list_args(const json_t *args, struct kedge_admin_list *ret, struct kedge_diag *reterr)
+{
+    struct kedge_admin_list a;
+    const json_t *since = json_object_get(args, "since_ms");
+    a.after = json_object_get(args, "after") != NULL;
+    if (a.after && json_object_get(args, "from")) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"from\" and \"after\" exclude each other");
+    }
+    if (since && (!json_is_integer(since) || json_integer_value(since) < 0)) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"since_ms\": expected a time in ms since 1970");
+    }
+    a.since_ms = (uint64_t)json_integer_value(since);
+    KEDGE_TRY(get_optional_id(args, a.after ? "after" : "from", &a.from, reterr));
+    KEDGE_TRY(get_optional_id(args, "prefix", &a.prefix, reterr));
+    KEDGE_TRY(get_optional_id(args, "tenant", &a.tenant, reterr));
+    KEDGE_TRY(get_states(args, &a.states, reterr));
+    KEDGE_TRY(get_count(args, "limit", 1, KEDGE_ADMIN_LIST_MAX, KEDGE_ADMIN_LIST_MAX, &a.limit, reterr));
+    *ret = a;
     return KEDGE_OK;
 }
 

@@ -118,8 +118,20 @@ struct kedge_admin_receipt {
 KEDGE_NODISCARD int kedge_admin_receipt_args(const struct json_t *args, struct kedge_admin_receipt *ret,
                                              struct kedge_diag *reterr);
 
-/* "from" of job.list: the name that the page begins with; absent: empty, which is before all names */
-KEDGE_NODISCARD int kedge_admin_list_from(const struct json_t *args, struct kedge_id *ret,
+/* job.list: a page of the jobs that fit, in the order of names. "from": the name that it begins with, or
+ * "after": the name before it; "limit": jobs in it. Of what is absent any fits: "state" (a state, "active" or
+ * "ended"), "since_ms" (submitted then or later), "prefix" (of the name), "tenant" (of the job) */
+enum { KEDGE_ADMIN_LIST_MAX = 256 };
+struct kedge_admin_list {
+    struct kedge_id from; /* empty: before all names */
+    bool after;           /* … which is not in the page itself */
+    uint32_t limit;       /* 1 … KEDGE_ADMIN_LIST_MAX */
+    uint32_t states;      /* a bit each of enum kedge_job_state */
+    uint64_t since_ms;
+    struct kedge_id prefix; /* the beginning of a name, empty: any */
+    struct kedge_id tenant; /* empty: any */
+};
+KEDGE_NODISCARD int kedge_admin_list_args(const struct json_t *args, struct kedge_admin_list *ret,
                                           struct kedge_diag *reterr);
 /* job.events: "job", and which of its moves: from number "from" (absent: 0) on, at most "limit" of them
  * (absent: KEDGE_ADMIN_EVENTS_MAX) */

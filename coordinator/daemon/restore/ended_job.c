@@ -29,15 +29,15 @@ static int take_record(void *arg, struct kedge_view key, struct kedge_view value
     return p->count++ < p->most ? KEDGE_OK : STOP;
 }
 
-int kedge_job_records_page(struct kedge_host *h, const struct kedge_id *from, size_t most,
+int kedge_job_records_page(struct kedge_host *h, const char *prefix, const struct kedge_id *from, size_t most,
                            struct kedge_job_record *ret, size_t *ret_count, bool *ret_more,
                            struct kedge_diag *d)
 {
     struct record_page page = {.ret = ret, .most = most, .d = d};
     struct kedge_kv_tx *tx;
     KEDGE_TRY(kedge_kv_begin(h->kv, false, &tx, d));
-    int err = kedge_kv_scan(tx, KEDGE_KV_JOB, (struct kedge_view){NULL, 0}, kedge_view_str(from->s),
-                            take_record, &page);
+    int err =
+        kedge_kv_scan(tx, KEDGE_KV_JOB, kedge_view_str(prefix), kedge_view_str(from->s), take_record, &page);
     kedge_kv_abort(tx);
     if (err && err != STOP) {
         return d->text[0] ? err

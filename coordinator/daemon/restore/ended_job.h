@@ -40,9 +40,11 @@ KEDGE_NODISCARD int kedge_ended_job_models(struct kedge_host *h, const struct ke
                                            struct kedge_hash *ret, uint32_t *ret_count,
                                            struct kedge_diag *reterr);
 
-/* Up to `most` records of jobs in the order of names, from this name on; *ret_more: there is another one, in
- * ret[*ret_count], for which there is room, too. An empty name: from the first. */
-KEDGE_NODISCARD int kedge_job_records_page(struct kedge_host *h, const struct kedge_id *from, size_t most,
+/* Up to `most` records of jobs in the order of names, from this name on, of those that begin with `prefix`;
+ * *ret_more: there is another one, in ret[*ret_count], for which there is room, too. An empty name: from the
+ * first; an empty prefix: all. */
+KEDGE_NODISCARD int kedge_job_records_page(struct kedge_host *h, const char *prefix,
+                                           const struct kedge_id *from, size_t most,
                                            struct kedge_job_record *ret, size_t *ret_count, bool *ret_more,
                                            struct kedge_diag *reterr);
 /* The record of a job. KEDGE_E_NOT_FOUND. */

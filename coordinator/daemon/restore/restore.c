@@ -334,7 +334,7 @@ static int load_jobs(struct kedge_walk *w)
     int err = records ? KEDGE_OK : KEDGE_E_NOMEM;
     while (!err && more) {
         size_t count;
-        err = kedge_job_records_page(w->h, &from, RECORDS_AT_ONCE, records, &count, &more, w->d);
+        err = kedge_job_records_page(w->h, "", &from, RECORDS_AT_ONCE, records, &count, &more, w->d);
         for (size_t i = 0; !err && i < count; i++) {
             err = load_record(w, &records[i]);
         }

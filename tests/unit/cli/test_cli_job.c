@@ -416,6 +416,34 @@ START_TEST(test_list_words)
     ck_assert_ptr_nonnull(strstr(err_out,
                                  "--state-is compelted: expected active, ended or a state; did you mean "
                                  "completed?"));
+    static const struct {
+        const char *options, *said;
+    } wrong[] = {{"--since yesterday", "--since yesterday: expected a day such as"},
+                 {"--since 2026-02-30", "--since 2026-02-30: expected a day"},
+                 {"--limit 0", "--limit 0: expected a whole number from 1"},
+                 {"--after A", "--after A: expected a name"},
+                 {"--tenant a/b", "--tenant a/b: expected a name"},
+                 {"--newest 3 --limit 2", "--newest looks at all jobs"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_int_eq(kedge("job list %s --state %s", wrong[i].options, at("state")), 2);
+        ck_assert_msg(strstr(err_out, wrong[i].said) != NULL, "%s: %s", wrong[i].options, err_out);
+    }
+    tear_down();
+}
+END_TEST
+
+/* A page in the order of names, and how to go on. */
+START_TEST(test_list_page)
+{
+    set_up(0, "completed", 0);
+    fake.answer = "{\"jobs\":[" ROW("cells", "training", "3", "1700100000000", "") "," ROW(
+        "wine", "failed", "2", "1700000000000", "") "],\"next\":\"zebra\"}";
+    ck_assert_int_eq(kedge("job list --limit 1 --state %s", at("state")), 0);
+    ck_assert(strstr(out, "cells") && !strstr(out, "wine") && strstr(out, "More: --after cells\n"));
+    ck_assert_int_eq(kedge("job list --limit 2 --after aaa --state %s", at("state")), 0);
+    ck_assert(strstr(out, "cells") < strstr(out, "wine") && strstr(out, "More: --after wine\n"));
+    ck_assert_int_ne(kedge("job list --limit 3 --state %s", at("state")), 0); /* the same page for ever */
+    ck_assert_ptr_nonnull(strstr(err_out, "again and again"));
     tear_down();
 }
 END_TEST
@@ -529,6 +557,7 @@ int main(void)
     tcase_add_loop_test(t, test_waits_for_a_start, 0, 2);
     tcase_add_loop_test(t, test_tables, 0, sizeof tables / sizeof tables[0]);
     tcase_add_test(t, test_list_words);
+    tcase_add_test(t, test_list_page);
     tcase_add_test(t, test_spans);
     tcase_add_test(t, test_bare_names);
     suite_add_tcase(s, t);

@@ -20,6 +20,7 @@ enum what {
     FILTER,
     FROM,
     EVENTS,
+    LIST,
     READER,
     READER_NAME,
     GRANT,
@@ -73,6 +74,23 @@ static const struct {
     {FROM, "{\"from_round\":\"1\"}", "\"from_round\": expected a round's number"},
     {FROM, "{\"from_round\":4294967296}", "\"from_round\": expected a round's number"},
     {FROM, "{\"from_round\":4294967295}", NULL},
+    {LIST, "{}", NULL},
+    {LIST, "{\"from\":\"a\",\"after\":\"a\"}", "exclude each other"},
+    {LIST, "{\"after\":\"A\"}", "\"after\": expected a name"},
+    {LIST, "{\"from\":\"\"}", "\"from\": expected a name"},
+    {LIST, "{\"limit\":0}", "\"limit\": expected a number from 1 to 256"},
+    {LIST, "{\"limit\":257}", "\"limit\": expected a number from 1 to 256"},
+    {LIST, "{\"state\":\"compelted\"}", "\"state\": expected active, ended or"},
+    {LIST, "{\"state\":7}", "\"state\": expected active, ended or"},
+    {LIST, "{\"state\":\"active\"}", NULL},
+    {LIST, "{\"state\":\"cancelled\"}", NULL},
+    {LIST, "{\"since_ms\":-1}", "\"since_ms\": expected a time"},
+    {LIST, "{\"since_ms\":\"1\"}", "\"since_ms\": expected a time"},
+    {LIST, "{\"tenant\":\"a b\"}", "\"tenant\": expected a name"},
+    {LIST, "{\"prefix\":\"a*\"}", "\"prefix\": expected a name"},
+    {LIST,
+     "{\"after\":\"a\",\"limit\":256,\"state\":\"ended\",\"since_ms\":1,\"prefix\":\"a\",\"tenant\":\"t\"}",
+     NULL},
     {EVENTS, "{}", "\"job\": expected a name"},
     {EVENTS, "{\"job\":\"a\",\"from\":-1}", "\"from\": expected a number from 0 to 4294967294"},
     {EVENTS, "{\"job\":\"a\",\"from\":4294967295}", "\"from\": expected a number from 0 to 4294967294"},
@@ -147,6 +165,7 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
     struct kedge_admin_role role;
     struct kedge_admin_updates updates;
     struct kedge_admin_events events;
+    struct kedge_admin_list list;
     struct kedge_admin_receipt receipt;
     struct kedge_admin_quorum quorum;
     struct kedge_admin_rotate rotate;
@@ -164,6 +183,8 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
         return kedge_admin_filter_args(args, &filter, d);
     case FROM:
         return kedge_admin_from_round(args, &round, d);
+    case LIST:
+        return kedge_admin_list_args(args, &list, d);
     case EVENTS:
         return kedge_admin_events_args(args, &events, d);
     case READER:
