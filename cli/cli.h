@@ -259,6 +259,8 @@ int kedge_cmd_job_watch(struct kedge_cli *c);
 int kedge_cmd_job_wait(struct kedge_cli *c);
 int kedge_cmd_job_logs(struct kedge_cli *c);
 int kedge_cmd_job_events(struct kedge_cli *c);
+int kedge_cmd_job_compare(struct kedge_cli *c);
+int kedge_cmd_job_clone(struct kedge_cli *c);
 int kedge_cmd_job_stop(struct kedge_cli *c);
 int kedge_cmd_job_resume(struct kedge_cli *c);
 int kedge_cmd_job_model(struct kedge_cli *c);

@@ -7,6 +7,7 @@
 
 #include "chain/store/ledger.h"
 #include "cli/cli.h"
+#include "cli/job/job_send.h"
 #include "cli/local.h"
 #include "cli/receipt.h"
 #include "common/base/mem.h"
@@ -98,7 +99,7 @@ static int add_initial(json_t *request, const char *initial, struct kedge_diag *
 }
 
 /* A spec that is wrong is wrong usage, found here or by the coordinator: 1 would be an answer about a job. */
-static int fail_submit(struct kedge_cli *c, int err, const struct kedge_diag *d)
+int kedge_cli_fail_submit(struct kedge_cli *c, int err, const struct kedge_diag *d)
 {
     bool wrong = err == KEDGE_E_FORMAT || err == KEDGE_E_TOO_LONG || err == KEDGE_E_OVERFLOW
                  || err == KEDGE_E_BOUND || err == KEDGE_E_SHAPE;
@@ -138,29 +139,28 @@ static int take_opened(struct kedge_cli *c, json_t *answer, const struct kedge_h
     return err;
 }
 
-/* The spec is parsed here first, where an error can name the file and the key, and then sent as the same
- * bytes: its digest is what everybody signs later. A submit token makes the command repeatable: the same
- * token is the same job. */
-static int submit(struct kedge_cli *c, struct kedge_job_spec *spec_read)
+/* The answer names the job and its spec; what is missing in it is said where it can be. */
+static int tell_sent(struct kedge_cli *c, const struct kedge_job_spec *spec, json_t *o)
+{
+    const char *job = kedge_cli_text(o, "job");
+    kedge_cli_say(
+        c,
+        "Job %s is %s; its spec is %s.\n"
+        "Next, for each tenant: kedge job join %s TENANT --admin-key FILE; then: kedge job watch %s\n",
+        job, kedge_cli_text(o, "state"), kedge_cli_text(o, "spec"), job, job);
+    say_few_sites(c, spec);
+    return kedge_cli_ok(c, o);
+}
+
+int kedge_cli_job_send(struct kedge_cli *c, json_t *text, const struct kedge_job_spec *spec,
+                       const char *token, const char *initial)
 {
     struct kedge_diag d = {.text = ""};
-    const char *token = kedge_cli_option(c, "submit-token", NULL);
-    const char *initial = kedge_cli_option(c, "initial-model", NULL), *path = kedge_cli_argument(c, 0);
-    json_t *text = NULL, *o = NULL;
-    struct kedge_hash spec;
-    if (!path) {
-        return kedge_cli_usage(c, "SPEC.json is missing: the job to submit");
-    }
-    if (!kedge_cli_no_more(c, 1)) {
-        return 2;
-    }
-    int err = read_spec_text(path, &text, spec_read, &d);
-    if (err) {
-        return fail_submit(c, err, &d);
-    }
-    kedge_sha256(kedge_view_of(json_string_value(text), json_string_length(text)), &spec);
+    struct kedge_hash digest;
+    json_t *o = NULL;
+    kedge_sha256(kedge_view_of(json_string_value(text), json_string_length(text)), &digest);
     json_t *request = json_pack("{s:s,s:o}", "verb", "job.submit", "spec", text);
-    err = kedge_cli_main_pin(c, &d);
+    int err = kedge_cli_main_pin(c, &d);
     if (!err && token && json_object_set_new(request, "token", json_string(token))) {
         err = kedge_diag_set(&d, KEDGE_E_USAGE, "--submit-token: expected UTF-8 text");
     }
@@ -169,24 +169,36 @@ static int submit(struct kedge_cli *c, struct kedge_job_spec *spec_read)
     }
     if (err) {
         json_decref(request);
-        return fail_submit(c, err, &d);
+        return kedge_cli_fail_submit(c, err, &d);
     }
     err = kedge_cli_admin(c, request, &o, &d);
     if (!err) {
-        err = take_opened(c, o, &spec, &d);
+        err = take_opened(c, o, &digest, &d);
     }
     if (err) {
         json_decref(o);
-        return fail_submit(c, err, &d);
+        return kedge_cli_fail_submit(c, err, &d);
     }
-    const char *job = kedge_cli_text(o, "job");
-    kedge_cli_say(
-        c,
-        "Job %s is %s; its spec is %s.\n"
-        "Next, for each tenant: kedge job join %s TENANT --admin-key FILE; then: kedge job watch %s\n",
-        job, kedge_cli_text(o, "state"), kedge_cli_text(o, "spec"), job, job);
-    say_few_sites(c, spec_read);
-    return kedge_cli_ok(c, o);
+    return tell_sent(c, spec, o);
+}
+
+/* The spec is parsed here first, where an error can name the file and the key, and then sent as the same
+ * bytes: its digest is what everybody signs later. A submit token makes the command repeatable: the same
+ * token is the same job. */
+static int submit(struct kedge_cli *c, struct kedge_job_spec *spec_read)
+{
+    struct kedge_diag d = {.text = ""};
+    const char *token = kedge_cli_option(c, "submit-token", NULL);
+    const char *initial = kedge_cli_option(c, "initial-model", NULL), *path = kedge_cli_argument(c, 0);
+    json_t *text = NULL;
+    if (!path) {
+        return kedge_cli_usage(c, "SPEC.json is missing: the job to submit");
+    }
+    if (!kedge_cli_no_more(c, 1)) {
+        return 2;
+    }
+    int err = read_spec_text(path, &text, spec_read, &d);
+    return err ? kedge_cli_fail_submit(c, err, &d) : kedge_cli_job_send(c, text, spec_read, token, initial);
 }
 
 int kedge_cmd_job_submit(struct kedge_cli *c)
@@ -241,7 +253,7 @@ int kedge_cmd_job_join(struct kedge_cli *c)
     }
     int err = spec ? agreed_spec(spec, &job, &agreed, &d) : KEDGE_OK;
     if (err) {
-        return fail_submit(c, err, &d);
+        return kedge_cli_fail_submit(c, err, &d);
     }
     err = kedge_cli_key(c->admin_key, false, &admin, &d);
     if (!err) {

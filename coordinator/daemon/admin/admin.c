@@ -185,8 +185,8 @@ void kedge_admin_tenant_trust(struct kedge_host *h, struct kedge_net_request *re
  * appends would make a log grow before the witnesses were heard. */
 static bool only_reads(const char *verb)
 {
-    static const char *const words[] = {"list",     "show",    "model",  "pending", "groups",
-                                        "position", "receipt", "events", "record"};
+    static const char *const words[] = {"list",    "show",   "model",  "pending", "groups", "position",
+                                        "receipt", "events", "record", "spec",    "costs"};
     const char *dot = strchr(verb, '.');
     bool reads = !dot;
     for (size_t i = 0; dot && i < sizeof words / sizeof words[0]; i++) {

@@ -52,6 +52,9 @@ void kedge_admin_job_show_to(struct kedge_host *h, struct kedge_net_request *req
 struct json_t *kedge_admin_job_summary(struct kedge_host *h, const struct kedge_job *job);
 /* job.events */
 void kedge_admin_job_events(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+/* job.spec, job.costs */
+void kedge_admin_job_spec(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+void kedge_admin_job_costs(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 /* job.groups */
 void kedge_admin_job_groups(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 

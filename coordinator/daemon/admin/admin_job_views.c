@@ -14,6 +14,7 @@
 #include "common/base/mem.h"
 #include "common/json/json.h"
 #include "coordinator/daemon/admin/admin_args.h"
+#include "coordinator/daemon/admin/job_logs.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -310,29 +311,10 @@ struct view_work {
     json_t *o;        /* the answer */
     uint32_t model_count;
     struct kedge_hash models[KEDGE_GROUPS_MAX];
-    struct kedge_history_log *logs; /* of all tenants; then the job's come first */
-    uint32_t log_count;
+    struct kedge_job_logs logs;
     int err;
     struct kedge_diag diag;
 };
-
-/* Puts the logs of the job's tenants in front, in the spec's order. A tenant that is not here can be none of
- * a job that was taken. */
-static uint32_t choose_logs(struct view_work *w, const struct kedge_job_spec *spec)
-{
-    uint32_t chosen = 0;
-    for (uint32_t t = 0; t < spec->tenant_count; t++) {
-        for (uint32_t i = chosen; i < w->log_count; i++) {
-            if (kedge_id_eq(&w->logs[i].tenant, &spec->tenants[t])) {
-                struct kedge_history_log other = w->logs[chosen];
-                w->logs[chosen++] = w->logs[i];
-                w->logs[i] = other;
-                break;
-            }
-        }
-    }
-    return chosen;
-}
 
 static json_t *tenants_missing(const struct view_work *w, uint32_t count)
 {
@@ -341,8 +323,8 @@ static json_t *tenants_missing(const struct view_work *w, uint32_t count)
     uint64_t index;
     snprintf(key, sizeof key, "job-joined/%s", w->job.s);
     for (uint32_t i = 0; i < count; i++) {
-        if (kedge_ledger_find(w->logs[i].ledger, kedge_view_str(key), &index) == KEDGE_E_NOT_FOUND) {
-            json_array_append_new(missing, json_string(w->logs[i].tenant.s));
+        if (kedge_ledger_find(w->logs.logs[i].ledger, kedge_view_str(key), &index) == KEDGE_E_NOT_FOUND) {
+            json_array_append_new(missing, json_string(w->logs.logs[i].tenant.s));
         }
     }
     return missing;
@@ -351,9 +333,9 @@ static json_t *tenants_missing(const struct view_work *w, uint32_t count)
 /* The same functions as for a job that runs, over the logs of the job's tenants alone. */
 static int put_history(struct kedge_host *h, struct view_work *w, const struct kedge_ended_job *job)
 {
-    uint32_t count = choose_logs(w, job->spec);
+    uint32_t count = kedge_job_logs_choose(&w->logs, job->spec);
     struct kedge_history_source source = {
-        .spec = job->spec, .main = h->main.ledger, .tenants = w->logs, .tenant_count = count};
+        .spec = job->spec, .main = h->main.ledger, .tenants = w->logs.logs, .tenant_count = count};
     const uint32_t groups = kedge_job_spec_groups_most(job->spec);
     struct kedge_history_page page = {.most = kedge_history_page_rounds(groups)};
     page.rows = kedge_history_rows_new(page.most, groups);
@@ -418,34 +400,26 @@ static void view_done(struct kedge_host *h, struct kedge_item *item)
     } else {
         kedge_admin_ok(w->req, w->o);
     }
-    kedge_mem_free(w->logs);
+    kedge_mem_free(w->logs.logs);
     kedge_mem_free(w);
 }
 
-/* The logs of all tenants are copied for the worker, since which of them are the job's stands in
- * its spec, which only the worker reads. */
 static void view_ended(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *job,
                        uint32_t from, bool only_models)
 {
     struct view_work *w = kedge_mem_new(1, sizeof *w);
-    struct kedge_history_log *logs = kedge_mem_new(h->tenant_count + 1, sizeof *logs);
-    if (!w || !logs) {
+    struct kedge_job_logs logs;
+    if (!w || kedge_job_logs_copy(h, &logs) != KEDGE_OK) {
         kedge_mem_free(w);
-        kedge_mem_free(logs);
         kedge_admin_error(req, KEDGE_E_NOMEM, NULL);
         return;
-    }
-    for (uint32_t i = 0; i < h->tenant_count; i++) {
-        const struct kedge_tenant *t = &h->tenants[i];
-        logs[i] = (struct kedge_history_log){t->id, t->salted, t->log.ledger, t->log.blobs};
     }
     *w = (struct view_work){.work = {{view_done}, view_run},
                             .req = req,
                             .job = *job,
                             .from = from,
                             .only_models = only_models,
-                            .logs = logs,
-                            .log_count = h->tenant_count};
+                            .logs = logs};
     kedge_host_work(h, &w->work);
 }
 

@@ -424,6 +424,8 @@ void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const
         {"job.cancel", job_cancel},
         {"job.groups", kedge_admin_job_groups},
         {"job.events", kedge_admin_job_events},
+        {"job.spec", kedge_admin_job_spec},
+        {"job.costs", kedge_admin_job_costs},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verbs[i].verb, verb) == 0) {

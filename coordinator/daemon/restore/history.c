@@ -174,7 +174,8 @@ struct reader {
     const struct kedge_history_source *source;
     struct kedge_history_page *page;
     struct kedge_round_history *row;
-    uint64_t statements; /* read so far */
+    const struct kedge_history_log *log; /* of the tenant whose turn it is */
+    uint64_t statements;                 /* read so far */
 };
 
 /* Reads the statement KIND/JOB/ROUND of the main chain into the walk's. KEDGE_E_NOT_FOUND. By its
@@ -205,6 +206,34 @@ static int take_evaluation(struct kedge_walk *w, uint64_t index)
     (void)index;
     r->statements++;
     kedge_history_add_evaluation(r->row, &w->st->u.evaluation);
+    return KEDGE_OK;
+}
+
+/* An erased file takes its size with it; that it was there is counted. */
+static int take_update(struct kedge_walk *w, uint64_t index)
+{
+    struct reader *r = (struct reader *)w;
+    const struct kedge_st_update *u = &w->st->u.update;
+    struct kedge_round_costs *c = &r->row->costs;
+    uint64_t size = 0;
+    (void)index;
+    r->statements++;
+    const int err = kedge_blobs_find(r->log->blobs, &w->st->subject, &size);
+    if (err && err != KEDGE_E_NOT_FOUND) {
+        return err;
+    }
+    const bool is_told = u->energy_joules >= 0; /* NaN is not */
+    const bool is_measured = is_told && u->energy_quality == KEDGE_ENERGY_MEASURED;
+    const bool is_modelled = is_told && u->energy_quality == KEDGE_ENERGY_MODELLED;
+    c->updates++;
+    c->erased += err == KEDGE_E_NOT_FOUND;
+    c->bytes += size;
+    c->measured += is_measured;
+    c->modelled += is_modelled;
+    c->untold += !is_measured && !is_modelled;
+    c->joules_measured += is_measured ? u->energy_joules : 0;
+    c->joules_modelled += is_modelled ? u->energy_joules : 0;
+    c->site_seconds += u->seconds > 0 ? u->seconds : 0;
     return KEDGE_OK;
 }
 
@@ -246,6 +275,10 @@ static int read_round(struct reader *r, uint32_t round, uint64_t step_index)
     for (uint32_t i = 0; i < s->tenant_count && !r->page->without_evaluations; i++) {
         KEDGE_TRY(
             kedge_walk_all(&r->walk, s->tenants[i].ledger, KEDGE_ST_EVALUATION, job, round, take_evaluation));
+    }
+    for (uint32_t i = 0; i < s->tenant_count && r->page->with_costs; i++) {
+        r->log = &s->tenants[i];
+        KEDGE_TRY(kedge_walk_all(&r->walk, r->log->ledger, KEDGE_ST_UPDATE, job, round, take_update));
     }
     return KEDGE_OK;
 }

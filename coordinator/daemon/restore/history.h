@@ -20,6 +20,16 @@ struct kedge_group_metric {
 };
 enum { KEDGE_LOSS_BITS = 24 };
 
+/* What the updates of a round cost, by what their statements say. Joules that were measured and joules that a
+ * site computed from a model of its device are not added up. */
+struct kedge_round_costs {
+    uint64_t updates, untold; /* untold: of those that say nothing of their energy */
+    uint64_t bytes, erased; /* of the files that were uploaded; erased: files that are gone, not in `bytes` */
+    double joules_measured, joules_modelled;
+    uint64_t measured, modelled; /* updates that say so */
+    double site_seconds;
+};
+
 struct kedge_round_history {
     uint32_t round;
     uint32_t groups; /* 0: there is no such row */
@@ -29,7 +39,8 @@ struct kedge_round_history {
     uint64_t main_size;            /* entries of the main chain up to its step; 0: it is not closed */
     uint64_t
         statements; /* main_size, and what the checkpoints up to there say of the job's tenants' ledgers */
-    uint32_t room;  /* groups that there is room for; others are not counted */
+    struct kedge_round_costs costs;     /* where the page has with_costs */
+    uint32_t room;                      /* groups that there is room for; others are not counted */
     struct kedge_group_metric *metrics; /* of the models that the round gave, by group */
 };
 
@@ -70,6 +81,7 @@ struct kedge_history_page {
     struct kedge_round_history *rows; /* room for `most` */
     uint32_t most, count;
     bool without_evaluations; /* metrics stay zero */
+    bool with_costs;          /* reads the update statements, too */
     uint32_t next;            /* round to go on with; KEDGE_HISTORY_END: there are no more */
 };
 #define KEDGE_HISTORY_END UINT32_MAX

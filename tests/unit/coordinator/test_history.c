@@ -2,6 +2,7 @@
  * that are not what they should be. */
 #include <check.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "chain/store/kv/kv.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
+#include "common/base/os/file.h"
 #include "coordinator/daemon/restore/history.h"
 #include "tests/fixtures/kv.h"
 #include "tests/unit/base/check.h"
@@ -277,6 +279,66 @@ START_TEST(test_groups_beyond_the_job)
 }
 END_TEST
 
+static void put_update(struct kedge_blobs *blobs, const char *site, const char *file, double joules,
+                       enum kedge_energy_quality quality, double seconds)
+{
+    char idem[64];
+    const struct kedge_view bytes = kedge_view_str(file);
+    st = (struct kedge_statement){.kind = KEDGE_ST_UPDATE};
+    struct kedge_st_update *u = &st.u.update;
+    *u = (struct kedge_st_update){.tenant = {"org-a"},
+                                  .job = spec.name,
+                                  .round = 1,
+                                  .update_kind = KEDGE_TRAIN_TRAIN,
+                                  .samples = 1,
+                                  .batch = 1,
+                                  .learning_rate = 0.1,
+                                  .energy_joules = joules,
+                                  .energy_quality = quality,
+                                  .seconds = seconds,
+                                  .engine = "test"};
+    snprintf(u->site.s, sizeof u->site.s, "%s", site);
+    if (blobs) {
+        ck_assert_int_eq(kedge_blobs_put(blobs, &bytes, 1, &st.subject, &diag), KEDGE_OK);
+    } else {
+        kedge_sha256(bytes, &st.subject); /* erased since */
+    }
+    snprintf(idem, sizeof idem, "update/demo/%08" PRIu32 "/train/%s", 1, site);
+    put_statement(own, idem);
+}
+
+/* Joules of two qualities stay apart, what nobody said is no 0, and an erased file has no size. */
+START_TEST(test_costs)
+{
+    char folder[] = "/tmp/kedge-history-XXXXXX";
+    struct kedge_blobs *blobs;
+    open_logs();
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(kedge_blobs_open(folder, NULL, &blobs, &diag), KEDGE_OK);
+    logs[0].blobs = blobs;
+    put_update(blobs, "s1", "12345", 2.5, KEDGE_ENERGY_MEASURED, 1.5);
+    put_update(blobs, "s2", "1234567", 4, KEDGE_ENERGY_MEASURED, 2);
+    put_update(blobs, "s3", "123", 100, KEDGE_ENERGY_MODELLED, 0);
+    put_update(blobs, "s4", "1", NAN, KEDGE_ENERGY_UNKNOWN, 4);
+    put_update(NULL, "s5", "gone", 8, KEDGE_ENERGY_MEASURED, 1);
+    put_opened(1, 5, 1000);
+    put_closed(1, 5, 0, 2000);
+    struct kedge_history_page page = page_of(ROWS);
+    ck_assert_int_eq(kedge_history_read(&source, 0, 9, &page, &diag), KEDGE_OK);
+    ck_assert(page.count == 1 && rows[0].costs.updates == 0); /* not asked for */
+    page = page_of(ROWS);
+    page.with_costs = page.without_evaluations = true;
+    ck_assert_msg(kedge_history_read(&source, 0, 9, &page, &diag) == KEDGE_OK, "%s", diag.text);
+    const struct kedge_round_costs *c = &rows[0].costs;
+    ck_assert(c->updates == 5 && c->measured == 3 && c->modelled == 1 && c->untold == 1);
+    ck_assert(c->joules_measured == 14.5 && c->joules_modelled == 100 && c->site_seconds == 8.5);
+    ck_assert(c->bytes == 16 && c->erased == 1);
+    kedge_blobs_close(blobs);
+    ck_assert_int_eq(kedge_dir_remove(folder), KEDGE_OK);
+    close_logs();
+}
+END_TEST
+
 /* However many groups a job has, a page fits into an answer. */
 START_TEST(test_page_size)
 {
@@ -291,6 +353,7 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {test_a_round,       test_order_of_losses,       test_pages_meet,
-                                  test_what_is_wrong, test_groups_beyond_the_job, test_page_size};
+                                  test_what_is_wrong, test_groups_beyond_the_job, test_page_size,
+                                  test_costs};
     return run_suite("coordinator-history", tests, sizeof tests / sizeof tests[0]);
 }
