@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "common/base/os/clock.h"
+#include "common/base/os/utc.h"
 
 enum { MS_PER_S = 1000, WAIT_TOLD_S = 3, NAMES_MAX = 8 };
 
@@ -48,8 +49,47 @@ static void say_trouble(const struct kedge_cli *c, const char *title, const json
                   again ? "" : ", not asked meanwhile", text[0] ? ": " : "", text);
 }
 
-/* Two kinds of waiting: for sites of this job's round, and for a turn where other jobs share the sites
- * (coordinator/schedule). Both are told, because what helps is different. */
+/* ", until 2026-11-28 18:05:09Z": nothing where no time is told. */
+static struct kedge_cli_word until(const json_t *job, const char *key)
+{
+    struct kedge_cli_word word = {.s = ""};
+    if (json_object_get(job, key)) {
+        snprintf(word.s, sizeof word.s, ", until %s",
+                 kedge_utc(kedge_cli_int(job, key) / 1000, KEDGE_UTC_SECONDS, "-").s);
+    }
+    return word;
+}
+
+/* For whom a job waits of which no round has opened yet: "tenants to join: org-b; 2 more sites, of at least 3
+ * online". Empty: for nobody. */
+static void put_enrolment(const json_t *job, char *out, size_t size)
+{
+    const json_t *missing = json_object_get(job, "tenants_missing"), *tenant;
+    const long long lacking = (long long)kedge_cli_int(job, "sites_lacking");
+    size_t i, at = 0;
+    out[0] = '\0';
+    json_array_foreach(missing, i, tenant)
+    {
+        const char *name = json_string_value(tenant);
+        if (i < NAMES_MAX && at < size) {
+            int n = snprintf(out + at, size - at, "%s%.63s", i == 0 ? "tenants to join: " : ", ",
+                             name ? name : "");
+            at += n > 0 ? (size_t)n : 0;
+        }
+    }
+    if (json_array_size(missing) > NAMES_MAX && at < size) {
+        int n = snprintf(out + at, size - at, " and %zu more", json_array_size(missing) - NAMES_MAX);
+        at += n > 0 ? (size_t)n : 0;
+    }
+    if (lacking > 0 && at < size) {
+        snprintf(out + at, size - at, "%s%lld more site%s, of at least %lld online", at > 0 ? "; " : "",
+                 lacking, lacking == 1 ? "" : "s", (long long)kedge_cli_int(job, "sites_min"));
+    }
+}
+
+/* Three kinds of waiting: for sites of this job's round, for who has to come before the first one, and for a
+ * turn where other jobs share the sites (coordinator/schedule). Both are told, because what helps is
+ * different. */
 void kedge_cli_show_troubles(const struct kedge_cli *c, const json_t *job)
 {
     const json_t *troubles = json_object_get(job, "troubles"), *row;
@@ -57,7 +97,16 @@ void kedge_cli_show_troubles(const struct kedge_cli *c, const json_t *job)
     size_t i;
     if (kedge_cli_int(job, "waits_for_count") > 0) {
         put_names(job, names, sizeof names);
-        kedge_cli_say(c, "waits    for %s, since %lld s\n", names, since(job, "round_open_since_ms"));
+        kedge_cli_say(c, "waits    for %s, since %lld s%s\n", names, since(job, "round_open_since_ms"),
+                      until(job, "round_until_ms").s);
+    }
+    put_enrolment(job, names, sizeof names);
+    if (names[0] && json_object_get(job, "enrol_until_ms")) {
+        kedge_cli_say(c, "waits    for %s%s; then it ends as failed\n", names,
+                      until(job, "enrol_until_ms").s);
+    }
+    if (strcmp(kedge_cli_text(job, "state"), "queued") == 0) {
+        kedge_cli_say(c, "waits    for its first entry in the main chain\n");
     }
     if (json_object_get(job, "others_turn_ms")) {
         kedge_cli_say(c,
@@ -100,6 +149,12 @@ void kedge_cli_watch_troubles(struct kedge_cli *c, const json_t *job, struct ked
                                                             : "by the operator");
     }
     told->halted = halted;
+    put_enrolment(job, names, sizeof names);
+    if (names[0] && json_object_get(job, "enrol_until_ms") && strcmp(names, told->waits) != 0) {
+        kedge_cli_progress_end(c);
+        kedge_cli_say(c, "waits for %s%s\n", names, until(job, "enrol_until_ms").s);
+        memcpy(told->waits, names, sizeof names);
+    }
     put_names(job, names, sizeof names);
     bool waits = names[0] && since(job, "round_open_since_ms") >= WAIT_TOLD_S;
     if (waits && (strcmp(names, told->waits) != 0 || told->round != kedge_cli_int(job, "round"))) {

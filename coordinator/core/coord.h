@@ -396,7 +396,10 @@ struct kedge_coord_job_view {
     const struct kedge_digest
         *models; /* per group, after the last closed round; those it began with before */
     uint32_t joined_count, online_count, accepted_count, selected_count, refused_count;
-    uint64_t open_ns; /* since when the open round collects, as events' now_ns */
+    uint64_t open_ns;     /* since when the open round collects, as events' now_ns … */
+    uint64_t deadline_ns; /* … and when its time is over; UINT64_MAX: none is open, or it is over */
+    uint64_t enrol_ns;    /* a job that waits for its first round: until when that must open, or it ends as
+                             failed; UINT64_MAX: it does not wait for it, or may wait for ever */
     uint64_t turn_ns; /* other jobs have their turn on the same sites: until then at most the next round does
                          not open; UINT64_MAX: it does not wait for them */
 };

@@ -421,6 +421,8 @@ void kedgei_assign_all(struct kedge_coord *c,
 void kedgei_next_round(struct kedge_coord *c, uint32_t job);
 /* Accepted updates that the round needs, once its sites are selected. */
 uint32_t kedgei_quorum(const struct job *j);
+/* It waits for its first round, with nothing that could open it. */
+bool kedgei_is_enrolling(const struct job *j);
 /* The open round waits for nobody any more, only for what is in flight. */
 bool kedgei_is_due(const struct kedge_coord *c, const struct job *j);
 void kedgei_collect(struct kedge_coord *c, uint32_t job); /* the round is open: its clock starts */

@@ -34,7 +34,7 @@ static struct crowd crowd_of(const struct kedge_coord *c, const struct job *j)
 }
 
 /* Does the job still wait for its first round, with nothing that could open it? */
-static bool is_enrolling(const struct job *j)
+bool kedgei_is_enrolling(const struct job *j)
 {
     return j->stage == STAGE_WAITING_TO_OPEN && j->closed_round == KEDGE_COORD_NONE
            && j->ready_since_ns == UINT64_MAX;
@@ -62,7 +62,8 @@ uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j)
         uint64_t look = wish_deadline(c, j);
         at = look < at ? look : at;
     }
-    bool may_expire = is_enrolling(j) && !j->halted_by_operator && j->failed_count == 0 && !j->cancelling;
+    bool may_expire =
+        kedgei_is_enrolling(j) && !j->halted_by_operator && j->failed_count == 0 && !j->cancelling;
     at = may_expire && j->enrol_ns < at ? j->enrol_ns : at;
     return j->able_ns < at && !MUTANT(MUTANT_UNABLE_FOR_GOOD) ? j->able_ns : at;
 }
@@ -178,7 +179,7 @@ static bool advance_wish(struct kedge_coord *c, uint32_t job)
     j->turn_ns = UINT64_MAX;
     if (!enough || j->short_of_sites) {
         j->ready_since_ns = UINT64_MAX;
-        if (is_enrolling(j) && j->enrol_ns <= c->now_ns) {
+        if (kedgei_is_enrolling(j) && j->enrol_ns <= c->now_ns) {
             j->failing = KEDGE_E_ENROL_TIME;
             return true; /* the next look ends it */
         }

@@ -213,6 +213,30 @@ static void put_waits(const struct kedge_host *h, const struct kedge_job *job,
     json_object_set_new(o, "round_open_since_ms", json_integer((json_int_t)(kedge_os_unix_ms() - open_ms)));
 }
 
+/* Unix time of a time of the core. */
+static json_int_t wall_ms(uint64_t at_ns)
+{
+    const uint64_t now_ns = kedge_os_now_ns(), now_ms = kedge_os_unix_ms();
+    return (json_int_t)(at_ns > now_ns ? now_ms + (at_ns - now_ns) / 1000000u : now_ms);
+}
+
+/* Until when the round or the enrolment goes on by itself: then the round closes with its quorum or halts,
+ * and a job of which no round could open ends as failed. */
+static void put_until(const struct kedge_job *job, const struct kedge_coord_job_view *view, json_t *o)
+{
+    if (view->round_open && view->deadline_ns != UINT64_MAX) {
+        json_object_set_new(o, "round_until_ms", json_integer(wall_ms(view->deadline_ns)));
+    }
+    if (view->enrol_ns == UINT64_MAX) {
+        return;
+    }
+    const uint32_t least = job->params.sites_min;
+    json_object_set_new(o, "enrol_until_ms", json_integer(wall_ms(view->enrol_ns)));
+    json_object_set_new(o, "sites_min", json_integer(least));
+    json_object_set_new(o, "sites_lacking",
+                        json_integer(view->online_count < least ? least - view->online_count : 0));
+}
+
 /* Where the next round leaves the sites to other jobs: for how long at most. */
 static void put_turn(const struct kedge_coord_job_view *view, json_t *o)
 {
@@ -233,6 +257,9 @@ void kedge_host_troubles_put(const struct kedge_host *h, const struct kedge_job 
         put_waits(h, job, for_admin, &view, o);
     } else if (known) {
         put_turn(&view, o);
+    }
+    if (known) {
+        put_until(job, &view, o);
     }
     uint32_t count = 0;
     for (uint32_t i = 0; i < job->troubles.count; i++) {

@@ -20,6 +20,13 @@ static enum kedge_job_state state_of(const struct host *h, int *ret_reason)
     return view.state;
 }
 
+static uint64_t waits_until(const struct host *h)
+{
+    struct kedge_coord_job_view view;
+    ck_assert(kedge_coord_job(h->c, 0, &view));
+    return view.enrol_ns;
+}
+
 static void timer_at(struct host *h, uint64_t now)
 {
     h->now = now;
@@ -63,7 +70,9 @@ START_TEST(test_nobody_joins)
     timer_at(h, submitted + WITHIN - 1);
     EXPECT(h, "");
     ck_assert_int_eq(state_of(h, &reason), KEDGE_JOB_ENROLLING);
+    ck_assert_uint_eq(waits_until(h), submitted + WITHIN);
     timer_at(h, submitted + WITHIN);
+    ck_assert_uint_eq(waits_until(h), UINT64_MAX); /* it ends */
     expect_end(h);
     ck_assert_uint_gt(kedge_coord_deadline_ns(h->c), h->now);
     end(h);
