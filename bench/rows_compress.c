@@ -5,6 +5,7 @@
 
 #include "bench/rows_learn.h"
 #include "sim/learn/learn.h"
+#include "tests/fixtures/learn_spec.h"
 
 enum { SEEDS = 3, LAST = 10 };
 
@@ -44,7 +45,7 @@ static int run(const struct federation *f, uint64_t seed, bool compressed, struc
 {
     struct kedge_learn_host host = {.threads = 1, .on_round = on_round, .arg = ret};
     struct kedge_learn_spec spec;
-    kedge_learn_spec_default(&spec);
+    learn_spec_default(&spec);
     snprintf(spec.images, sizeof spec.images, "%s/../data/%s", KEDGE_BENCH_SCRIPTS, f->set);
     spec.job.seed = seed;
     spec.partition = f->partition;

@@ -15,6 +15,7 @@
 #include "common/base/try.h"
 #include "common/tensor/idx.h"
 #include "sim/learn/learn.h"
+#include "tests/fixtures/learn_spec.h"
 
 enum { IMAGES = 60000, TESTS = 10000, SIDE = 28, ROUNDS = 150 };
 enum { LATE_S = 100 }; /* of virtual time: after thirty rounds or so */
@@ -64,7 +65,8 @@ static int write_part(const char *folder, const char *part, uint32_t count)
             values[i] = (uint8_t)(kind ? i % 10 : i * 2654435761u >> 13);
         }
         kedge_buf_init(&out, SIZE_MAX);
-        kedge_idx_write(dims, kind ? 1 : 3, values, &out);
+        kedge_idx_put_header(dims, kind ? 1 : 3, &out);
+        kedge_buf_put(&out, values, kind ? count : (size_t)count * SIDE * SIDE);
         snprintf(path, sizeof path, "%s/%s-%s", folder, part,
                  kind ? "labels-idx1-ubyte" : "images-idx3-ubyte");
         FILE *f = fopen(path, "wb");
@@ -113,7 +115,7 @@ static int measure(const char *folder, bool whole, double *ret_rate)
     struct kedge_learn_spec spec;
     struct watch w = {.clock = whole ? CLOCK_MONOTONIC : CLOCK_PROCESS_CPUTIME_ID};
     struct kedge_learn_host host = {.threads = whole ? 0 : 1, .on_round = on_round, .arg = &w};
-    kedge_learn_spec_default(&spec);
+    learn_spec_default(&spec);
     snprintf(spec.images, sizeof spec.images, "%s", folder);
     spec.job.rounds = 2 * ROUNDS; /* stopped before the last ones, which are evaluated */
     spec.job.evaluate_every = 2 * ROUNDS;
@@ -182,14 +184,14 @@ static int plant(enum kedge_learn_shift shift, struct found *ret)
 {
     struct kedge_learn_spec spec;
     struct kedge_learn_host host = {.threads = 1, .on_round = keep_round, .arg = ret};
-    kedge_learn_spec_default(&spec);
+    learn_spec_default(&spec);
     spec.partition = KEDGE_LEARN_SYNTHETIC;
     spec.sites = 200;
     spec.job.sites_per_round = 40;
     spec.job.rounds = 40;
     spec.job.groups = 5;
     spec.planted = 5;
-    kedge_learn_spec_set_strategy(&spec, kedge_strategy_find("flexcfl"));
+    learn_spec_set_strategy(&spec, kedge_strategy_find("flexcfl"));
     spec.shift = shift;
     spec.job.shift = KEDGE_SHIFT_TEST_UPDATE;
     int err = kedge_model_mclr(60, 10, &spec.job.model, NULL);
@@ -258,7 +260,7 @@ int kedge_row_learn_newcomers(struct row rows[ROWS_MAX], int *ret_count)
                 "kedge-bench: newcomers: skipped: no Fashion-MNIST (scripts/get-data fashion-mnist)\n");
         return KEDGE_OK;
     }
-    kedge_learn_spec_default(&spec);
+    learn_spec_default(&spec);
     snprintf(spec.images, sizeof spec.images, "%s", folder);
     spec.partition = KEDGE_LEARN_LETTERS;
     spec.sites = 200;
@@ -267,7 +269,7 @@ int kedge_row_learn_newcomers(struct row rows[ROWS_MAX], int *ret_count)
     spec.job.evaluate_every = 1;
     spec.job.learning_rate = 0.003;
     spec.job.groups = 5;
-    kedge_learn_spec_set_strategy(&spec, kedge_strategy_find("flexcfl"));
+    learn_spec_set_strategy(&spec, kedge_strategy_find("flexcfl"));
     char path[] = "/tmp/kedge-late-XXXXXX.csv";
     const int fd = mkstemps(path, (int)strlen(".csv"));
     if (fd < 0) {

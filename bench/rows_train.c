@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "bench/rows.h"
-#include "client/train/net.h"
+#include "client/train/net_impl.h"
 #include "client/train/ops.h"
 #include "client/train/task.h"
 #include "common/base/mem.h"
@@ -125,9 +125,11 @@ static int own_open(const char *model, uint32_t batch, struct own *ret)
 
 static double own_turn(struct own *o)
 {
-    double begin = now(), spent = 0, samples = 0;
+    static const struct kedge_net_rule rule = {.lr = 0.001};
+    double begin = now(), spent = 0, samples = 0, loss = 0;
     while (spent < turn_s) {
-        (void)kedge_net_step_proximal(o->net, o->x, o->labels, o->batch, 0.001, 0, NULL);
+        kedge_net_run_step(o->net, o->x, o->labels, o->batch, &rule);
+        (void)o->net->ops->take_loss(o->net->dev, &loss);
         samples += o->batch;
         spent = now() - begin;
     }
@@ -330,7 +332,8 @@ static int write_idx(const char *folder, const char *name, bool labels)
         values[i] = (uint8_t)(labels ? i % CLASSES : i * 2654435761u >> 13);
     }
     kedge_buf_init(&out, SIZE_MAX);
-    kedge_idx_write(dims, labels ? 1 : 3, values, &out);
+    kedge_idx_put_header(dims, labels ? 1 : 3, &out);
+    kedge_buf_put(&out, values, labels ? IMAGES : sizeof values);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *f = fopen(path, "wb");
     int err = f && fwrite(out.ptr, 1, out.len, f) == out.len ? KEDGE_OK : KEDGE_E_IO;

@@ -3,7 +3,6 @@
  * ends in another slab (struct kedge_ops_step). Going backwards, errors change hands between two buffers. */
 #include "client/train/net.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "client/train/net_impl.h"
@@ -304,14 +303,4 @@ void kedge_net_run_step(struct kedge_net *net, const float *x, const int32_t *la
     } else if (rule->bend && rule->bend->towards) {
         ops->add(net->dev, net->values_count, net->weights, rule->bend->towards, (float)rule->lr);
     }
-}
-
-double kedge_net_step_proximal(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n,
-                               double lr, double l2, const struct kedge_proximal_term *bend)
-{
-    struct kedge_net_rule rule = {.lr = lr, .l2 = l2, .bend = bend};
-    double loss = 0;
-    KEDGE_ASSERT(n >= 1 && n <= net->batch_max && net->ops->unified);
-    kedge_net_run_step(net, x, labels, n, &rule);
-    return net->ops->take_loss(net->dev, &loss) == KEDGE_OK ? loss : (double)NAN;
 }

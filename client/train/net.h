@@ -47,10 +47,6 @@ struct kedge_proximal_term {
     double pull;          /* ≥ 0 */
     const float *towards; /* kedge_net_values_count floats; NULL: zeros, and pull is 0 too */
 };
-/* One SGD iteration on n samples (1 to batch_max): x is n × inputs, labels below outputs. The batch's
- * summed loss before the step is returned; NaN or infinity when the weights diverged. bend may be NULL. */
-double kedge_net_step_proximal(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n,
-                               double lr, double l2, const struct kedge_proximal_term *bend);
 
 struct kedge_train_range {
     uint64_t first, count; /* of the weights */

@@ -101,14 +101,11 @@ int kedge_idx_read(struct kedge_view file, struct kedge_idx *ret, struct kedge_d
     return KEDGE_OK;
 }
 
-void kedge_idx_write(const uint32_t *dims, uint32_t dims_count, const uint8_t *data, struct kedge_buf *out)
+void kedge_idx_put_header(const uint32_t *dims, uint32_t dims_count, struct kedge_buf *out)
 {
     KEDGE_ASSERT(dims_count >= 1 && dims_count <= KEDGE_IDX_DIMS_MAX);
-    size_t count = 1;
     kedge_buf_put_u32(out, 0x0800u | dims_count);
     for (uint32_t i = 0; i < dims_count; i++) {
         kedge_buf_put_u32(out, dims[i]);
-        count *= dims[i];
     }
-    kedge_buf_put(out, data, count);
 }

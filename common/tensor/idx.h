@@ -18,8 +18,9 @@ struct kedge_idx {
 
 /* KEDGE_E_FORMAT says what the file is instead, or how its size differs from what its header promises. */
 KEDGE_NODISCARD int kedge_idx_read(struct kedge_view file, struct kedge_idx *ret, struct kedge_diag *reterr);
-/* Appends header and values; the error is in out->err. */
-void kedge_idx_write(const uint32_t *dims, uint32_t dims_count, const uint8_t *data, struct kedge_buf *out);
+/* Appends the header, which the values follow, as many as the product of the dimensions; the error is in
+ * out->err. */
+void kedge_idx_put_header(const uint32_t *dims, uint32_t dims_count, struct kedge_buf *out);
 
 /* What a file looks like by its first bytes: "50 4b 03 04 (a zip archive)"; for messages of every reader
  * here. */

@@ -201,10 +201,6 @@ static inline uint32_t kedge_learn_spec_each_round(const struct kedge_learn_spec
                                                                            : spec->job.sites_per_round;
 }
 
-/* Fills a spec for programs that change some of it: FedAvg, MNIST-1000, mclr, clustering.md §2.11. */
-void kedge_learn_spec_default(struct kedge_learn_spec *ret);
-/* Another strategy with its own options, as a spec that names it has it. */
-void kedge_learn_spec_set_strategy(struct kedge_learn_spec *spec, const struct kedge_strategy *strategy);
 /* So many tenants, called as those of "world": "org-a" and so on, from 27 on "org-0000". */
 void kedge_learn_spec_set_tenants(struct kedge_learn_spec *spec, uint32_t count);
 /* KEDGE_E_FORMAT names the field that is out of range or does not go with another. */

@@ -57,23 +57,20 @@ static int write_file(const char *dir, const char *name, const struct kedge_buf 
     return kedge_file_write(path, kedge_buf_view(content), 0600, reterr);
 }
 
-/* IDX, as MNIST has it: big-endian head with the magic number (08: bytes; 02 and 01: dimensions), then the
- * values. */
+/* Images as rows of bytes, and labels, as MNIST has them. */
 static int write_part(const char *dir, const char *images, const char *labels, const struct kedge_dataset *ds,
                       const uint32_t *rows, uint32_t count, struct kedge_diag *reterr)
 {
+    const uint32_t dims[] = {count, ds->features};
     struct kedge_buf out;
     kedge_buf_init(&out, (size_t)count * ds->features + 64);
-    kedge_buf_put_u32(&out, 0x0802);
-    kedge_buf_put_u32(&out, count);
-    kedge_buf_put_u32(&out, ds->features);
+    kedge_idx_put_header(dims, 2, &out);
     for (uint32_t i = 0; i < count; i++) {
         kedge_buf_put(&out, ds->bytes + (size_t)rows[i] * ds->features, ds->features);
     }
     int err = write_file(dir, images, &out, reterr);
     kedge_buf_clear(&out);
-    kedge_buf_put_u32(&out, 0x0801);
-    kedge_buf_put_u32(&out, count);
+    kedge_idx_put_header(dims, 1, &out);
     for (uint32_t i = 0; i < count; i++) {
         kedge_buf_put_u8(&out, (uint8_t)ds->labels[rows[i]]);
     }

@@ -10,7 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (kedge_idx_read(kedge_view_of(data, size), &idx, &diag) == KEDGE_OK) {
         struct kedge_buf out;
         kedge_buf_init(&out, size);
-        kedge_idx_write(idx.dims, idx.dims_count, idx.data, &out);
+        kedge_idx_put_header(idx.dims, idx.dims_count, &out);
+        kedge_buf_put(&out, idx.data, (size_t)idx.count);
         KEDGE_ASSERT(out.err == KEDGE_OK && kedge_view_eq(kedge_buf_view(&out), kedge_view_of(data, size)));
         kedge_buf_deinit(&out);
     }

@@ -11,22 +11,6 @@ static uint32_t edges_of(const struct kedge_job_spec *job)
     return job->tenant_count < KEDGE_GROUPS_USUAL ? job->tenant_count : KEDGE_GROUPS_USUAL;
 }
 
-void kedge_learn_spec_set_strategy(struct kedge_learn_spec *spec, const struct kedge_strategy *strategy)
-{
-    struct kedge_job_spec *job = &spec->job;
-    job->strategy = strategy;
-    job->options = strategy->defaults;
-    job->server = strategy->server;
-    job->choose = strategy->choose;
-    job->regroup_every = (uint32_t)strategy->defaults.regroup;
-    const bool pretrains = kedge_grouping_pretrains(strategy->grouping);
-    job->grouping = pretrains ? KEDGE_GROUPING_FLEXCFL : KEDGE_GROUPING_NONE;
-    job->shift = pretrains ? KEDGE_SHIFT_TEST_LABELS : KEDGE_SHIFT_TEST_NONE;
-    job->groups = strategy->grouping == KEDGE_GROUPING_KIND_ONESHOT          ? KEDGE_GROUPS_USUAL
-                  : kedge_job_spec_grouped_by(job) == KEDGE_GROUPED_BY_PLACE ? edges_of(job)
-                                                                             : job->groups;
-}
-
 void kedge_learn_spec_set_tenants(struct kedge_learn_spec *spec, uint32_t count)
 {
     enum { LETTERS = 26 };

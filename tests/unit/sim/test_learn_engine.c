@@ -10,6 +10,7 @@
 
 #include "common/base/mem.h"
 #include "sim/learn/learn.h"
+#include "tests/fixtures/learn_spec.h"
 
 enum { LINES_MAX = 64, RANKS = 3 };
 
@@ -49,7 +50,7 @@ enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
 /* 40 sites with two neighbouring digits each; 64 pixels. */
 static void digits(struct kedge_learn_spec *s, const char *strategy)
 {
-    kedge_learn_spec_default(s);
+    learn_spec_default(s);
     (void)snprintf(s->images, sizeof s->images, "%s", "data/digits/digits-images.idx");
     s->sites = 40;
     s->job.sites_per_round = 8;
@@ -60,7 +61,7 @@ static void digits(struct kedge_learn_spec *s, const char *strategy)
     s->job.pretrain_steps = 10;
     s->job.evaluate_every = 3;
     kedge_learn_spec_set_tenants(s, 4);
-    kedge_learn_spec_set_strategy(s, kedge_strategy_find(strategy));
+    learn_spec_set_strategy(s, kedge_strategy_find(strategy));
     s->job.options.buffer = 5;
     ck_assert_int_eq(kedge_model_mlp(64, 12, 10, &s->job.model, NULL), KEDGE_OK);
     s->shift = KEDGE_LEARN_SHIFT_SWAP_ALL;
@@ -369,11 +370,11 @@ START_TEST(specs_out_of_range_are_named)
 {
     struct kedge_learn_spec s;
     struct kedge_diag d;
-    kedge_learn_spec_default(&s);
+    learn_spec_default(&s);
     ck_assert_int_eq(kedge_learn_spec_check(&s, &d), KEDGE_OK);
 #define BAD(field, value, word)                                              \
     do {                                                                     \
-        kedge_learn_spec_default(&s);                                        \
+        learn_spec_default(&s);                                        \
         s.field = (value);                                                   \
         ck_assert_int_eq(kedge_learn_spec_check(&s, &d), KEDGE_E_FORMAT);    \
         ck_assert_msg(strstr(d.text, word) != NULL, "%s: %s", word, d.text); \

@@ -15,6 +15,7 @@
 #include "fake_engine.h"
 #include "sim/learn/exchange_process.h"
 #include "sim/learn/report/report_run.h"
+#include "tests/fixtures/learn_spec.h"
 
 static char scratch[64];
 static struct kedge_learn_spec spec;
@@ -24,7 +25,7 @@ static void set_up(void)
 {
     snprintf(scratch, sizeof scratch, "/tmp/kedge-learn-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(scratch));
-    kedge_learn_spec_default(&spec);
+    learn_spec_default(&spec);
     spec.sites = 20;
     spec.job.rounds = 30;
     spec.job.sites_per_round = 5;

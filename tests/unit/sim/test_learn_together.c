@@ -11,6 +11,7 @@
 #include "common/tensor/json.h"
 #include "sim/learn/learn.h"
 #include "tests/fixtures/effort.h"
+#include "tests/fixtures/learn_spec.h"
 
 enum { LINES_MAX = 8, SIDE = 28, IMAGES = 400, CLASSES = 4 };
 
@@ -37,7 +38,7 @@ static void on_say(void *arg, const char *line)
 
 static void digits(struct kedge_learn_spec *s, const char *strategy)
 {
-    kedge_learn_spec_default(s);
+    learn_spec_default(s);
     (void)snprintf(s->images, sizeof s->images, "%s", "data/digits/digits-images.idx");
     s->partition = KEDGE_LEARN_DIRICHLET; /* sites of unlike sizes */
     s->sites = 40;
@@ -48,7 +49,7 @@ static void digits(struct kedge_learn_spec *s, const char *strategy)
     s->job.pretrain_sites = 9;
     s->job.pretrain_steps = 7;
     kedge_learn_spec_set_tenants(s, 4);
-    kedge_learn_spec_set_strategy(s, kedge_strategy_find(strategy));
+    learn_spec_set_strategy(s, kedge_strategy_find(strategy));
     s->job.options.buffer = 3;
     ck_assert_int_eq(kedge_model_mclr(64, 10, &s->job.model, NULL), KEDGE_OK);
 }
@@ -255,7 +256,7 @@ START_TEST(lenet_learns)
 {
     struct kedge_learn_spec s;
     struct log log;
-    kedge_learn_spec_default(&s);
+    learn_spec_default(&s);
     ck_assert_ptr_nonnull(mkdtemp(folder));
     put_images();
     (void)snprintf(s.images, sizeof s.images, "%s/bars-images.idx", folder);

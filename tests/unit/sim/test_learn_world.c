@@ -11,6 +11,7 @@
 
 #include "common/base/mem.h"
 #include "sim/learn/engine.h"
+#include "tests/fixtures/learn_spec.h"
 
 enum { LINES_MAX = 64 };
 
@@ -33,7 +34,7 @@ static const char *put_file(const char *text)
 
 static void digits(struct kedge_learn_spec *s, const char *strategy)
 {
-    kedge_learn_spec_default(s);
+    learn_spec_default(s);
     (void)snprintf(s->images, sizeof s->images, "%s", "data/digits/digits-images.idx");
     s->partition = KEDGE_LEARN_IID;
     s->sites = 40;
@@ -43,7 +44,7 @@ static void digits(struct kedge_learn_spec *s, const char *strategy)
     s->job.learning_rate = 0.05;
     s->job.pretrain_sites = 18;
     s->job.pretrain_steps = 10;
-    kedge_learn_spec_set_strategy(s, kedge_strategy_find(strategy));
+    learn_spec_set_strategy(s, kedge_strategy_find(strategy));
     s->job.options.buffer = 5;
     ck_assert_int_eq(kedge_model_mclr(64, 10, &s->job.model, NULL), KEDGE_OK);
 }

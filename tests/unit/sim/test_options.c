@@ -9,6 +9,7 @@
 #include "sim/learn/spec/spec_json.h"
 #include "sim/protocol/protocol.h"
 #include "tests/fixtures/effort.h"
+#include "tests/fixtures/learn_spec.h"
 #include "tests/fixtures/run.h"
 
 /* A world in which every option has something to do: few updates until a group parts, groups that are
@@ -84,7 +85,7 @@ static bool needs(size_t option, const char *other)
 
 static void make_spec(const struct kedge_strategy *strategy, size_t option, struct kedge_learn_spec *s)
 {
-    kedge_learn_spec_default(s);
+    learn_spec_default(s);
     (void)snprintf(s->images, sizeof s->images, "%s", "data/digits/digits-images.idx");
     s->partition = is_about_likeness(option) ? KEDGE_LEARN_IID : KEDGE_LEARN_SHARDS;
     s->sites = 12;
@@ -100,7 +101,7 @@ static void make_spec(const struct kedge_strategy *strategy, size_t option, stru
     s->shift = KEDGE_LEARN_SHIFT_SWAP_ALL;
     s->shift_rate = 0.5;
     s->job.evaluate_every = 8;
-    kedge_learn_spec_set_strategy(s, strategy);
+    learn_spec_set_strategy(s, strategy);
     s->job.options = strategy->defaults;
     ck_assert_int_eq(strategy->local->has_head ? kedge_model_mlp(64, 6, 10, &s->job.model, NULL)
                                                : kedge_model_mclr(64, 10, &s->job.model, NULL),

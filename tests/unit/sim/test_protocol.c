@@ -13,6 +13,7 @@
 #include "common/base/os/file.h"
 #include "sim/learn/spec/spec_json.h"
 #include "sim/protocol/protocol.h"
+#include "tests/fixtures/learn_spec.h"
 
 enum { LINES_MAX = 64, TEXT_MAX = 1 << 20 };
 
@@ -42,7 +43,7 @@ static int on_save(void *arg, uint32_t round, const void *state, uint64_t len)
 /* 12 sites of two tenants with uneven shares of the labels. */
 static void digits(struct kedge_learn_spec *s, const char *strategy)
 {
-    kedge_learn_spec_default(s);
+    learn_spec_default(s);
     (void)snprintf(s->images, sizeof s->images, "%s", "data/digits/digits-images.idx");
     s->partition = KEDGE_LEARN_DIRICHLET;
     s->alpha = 0.3;
@@ -58,7 +59,7 @@ static void digits(struct kedge_learn_spec *s, const char *strategy)
     s->job.sites_per_round = kedge_strategy_find(strategy)->everybody ? 0 : s->job.sites_per_round;
     s->job.quorum = s->sites; /* rounds wait for all that they asked */
     s->through = KEDGE_LEARN_THROUGH_PROTOCOL;
-    kedge_learn_spec_set_strategy(s, kedge_strategy_find(strategy));
+    learn_spec_set_strategy(s, kedge_strategy_find(strategy));
     ck_assert_int_eq(kedge_model_mlp(64, 12, 10, &s->job.model, NULL), KEDGE_OK);
 }
 
@@ -371,7 +372,7 @@ START_TEST(groups_are_found_left_and_made_anew)
     struct kedge_learn_spec s;
     struct log log = {.count = 0};
     flexcfl(&s);
-    kedge_learn_spec_set_strategy(&s, kedge_strategy_find(grouped[_i]));
+    learn_spec_set_strategy(&s, kedge_strategy_find(grouped[_i]));
     s.job.rounds = 14;
     s.shift = KEDGE_LEARN_SHIFT_SWAP_ALL;
     s.shift_rate = 0.5;
@@ -503,7 +504,7 @@ END_TEST
 
 static void set_local(struct kedge_learn_spec *s)
 {
-    kedge_learn_spec_set_strategy(s, kedge_strategy_find("local"));
+    learn_spec_set_strategy(s, kedge_strategy_find("local"));
 }
 static void set_trace(struct kedge_learn_spec *s)
 {

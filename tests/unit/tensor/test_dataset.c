@@ -148,7 +148,8 @@ START_TEST(idx_round_trips)
     struct kedge_buf out;
     struct kedge_idx idx;
     kedge_buf_init(&out, 256);
-    kedge_idx_write(dims, 3, data, &out);
+    kedge_idx_put_header(dims, 3, &out);
+    kedge_buf_put(&out, data, sizeof data);
     ck_assert_int_eq(kedge_idx_read(kedge_buf_view(&out), &idx, NULL), KEDGE_OK);
     ck_assert_uint_eq(idx.dims_count, 3);
     ck_assert_mem_eq(idx.dims, dims, sizeof dims);

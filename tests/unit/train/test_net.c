@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/train/net.h"
+#include "client/train/net_impl.h"
 #include "common/base/rng.h"
 
 enum { BATCH = 7, PARAMS_MAX = 200 };
@@ -86,6 +86,16 @@ static void make_problem(int kind, struct problem *p)
     }
 }
 
+/* One step of rate 1/16 over the whole batch; returns its summed loss before the step. */
+static double step(struct kedge_net *net, const struct problem *p, const struct kedge_proximal_term *bend)
+{
+    const struct kedge_net_rule rule = {.lr = 0.0625, .l2 = p->l2, .bend = bend};
+    double loss = 0;
+    kedge_net_run_step(net, p->x, p->labels, BATCH, &rule);
+    ck_assert_int_eq(net->ops->take_loss(net->dev, &loss), KEDGE_OK);
+    return loss;
+}
+
 /* The engine's gradient: what one step of rate 1/16 takes away, times 16. Its summed loss goes to
  * *ret_loss. */
 static void engine_gradient(const struct problem *p, double *g, double *ret_loss)
@@ -97,7 +107,7 @@ static void engine_gradient(const struct problem *p, double *g, double *ret_loss
     for (uint64_t i = 0; i < p->count; i++) {
         w[i] = (float)p->w[i];
     }
-    *ret_loss = kedge_net_step_proximal(net, p->x, p->labels, BATCH, 0.0625, p->l2, NULL);
+    *ret_loss = step(net, p, NULL);
     for (uint64_t i = 0; i < p->count; i++) {
         g[i] = (p->w[i] - (double)w[i]) * 16;
     }
@@ -164,12 +174,12 @@ START_TEST(a_bend_adds_what_it_says)
             towards[i] = (float)((double)(i % 7) / 7 - 0.4);
             w[i] = (float)p.w[i];
         }
-        double loss = kedge_net_step_proximal(net, p.x, p.labels, BATCH, 0.0625, p.l2, NULL);
+        double loss = step(net, &p, NULL);
         memcpy(plain, w, p.count * sizeof *w);
         for (uint64_t i = 0; i < p.count; i++) {
             w[i] = (float)p.w[i];
         }
-        double bent = kedge_net_step_proximal(net, p.x, p.labels, BATCH, 0.0625, p.l2, &bend);
+        double bent = step(net, &p, &bend);
         ck_assert_double_eq(loss, bent); /* the loss is that before the step, without the pull */
         for (uint64_t i = 0; i < p.count; i++) {
             double expected = (double)plain[i] - 0.0625 * (pulls[k] * p.w[i] - (double)towards[i]);
