@@ -82,28 +82,3 @@ void kedge_mixing_tile(const struct kedge_mixing *mixing, const float *const *mo
         }
     }
 }
-
-int kedge_auxiliary_tile(const float *const *models, const bool *trained, size_t groups, size_t first,
-                         size_t n, float *out)
-{
-    size_t count = 0;
-    for (size_t l = 0; l < groups && groups <= KEDGE_GROUPS_MAX; l++) {
-        count += trained[l];
-    }
-    if (count == 0) {
-        return KEDGE_E_ARG;
-    }
-    for (size_t done = 0; done < n; done += CHUNK) {
-        size_t chunk = n - done < CHUNK ? n - done : CHUNK;
-        double sum[CHUNK] = {0};
-        for (size_t l = 0; l < groups; l++) {
-            for (size_t i = 0; trained[l] && i < chunk; i++) {
-                sum[i] += (double)models[l][first + done + i];
-            }
-        }
-        for (size_t i = 0; i < chunk; i++) {
-            out[done + i] = (float)(sum[i] / (double)count);
-        }
-    }
-    return KEDGE_OK;
-}

@@ -35,9 +35,4 @@ KEDGE_NODISCARD int kedge_mixing_init(struct kedge_mixing *mixing, const double 
 void kedge_mixing_tile(const struct kedge_mixing *mixing, const float *const *models, size_t first, size_t n,
                        float *const *out);
 
-/* Auxiliary model: plain mean of the trained groups' models, l ascending in binary64. out takes n floats
- * and may be one of models[j] + first. KEDGE_E_ARG: no group trained, or groups out of range. */
-KEDGE_NODISCARD int kedge_auxiliary_tile(const float *const *models, const bool *trained, size_t groups,
-                                         size_t first, size_t n, float *out);
-
 #endif

@@ -30,8 +30,4 @@ KEDGE_NODISCARD int kedge_kmeans(const double *points, size_t count, size_t dims
                                  const struct kedge_kmeans_params *params, uint32_t *cluster,
                                  double *ret_inertia);
 
-/* Adjusted Rand index of two labellings (Hubert & Arabie 1985): 1 = same partition, about 0 = chance. By
- * pairs, O(n^2) time, no memory; 1 when n < 2 or both are trivial alike. */
-double kedge_rand_adjusted(const uint32_t *a, const uint32_t *b, size_t n);
-
 #endif

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "aggregation/quantise.h"
 #include "common/base/mem.h"
 #include "sim/learn/engine.h"
 
@@ -52,7 +51,7 @@ static int count_hits(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
     const struct kedgei_learn_site *s = &l->sites[site];
     uint32_t *hits = out, classes = kedge_model_outputs(&l->spec->job.model);
     hits[0] = hits[1] = 0;
-    if (s->attacker || s->group == KEDGE_GROUP_NONE) {
+    if (s->attacker || s->group == KEDGE_ROUND_NONE) {
         return KEDGE_OK;
     }
     memcpy(kedge_net_weights(lane->net), kedgei_learn_model(l, s->group), l->d * sizeof(float));

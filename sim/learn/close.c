@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregation/mixing.h"
 #include "aggregation/quantise.h"
 #include "common/base/mem.h"
 #include "common/base/try.h"
@@ -222,7 +221,7 @@ static void put_others(struct kedgei_learn *l, struct kedge_close *c)
     for (uint32_t k = 0; k < l->names.sites; k++) {
         const uint32_t i = l->names.order[k];
         const struct kedgei_learn_site *s = &l->sites[i];
-        if (s->group != KEDGE_GROUP_NONE && s->pretraining && !s->is_input) {
+        if (s->group != KEDGE_ROUND_NONE && s->pretraining && !s->is_input) {
             c->others[c->other_count++] =
                 (struct kedge_close_other){.site = i, .former = s->group, .place = s->tenant};
         }
@@ -235,19 +234,10 @@ void kedgei_learn_move(struct kedgei_learn *l, uint32_t site, uint32_t group)
 {
     struct kedgei_learn_site *s = &l->sites[site];
     if (s->group != group) {
-        l->line.migrations += s->group != KEDGE_GROUP_NONE;
+        l->line.migrations += s->group != KEDGE_ROUND_NONE;
         s->joined = l->line.round;
         s->group = group;
     }
-}
-
-int kedgei_learn_auxiliary(struct kedgei_learn *l)
-{
-    const float *models[KEDGE_LEARN_GROUPS_MAX];
-    for (uint32_t j = 0; j < l->groups; j++) {
-        models[j] = kedgei_learn_model(l, j);
-    }
-    return kedge_auxiliary_tile(models, l->trained, l->groups, 0, l->d, l->aux);
 }
 
 void kedgei_learn_take_models(struct kedgei_learn *l)

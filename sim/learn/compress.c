@@ -1,7 +1,6 @@
 /* What sites send of their updates when these are compressed, and what they keep of it for the next ones. */
 #include <string.h>
 
-#include "aggregation/quantise.h"
 #include "common/base/mem.h"
 #include "common/base/try.h"
 #include "round/compute.h"

@@ -6,19 +6,16 @@
 #ifndef KEDGE_SIM_LEARN_ENGINE_H
 #define KEDGE_SIM_LEARN_ENGINE_H
 
-#include "aggregation/rule/rule.h"
 #include "client/daemon/update/shift.h"
 #include "client/train/net.h"
 #include "common/base/rng.h"
 #include "common/tensor/layout.h"
 #include "coordinator/core/coord.h"
-#include "grouping/flexcfl.h"
 #include "sim/learn/learn.h"
 #include "sim/learn/trace.h"
 #include "sim/learn/vectors.h"
 #include "sim/partition/clients.h"
 #include "sim/partition/recipes.h"
-#include "strategy/server.h"
 
 enum {
     KEDGEI_LEARN_CLASSES_MAX = 1024,
@@ -97,7 +94,7 @@ struct kedgei_learn_site {
     uint32_t *rows;         /* owned, or NULL */
     uint32_t train_count, test_count, train_all; /* train_all: with what is not released yet */
     uint32_t turn, truth;                        /* truth: planted group */
-    uint32_t group;                              /* KEDGE_GROUP_NONE: cold */
+    uint32_t group;                              /* KEDGE_ROUND_NONE: cold */
     uint32_t tenant, device;
     bool attacker;
     bool shifted;  /* its data, and it has not pre-trained since */
@@ -401,8 +398,10 @@ uint32_t kedgei_learn_first_rounds(const struct kedgei_learn *l);
 
 /* site.c: what sites keep for themselves of the trainings of the round's items. */
 KEDGE_NODISCARD int kedgei_learn_keep_own(struct kedgei_learn *l);
-/* close.c: the mean of the trained groups' models into l->aux. */
+/* means.c: the auxiliary model, the mean of the trained groups' models, into l->aux; and what a meeting of
+ * the edges would give now. */
 KEDGE_NODISCARD int kedgei_learn_auxiliary(struct kedgei_learn *l);
+KEDGE_NODISCARD int kedgei_learn_meet(struct kedgei_learn *l, float *ret);
 
 /* evaluate.c: accuracies of the line. */
 KEDGE_NODISCARD int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round);

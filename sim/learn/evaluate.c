@@ -6,7 +6,6 @@
 
 #include "common/base/mem.h"
 #include "sim/learn/engine.h"
-#include "strategy/blend.h"
 
 enum { CHUNK_SITES = 32, LAST_ROUNDS = 10, ROWS_AHEAD = 1 };
 
@@ -185,7 +184,7 @@ static uint32_t plan_groups(struct kedgei_learn *l)
     bool grouped = kedge_job_spec_groups_most(&l->job) > 1;
     for (uint32_t i = 0; i < l->n; i++) {
         uint32_t group = grouped ? l->sites[i].group : 0;
-        if (group != KEDGE_GROUP_NONE && l->sites[i].test_count > 0 && !l->sites[i].attacker) {
+        if (group != KEDGE_ROUND_NONE && l->sites[i].test_count > 0 && !l->sites[i].attacker) {
             l->plan[count++] = (struct kedgei_learn_plan){kedgei_learn_model(l, group), group, i};
         }
     }
@@ -217,7 +216,7 @@ static void evaluate_planted(struct kedgei_learn *l)
     }
     for (uint32_t i = 0; i < l->n; i++) {
         uint32_t group = grouped ? l->sites[i].group : 0, truth = l->sites[i].truth;
-        if (group != KEDGE_GROUP_NONE && !l->sites[i].attacker) {
+        if (group != KEDGE_ROUND_NONE && !l->sites[i].attacker) {
             if (near[group][truth] < 0) {
                 near[group][truth] = kedgei_learn_closeness(l, i, kedgei_learn_model(l, group));
             }
@@ -233,22 +232,6 @@ static void evaluate_planted(struct kedgei_learn *l)
     l->line.accuracy = l->line.accuracy_sites = count ? mean / count : (double)NAN;
     l->line.accuracy_worst = count ? worst / tenth : (double)NAN;
     l->line.accuracy_auxiliary = l->line.accuracy;
-}
-
-/* What the edges' models would become if they met now: their mean by what each has added up since they met
- * last; then they are all the same. */
-static int meet(struct kedgei_learn *l, float *ret)
-{
-    const float *models[KEDGE_LEARN_GROUPS_MAX];
-    uint64_t weight[KEDGE_LEARN_GROUPS_MAX] = {0};
-    uint64_t all = 0;
-    for (uint32_t j = 0; j < l->groups; j++) {
-        models[j] = kedgei_learn_model(l, j);
-        weight[j] = l->at.group[j].weight_since_meeting;
-        all += weight[j];
-    }
-    weight[0] += all == 0;
-    return kedge_blend_tile(models, weight, l->groups, 0, l->d, ret);
 }
 
 /* How good the models are that sites use for themselves, where they have any. Who trains for it does so in
@@ -298,7 +281,7 @@ int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
     }
     bool alone = strategy->local->sends_nothing,
          edges = kedge_job_spec_grouped_by(&l->job) == KEDGE_GROUPED_BY_PLACE;
-    int err = edges ? meet(l, l->next) : KEDGE_OK;
+    int err = edges ? kedgei_learn_meet(l, l->next) : KEDGE_OK;
     uint32_t count = alone || edges ? plan_one(l, alone ? l->w0 : l->next, alone) : plan_groups(l);
     err = err ? err : run_plan(l, count, false);
     sum_up(l, count, &line->accuracy, &line->accuracy_sites, &line->accuracy_worst);

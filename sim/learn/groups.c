@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "aggregation/gram.h"
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "common/base/try.h"
@@ -76,9 +75,7 @@ int kedgei_learn_make_groups(struct kedgei_learn *l, uint32_t job_round)
 {
     const bool each = kedge_grouping_row(l->job.strategy->grouping)->each_makes_one;
     const uint32_t wanted = each ? l->job.groups : l->job.pretrain_sites;
-    uint32_t count = wanted > 0 && wanted < l->n ? wanted : l->n;
-    count = count < KEDGE_GRAM_VECTORS_MAX ? count : KEDGE_GRAM_VECTORS_MAX;
-    int err = pretrain_some(l, job_round, count);
+    int err = pretrain_some(l, job_round, kedge_coord_pretrain_wanted(wanted, l->n));
     kedgei_learn_attack_pretraining(l);
     if (!err) {
         err = kedgei_learn_close(l, KEDGE_TASK_PRETRAIN, job_round);
@@ -137,7 +134,7 @@ static int newcomers(struct kedgei_learn *l)
     KEDGE_TRY(kedgei_learn_items_reserve(l, l->selected_count));
     l->items_count = 0;
     for (uint32_t i = 0; i < l->selected_count; i++) {
-        if (l->sites[l->selected[i]].group == KEDGE_GROUP_NONE) {
+        if (l->sites[l->selected[i]].group == KEDGE_ROUND_NONE) {
             kedgei_learn_add_pretraining(l, l->selected[i], job_round);
         }
     }

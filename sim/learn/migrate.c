@@ -47,7 +47,7 @@ bool kedgei_learn_has_shifted(const struct kedgei_learn *l, uint32_t site, uint3
 static void look(struct kedgei_learn *l, uint32_t site, uint32_t job_round)
 {
     struct kedgei_learn_site *s = &l->sites[site];
-    if (!s->shifted && site < l->n && s->group != KEDGE_GROUP_NONE
+    if (!s->shifted && site < l->n && s->group != KEDGE_ROUND_NONE
         && kedgei_learn_has_shifted(l, site, job_round)) {
         s->shifted = true;
         l->line.detections++;
@@ -90,7 +90,7 @@ int kedgei_learn_migrate(struct kedgei_learn *l)
     l->items_count = 0;
     for (uint32_t i = 0; i < l->n; i++) {
         const struct kedgei_learn_site *s = &l->sites[i];
-        if (s->shifted && s->group != KEDGE_GROUP_NONE && job_round - s->since >= l->job.migration_pause) {
+        if (s->shifted && s->group != KEDGE_ROUND_NONE && job_round - s->since >= l->job.migration_pause) {
             kedgei_learn_add_pretraining(l, i, job_round);
         }
     }

@@ -5,9 +5,9 @@
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "common/base/try.h"
-#include "grouping/kmeans.h"
 #include "sim/learn/close.h"
 #include "sim/learn/flight.h"
+#include "sim/learn/rand_index.h"
 
 uint32_t kedgei_learn_first_rounds(const struct kedgei_learn *l)
 {
@@ -149,7 +149,7 @@ static int plan_training(struct kedgei_learn *l, uint32_t round)
     bool alone = spec->job.strategy->local->sends_nothing, twice = spec->job.strategy->local->variate != NULL;
     for (uint32_t i = 0; i < l->selected_count && !err; i++) {
         uint32_t site = l->selected[i], group = l->sites[site].group;
-        if (group == KEDGE_GROUP_NONE) {
+        if (group == KEDGE_ROUND_NONE) {
             continue; /* its pre-training failed */
         }
         double seconds = kedgei_learn_seconds(l, site);
@@ -214,7 +214,7 @@ void kedgei_learn_tell_groups(struct kedgei_learn *l)
     memset(line->members, 0, sizeof line->members);
     line->groups = 0;
     for (uint32_t i = 0; i < l->n; i++) {
-        if (l->sites[i].group != KEDGE_GROUP_NONE) {
+        if (l->sites[i].group != KEDGE_ROUND_NONE) {
             line->members[l->sites[i].group]++;
             truth[count] = l->sites[i].truth;
             found[count++] = l->sites[i].group;

@@ -84,7 +84,7 @@ static int draw_root(struct kedgei_learn *l)
 {
     struct kedgei_learn_site *root = &l->sites[l->n];
     struct kedge_rng rng;
-    root->group = KEDGE_GROUP_NONE;
+    root->group = KEDGE_ROUND_NONE;
     if (!l->rule->needs_root) {
         return KEDGE_OK;
     }
@@ -131,7 +131,7 @@ int kedgei_learn_sites_init(struct kedgei_learn *l)
             .test_count = p->test_count,
             .turn = l->spec->partition == KEDGE_LEARN_ROTATED ? i % TURNS : 0,
             .truth = l->pool.clients.truth ? l->pool.clients.truth[i] : i % (planted_groups(l->spec)),
-            .group = KEDGE_GROUP_NONE,
+            .group = KEDGE_ROUND_NONE,
         };
     }
     KEDGE_TRY(draw_root(l));

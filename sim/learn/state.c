@@ -8,6 +8,7 @@
 #include "common/base/mem.h"
 #include "sim/learn/close.h"
 #include "sim/learn/flight.h"
+#include "strategy/server.h"
 
 static const char magic[16] = "kedge-learn/v3\n";
 
@@ -76,7 +77,7 @@ static void visit_site(struct pass *p, struct kedgei_learn *l, struct kedgei_lea
     s->own = own;
     s->control = control;
     s->pretraining = pretraining;
-    if (!p->err && s->group != KEDGE_GROUP_NONE && s->group >= l->slots) {
+    if (!p->err && s->group != KEDGE_ROUND_NONE && s->group >= l->slots) {
         p->err = KEDGE_E_FORMAT;
     }
 }

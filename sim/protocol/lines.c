@@ -42,9 +42,8 @@ static void put_sites(struct kedgei_protocol *p)
         uint32_t group = kedge_job_spec_groups_most(&p->job) == 1  ? 0
                          : p->last.assigned[i] != KEDGE_COORD_NONE ? p->last.assigned[i]
                                                                    : p->w->devices[i].group[0];
-        group = group == KEDGE_COORD_NONE ? KEDGE_GROUP_NONE : group;
         if (group != s->group) {
-            l->line.migrations += s->group != KEDGE_GROUP_NONE && p->last.r.kind == KEDGE_TASK_TRAIN;
+            l->line.migrations += s->group != KEDGE_ROUND_NONE && p->last.r.kind == KEDGE_TASK_TRAIN;
             s->joined = l->line.round;
             s->group = group;
         }
@@ -161,7 +160,7 @@ static int put_record(struct kedgei_protocol *p)
         struct kedge_id tenant, id;
         kedgei_names_tenant(&p->l->names, p->l->names.tenant[site], &tenant);
         kedgei_names_site(&p->l->names, site, &id);
-        if (group != KEDGE_GROUP_NONE) {
+        if (group != KEDGE_ROUND_NONE) {
             kedge_buf_printf(&out, "%s\"%s/%s\":%u", between, tenant.s, id.s, group);
             between = ",";
         }

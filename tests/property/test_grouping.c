@@ -6,6 +6,7 @@
 #include "grouping/eigen.h"
 #include "grouping/flexcfl.h"
 #include "grouping/kmeans.h"
+#include "sim/learn/rand_index.h"
 #include "tests/fixtures/whole_updates.h"
 #include "tests/unit/aggregation/support.h"
 

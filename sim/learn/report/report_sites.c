@@ -5,7 +5,7 @@
 #include "common/base/text.h"
 #include "common/base/try.h"
 #include "common/tensor/safetensors.h"
-#include "grouping/flexcfl.h"
+#include "round/state.h"
 #include "sim/learn/report/report.h"
 
 void kedge_learn_put_csv_text(struct kedge_buf *out, const char *text)
@@ -69,7 +69,7 @@ void kedge_learn_put_sites_line(const struct kedge_learn_view *v, struct kedge_b
     kedge_buf_printf(out, "{\"round\":%u,\"group\":[", v->round);
     for (uint32_t i = 0; i < v->sites; i++) {
         kedge_buf_put_str(out, i ? "," : "");
-        if (v->group[i] == KEDGE_GROUP_NONE) {
+        if (v->group[i] == KEDGE_ROUND_NONE) {
             kedge_buf_put_str(out, "null");
         } else {
             kedge_buf_printf(out, "%u", v->group[i]);

@@ -209,28 +209,9 @@ START_TEST(edges)
 }
 END_TEST
 
-START_TEST(auxiliary)
-{
-    static const float a[3] = {1.0f, 2.0f, 3.0f};
-    static const float b[3] = {3.0f, 4.0f, -3.0f};
-    static const float c[3] = {5.0f, 0.0f, 1.0f};
-    const float *const in[3] = {a, b, c};
-    const bool some[3] = {true, false, true};
-    const bool none[3] = {false, false, false};
-    float out[3] = {9.0f, 9.0f, 9.0f};
-    ck_assert_int_eq(kedge_auxiliary_tile(in, none, 3, 0, 3, out), KEDGE_E_ARG);
-    ck_assert_int_eq(kedge_auxiliary_tile(in, some, KEDGE_GROUPS_MAX + 1, 0, 3, out), KEDGE_E_ARG);
-    ck_assert(out[0] == 9.0f);
-    ck_assert_int_eq(kedge_auxiliary_tile(in, some, 3, 0, 3, out), KEDGE_OK);
-    ck_assert(out[0] == 3.0f && out[1] == 1.0f && out[2] == 2.0f);
-    ck_assert_int_eq(kedge_auxiliary_tile(in, some, 3, 2, 1, out), KEDGE_OK);
-    ck_assert(out[0] == 2.0f);
-}
-END_TEST
-
 int main(void)
 {
     const TTest *const tests[] = {
-        tree, norms_do_not_depend_on_tiles, by_hand, matches_definition_and_tiles, edges, auxiliary, NULL};
+        tree, norms_do_not_depend_on_tiles, by_hand, matches_definition_and_tiles, edges, NULL};
     return run_tests("aggregation/mixing", tests);
 }

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "sim/learn/rand_index.h"
 #include "tests/unit/aggregation/support.h"
 
 static const uint64_t golden = UINT64_C(18278668961505001953);

@@ -8,6 +8,7 @@
 #include "grouping/direction.h"
 #include "grouping/flexcfl.h"
 #include "grouping/kmeans.h"
+#include "sim/learn/rand_index.h"
 #include "tests/fixtures/whole_updates.h"
 #include "tests/unit/aggregation/support.h"
 

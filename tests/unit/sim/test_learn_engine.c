@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregation/share_cap.h"
 #include "common/base/mem.h"
-#include "sim/learn/learn.h"
+#include "sim/learn/engine.h"
 #include "tests/fixtures/learn_spec.h"
 
 enum { LINES_MAX = 64, RANKS = 3 };
@@ -374,7 +375,7 @@ START_TEST(specs_out_of_range_are_named)
     ck_assert_int_eq(kedge_learn_spec_check(&s, &d), KEDGE_OK);
 #define BAD(field, value, word)                                              \
     do {                                                                     \
-        learn_spec_default(&s);                                        \
+        learn_spec_default(&s);                                              \
         s.field = (value);                                                   \
         ck_assert_int_eq(kedge_learn_spec_check(&s, &d), KEDGE_E_FORMAT);    \
         ck_assert_msg(strstr(d.text, word) != NULL, "%s: %s", word, d.text); \
@@ -401,6 +402,33 @@ START_TEST(specs_out_of_range_are_named)
 }
 END_TEST
 
+/* By hand: three models, of which the second has not been trained, and edges of 3, 0 and 1, of which the cap
+ * makes equals. */
+START_TEST(models_are_looked_at_by_their_weights)
+{
+    float models[3][3] = {{1.0f, 2.0f, 3.0f}, {7.0f, 4.0f, -3.0f}, {5.0f, 0.0f, 1.0f}}, out[3] = {0};
+    struct kedgei_learn *l = kedge_mem_new(1, sizeof *l);
+    ck_assert_ptr_nonnull(l);
+    *l = (struct kedgei_learn){.d = 3, .groups = 3, .models = models[0], .aux = out};
+    l->job.tenant_share_max = KEDGE_SHARE_ONE;
+    ck_assert_int_eq(kedgei_learn_auxiliary(l), KEDGE_E_ARG); /* nothing trained */
+    l->trained[0] = l->trained[2] = true;
+    ck_assert_int_eq(kedgei_learn_auxiliary(l), KEDGE_OK);
+    ck_assert(out[0] == 3.0f && out[1] == 1.0f && out[2] == 2.0f);
+
+    ck_assert_int_eq(kedgei_learn_meet(l, out), KEDGE_OK); /* none has added anything: all are the first */
+    ck_assert_mem_eq(out, models[0], sizeof out);
+    l->at.group[0].weight_since_meeting = 3;
+    l->at.group[2].weight_since_meeting = 1;
+    ck_assert_int_eq(kedgei_learn_meet(l, out), KEDGE_OK);
+    ck_assert(out[0] == 2.0f && out[1] == 1.5f && out[2] == 2.5f);
+    l->job.tenant_share_max = KEDGE_SHARE_ONE / 2;
+    ck_assert_int_eq(kedgei_learn_meet(l, out), KEDGE_OK);
+    ck_assert(out[0] == 3.0f && out[1] == 1.0f && out[2] == 2.0f);
+    kedge_mem_free(l);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("learn_engine");
@@ -416,6 +444,7 @@ int main(void)
     tcase_add_loop_test(t, a_robust_rule_withstands_what_the_mean_does_not, 0, 3);
     tcase_add_loop_test(t, every_rule_goes_with_groups, 0, 6);
     tcase_add_test(t, specs_out_of_range_are_named);
+    tcase_add_test(t, models_are_looked_at_by_their_weights);
     tcase_set_timeout(t, 300);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
