@@ -1,8 +1,14 @@
 /* The evidence of one final anchor as a file (JSON): what an auditor without a network checks, and what
- * remains to be asked of a node. The pieces, each checked by itself: transaction  raw bytes: who signed which
- * root for which chain and contract (needs nobody's word) checkpoint   the main chain's signed note of that
- * size and root block        header bytes whose keccak is the block's hash (that this block is in the chain:
- * a node's word) state        EIP-1186 proof: at that block the contract's head is this anchor
+ * remains to be asked of a node. The pieces, each checked by itself:
+ *
+ * transaction: raw bytes; who signed which root for which chain and contract (needs nobody's word).
+ *
+ * checkpoint: the main chain's signed note of that size and root.
+ *
+ * block: header bytes whose keccak is the block's hash (that this block is in the chain: a node's word).
+ *
+ * state: an EIP-1186 proof that at that block the contract's head is this anchor.
+ *
  * docs/modules/anchor.md has the format. Pure. */
 #ifndef KEDGE_CHAIN_ANCHOR_EVM_EVIDENCE_H
 #define KEDGE_CHAIN_ANCHOR_EVM_EVIDENCE_H

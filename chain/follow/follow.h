@@ -32,11 +32,18 @@ struct kedge_follow_result {
 };
 
 /* Brings the copy up to the log's newest checkpoint and stores that. What was stored before an error stays:
- * it was proven. KEDGE_E_VERIFY   the checkpoint is not the log's, or its tiles or entries do not add up to
- * it KEDGE_E_FORK     the log signed two histories; ret_evidence (chain/log/fork_evidence.h) convicts it,
- * unless empty KEDGE_E_SHORTER  the log shows fewer entries than it has shown, and these are the same: an old
- * backup; both checkpoints are in the copy or in ret_evidence's place as a note and what the source and the
- * copy return. ret_evidence takes what was appended on these two errors only. */
+ * it was proven.
+ *
+ * KEDGE_E_VERIFY: the checkpoint is not the log's, or its tiles or entries do not add up to it.
+ *
+ * KEDGE_E_FORK: the log signed two histories; ret_evidence (chain/log/fork_evidence.h) convicts it, unless
+ * empty.
+ *
+ * KEDGE_E_SHORTER: the log shows fewer entries than it has shown, and these are the same: an old backup. The
+ * copy keeps the checkpoint that it has; ret_evidence takes the smaller one, a note.
+ *
+ * Beside these, what the source and the copy return. ret_evidence takes what was appended on the last two
+ * errors only. */
 KEDGE_NODISCARD int kedge_follow_log(const struct kedge_follow *f, struct kedge_follow_result *ret,
                                      struct kedge_buf *ret_evidence, struct kedge_diag *reterr);
 

@@ -2,11 +2,13 @@
  * is in a site's training and test part at once. The same labels and spec give the same split on any
  * machine. Pure.
  *
- *   KEDGE_PARTITION_IID      all samples shuffled and dealt in equal shares
- *   KEDGE_PARTITION_RING     site u holds the classes (u + j) mod C, j = 0 … classes_per_site − 1:
- * neighbours overlap, so that groups of any size exist (clustering.md §9, the letters recipe, with equal
- * shares for its log-normal ones) KEDGE_PARTITION_PLANTED  site u is of group u mod groups, and a group
- * holds its own consecutive classes, no class in two groups: the truth that grouping should find
+ * KEDGE_PARTITION_IID: all samples shuffled and dealt in equal shares.
+ *
+ * KEDGE_PARTITION_RING: site u holds the classes (u + j) mod C, j = 0 … classes_per_site − 1. Neighbours
+ * overlap, so that groups of any size exist (the letters recipe, with equal shares for its log-normal ones).
+ *
+ * KEDGE_PARTITION_PLANTED: site u is of group u mod groups, and a group holds its own consecutive classes, no
+ * class in two groups: the truth that grouping should find.
  *
  * A class is shared equally among the sites that hold it (the first ones get one more where it does not
  * divide); classes that no site holds are left out. */

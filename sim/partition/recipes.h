@@ -3,17 +3,21 @@
  * use a sample at several sites (the letters recipe as released, FashionMNIST-500 where a class is used up).
  * The same labels, numbers and seed give the same split. Pure.
  *
- *   mnist    MNIST-1000: site u has the classes u and u + 1 modulo 10, log-normal amounts; no sample is
- * shared. Generator of litian96/FedProx, data/mnist. letters  site u has three neighbouring classes, the same
- * amount of each, log-normal; at most 4,000 samples of a class. `leak` repeats the fault of the released
- * generator, whose test samples are others' training samples. litian96/FedProx, data/nist. fashion
- * FashionMNIST-500, five classes a site, training and test samples from the official parts; drawn by NumPy's
- * legacy generator with seed 233, so that it is the same for everybody. litian96/ditto, data/fmnist. Only the
- * order inside a site depends on the seed. iid      equal shares of all samples dirichlet  equal shares; a
- * site's label shares ~ Dirichlet(alpha) (Hsu et al. 2019) shards   `per_site` shards of samples sorted by
- * label (McMahan et al. 2017) rotated  equal shares of all samples, a seventh of them for testing; site u is
- * to turn its images u mod 4 times writers  a site per writer
- */
+ * mnist: MNIST-1000; site u has the classes u and u + 1 modulo 10, log-normal amounts; no sample is shared.
+ * Generator of litian96/FedProx, data/mnist.
+ *
+ * letters: site u has three neighbouring classes, the same amount of each, log-normal; at most 4,000 samples
+ * of a class. `leak` repeats the fault of the released generator, whose test samples are others' training
+ * samples. litian96/FedProx, data/nist.
+ *
+ * fashion: FashionMNIST-500, five classes a site, training and test samples from the official parts; drawn by
+ * NumPy's legacy generator with seed 233, so that it is the same for everybody. Only the order inside a site
+ * depends on the seed. litian96/ditto, data/fmnist.
+ *
+ * iid: equal shares of all samples. dirichlet: equal shares; a site's label shares ~ Dirichlet(alpha) (Hsu et
+ * al. 2019). shards: `per_site` shards of samples sorted by label (McMahan et al. 2017). rotated: equal
+ * shares of all samples, a seventh of them for testing; site u is to turn its images u mod 4 times. writers:
+ * a site per writer. */
 #ifndef KEDGE_SIM_PARTITION_RECIPES_H
 #define KEDGE_SIM_PARTITION_RECIPES_H
 

@@ -1,8 +1,12 @@
 /* A learning simulation and the folder of its results. One file holds all of it, `state.bin`: replaced as a
  * whole, durably, every so many rounds, so that a run that was killed goes on where that stands and ends as
- * one that was not. What people and other programs read is made from it: spec.json     the whole spec, every
- * key rounds.jsonl  rounds.csv      a line per round, appended as rounds end summary.json  when the run is
- * complete */
+ * one that was not. What people and other programs read is made from it:
+ *
+ *   spec.json     the whole spec, every key
+ *   rounds.jsonl  a line per round, appended as rounds end
+ *   rounds.csv    likewise
+ *   summary.json  when the run is complete
+ */
 #ifndef KEDGE_SIM_LEARN_REPORT_REPORT_RUN_H
 #define KEDGE_SIM_LEARN_REPORT_REPORT_RUN_H
 
