@@ -59,6 +59,7 @@ struct kedge_host {
     struct kedge_coord_effects fx;
     void (*execute)(struct kedge_host *h, const struct kedge_coord_effect *fx); /* effects.h */
     struct kedge_queue *queue, *work_queue;
+    struct kedge_inbox *inbox; /* inbox.h: requests */
     struct kedge_net_server *server;
     struct kedge_known *known;  /* whose TLS keys the network knows; NULL: it does not listen yet */
     struct kedge_places places; /* connections that the limit of open files leaves room for */

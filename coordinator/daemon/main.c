@@ -29,6 +29,7 @@
 #include "coordinator/daemon/events/events.h"
 #include "coordinator/daemon/heap.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/inbox.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/restore/restore.h"
 #include "coordinator/daemon/restore/torn_copy.h"
@@ -124,6 +125,9 @@ static int make_tables(struct kedge_host *h, struct kedge_diag *d)
     int err = kedge_coord_init(h->coord_mem, len, &limits, &times, &h->coord);
     if (!err) {
         err = make_queues(h);
+    }
+    if (!err) {
+        err = kedge_inbox_open(h, d);
     }
     return err ? kedge_diag_set(d, err, "cannot start: %s", kedge_strerror(err)) : KEDGE_OK;
 }

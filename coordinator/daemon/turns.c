@@ -3,6 +3,7 @@
 #include "common/base/os/notify.h"
 #include "coordinator/daemon/events/events.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/inbox.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/restore/restore.h"
 #include "coordinator/daemon/sites/refused.h"
@@ -20,7 +21,7 @@ static uint64_t bark(uint64_t every_ns, uint64_t *due_ns)
     return every_ns > 0 ? *due_ns : KEDGE_TIME_NEVER;
 }
 
-/* Each turn waits for an item, but no longer than until the next thing is due: the core's timer,
+/* Each turn waits for an item or a request, but no longer than until the next thing is due: the core's timer,
  * idle uploads, old refused files, moves of jobs that met a full disk, the watchdog of the service manager.
  * All of these are looked at between two items, on this thread, so none of them needs a lock.
  *
@@ -31,6 +32,7 @@ int kedge_host_run(struct kedge_host *h)
 {
     const uint64_t watchdog_ns = kedge_notify_watchdog_ns();
     uint64_t bark_ns = 0;
+    bool more = false; /* requests are waiting */
     h->main_known = kedge_ledger_size(h->main.ledger);
     while (!h->stop) {
         if (!h->begun && kedge_host_witnesses_settled(h)) { /* from here on logs may grow */
@@ -44,14 +46,15 @@ int kedge_host_run(struct kedge_host *h)
         due = kedge_host_refused_due_ns(h) < due ? kedge_host_refused_due_ns(h) : due;
         due = h->moves_due_ns > 0 && h->moves_due_ns < due ? h->moves_due_ns : due;
         due = kedge_host_events_due_ns(h) < due ? kedge_host_events_due_ns(h) : due;
-        int err = kedge_queue_take(h->queue, next_bark < due ? next_bark : due, &taken);
+        int err = kedge_queue_take(h->queue, more ? 0 : next_bark < due ? next_bark : due, &taken);
         if (err == KEDGE_OK) {
             struct kedge_item *item = taken;
             item->handle(h, item);
-            kedge_host_authority_go_on(h);
         } else if (err == KEDGE_E_CLOSED) {
             break;
         }
+        more = !h->stop && kedge_inbox_serve(h);
+        kedge_host_authority_go_on(h);
         kedge_uploads_close_idle(h, kedge_os_now_ns());
         kedge_host_refused_look(h, kedge_os_now_ns());
         kedge_host_jobs_store_again(h, kedge_os_now_ns());

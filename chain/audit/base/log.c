@@ -496,14 +496,16 @@ void kedgei_error(struct kedgei_findings *f, enum kedge_audit_code code, const s
     va_end(ap);
 }
 
-/* Beside a running coordinator the ledgers may be newer than the main chain that was read before them;
- * what the main chain cannot know yet is a note. Everything that an anchor covers is judged as ever. */
+/* Beside a running coordinator the ledgers may be newer than the main chain that was read before them, and so
+ * they may be in a copy that somebody keeps of one; what the main chain cannot know yet is a note. Everything
+ * that an anchor covers is judged as ever. */
 void kedgei_error_if_settled(const struct kedgei_audit *a, struct kedgei_findings *f,
                              enum kedge_audit_code code, const struct kedgei_log *log, uint64_t index,
                              const char *format, ...)
 {
     char where[KEDGE_AUDIT_WHERE_MAX];
-    bool fresh = a->options.beside_coordinator && index >= kedgei_anchored_before(log, KEDGEI_NEVER);
+    bool fresh =
+        (a->options.beside_coordinator || log->is_copy) && index >= kedgei_anchored_before(log, KEDGEI_NEVER);
     va_list ap;
     snprintf(where, sizeof where, "%s[%llu]", log->name, (unsigned long long)index);
     if (!fresh) {

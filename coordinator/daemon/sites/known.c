@@ -8,6 +8,7 @@
 
 #include "common/base/mem.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/inbox.h"
 
 /* Twice what there can be, so that a look at the table ends soon. */
 enum {
@@ -21,6 +22,7 @@ _Static_assert(2 * KEYS_MAX <= PLACES, "half of the places stay free");
 struct table {
     bool used[PLACES];
     struct kedge_public_key keys[PLACES];
+    uint32_t lines[PLACES]; /* of the inbox */
 };
 
 struct kedge_known {
@@ -40,21 +42,22 @@ static uint32_t place_of(const struct table *t, const struct kedge_public_key *k
     return at;
 }
 
-static void put(struct table *t, const struct kedge_public_key *key)
+static void put(struct table *t, const struct kedge_public_key *key, uint32_t line)
 {
     uint32_t at = place_of(t, key);
     t->used[at] = true;
     t->keys[at] = *key;
+    t->lines[at] = line;
 }
 
 /* The book lists admins from the newest back. Only keys in force are known: one that was revoked
  * has to be a stranger at once. */
-static void put_admins(struct table *t, const struct kedge_tenant *tenant)
+static void put_admins(struct table *t, const struct kedge_tenant *tenant, uint32_t line)
 {
     for (uint32_t at = tenant->keys.last_admin; at > 0; at = tenant->keys.keys[at - 1].earlier) {
         const struct kedge_book_key *key = &tenant->keys.keys[at - 1];
         if (key->role == KEDGE_ROLE_ADMIN && kedge_book_key_in_force(key)) {
-            put(t, &key->key);
+            put(t, &key->key, line);
         }
     }
 }
@@ -65,25 +68,25 @@ static void write_down(const struct kedge_host *h, struct table *t)
     memset(t->used, 0, sizeof t->used);
     for (uint32_t i = 0; i < h->site_count; i++) {
         if (h->sites[i].active) {
-            put(t, &h->sites[i].tls_key);
+            put(t, &h->sites[i].tls_key, kedge_inbox_line(h->sites[i].tenant));
         }
     }
     for (uint32_t i = 0; i < kedge_host_witness_count(h); i++) {
         if (kedge_host_witness_is_active(h, i)) {
-            put(t, kedge_host_witness_tls_key(h, i));
+            put(t, kedge_host_witness_tls_key(h, i), kedge_inbox_line(kedge_host_witness_tenant(h, i)));
         }
     }
     for (uint32_t i = 0; i < h->tenant_count; i++) {
-        put_admins(t, &h->tenants[i]);
+        put_admins(t, &h->tenants[i], kedge_inbox_line(i));
     }
     for (unsigned i = 0; i < h->config.operator_count; i++) {
-        put(t, &h->config.operators[i]);
+        put(t, &h->config.operators[i], KEDGE_LINE_OPERATORS);
     }
     for (uint32_t i = 0; i < book->role_count; i++) {
         const struct kedge_public_key *key = &book->roles[i].key;
         if (kedge_host_has_role(h, key, KEDGE_CHAIN_OPERATOR)
             || kedge_host_has_role(h, key, KEDGE_CHAIN_AUDITOR)) {
-            put(t, key);
+            put(t, key, KEDGE_LINE_OPERATORS);
         }
     }
 }
@@ -141,4 +144,21 @@ bool kedge_host_knows(void *h, const struct kedge_public_key *key)
     bool known = k->shown->used[place_of(k->shown, key)];
     pthread_mutex_unlock(&k->mutex);
     return known;
+}
+
+/* The door is the owner's; a key over a plain connection is only a claim, but so is all that it asks. */
+uint32_t kedge_host_line_of(struct kedge_host *h, const struct kedge_net_peer *peer)
+{
+    struct kedge_known *k = h->known;
+    if (peer->kind == KEDGE_NET_IPC) {
+        return KEDGE_LINE_OPERATORS;
+    }
+    if (!peer->has_key) {
+        return KEDGE_LINE_STRANGERS;
+    }
+    pthread_mutex_lock(&k->mutex);
+    uint32_t at = place_of(k->shown, &peer->key);
+    uint32_t line = k->shown->used[at] ? k->shown->lines[at] : KEDGE_LINE_STRANGERS;
+    pthread_mutex_unlock(&k->mutex);
+    return line;
 }

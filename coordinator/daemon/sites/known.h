@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "common/base/diag.h"
+#include "common/net/peer.h"
 #include "crypto/sign.h"
 
 struct kedge_host;
@@ -20,6 +21,8 @@ void kedge_host_known_close(struct kedge_host *h);
 /* On the loop thread: something of the above has changed. Nothing before kedge_host_known_open, which reads
  * all. */
 void kedge_host_known_refresh(struct kedge_host *h);
+/* Whose line of the inbox the peer's requests stand in; on the network thread. */
+uint32_t kedge_host_line_of(struct kedge_host *h, const struct kedge_net_peer *peer);
 /* kedge_net_knows; h is a kedge_host. */
 bool kedge_host_knows(void *h, const struct kedge_public_key *key);
 

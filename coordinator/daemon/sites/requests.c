@@ -13,6 +13,7 @@
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/admin/health.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/inbox.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/sites/blobs.h"
 #include "coordinator/daemon/sites/known.h"
@@ -20,26 +21,26 @@
 #include "coordinator/daemon/web/tenant_models.h"
 
 struct request_item {
-    struct kedge_item item;
+    struct kedge_inbox_item item;
     struct kedge_net_request *req;
 };
 
-static void handle_request(struct kedge_host *h, struct kedge_item *item);
+static void handle_request(struct kedge_host *h, struct kedge_inbox_item *item);
 
-/* On the network thread: nothing is looked at here, and a full queue is answered at once instead of
- * holding up all other connections. */
+/* On the network thread: nothing is looked at here but whose line it is, and a full line is answered at once
+ * instead of holding up all other connections. */
 void kedge_host_on_request(void *arg, struct kedge_net_request *req)
 {
     struct kedge_host *h = arg;
     struct request_item *r = kedge_mem_new(1, sizeof *r);
     if (r) {
-        *r = (struct request_item){{handle_request}, req};
-        if (kedge_queue_try_put(h->queue, r) == KEDGE_OK) {
+        *r = (struct request_item){.item = {.handle = handle_request}, .req = req};
+        if (kedge_inbox_put(h, kedge_host_line_of(h, kedge_net_request_peer(req)), &r->item)) {
             return;
         }
         kedge_mem_free(r);
     }
-    kedge_host_reply_error(req, KEDGE_E_BUSY, 1000, "the coordinator is overloaded, try again");
+    kedge_host_reply_error(req, KEDGE_E_BUSY, 1000, "too many requests are waiting already, try again");
 }
 
 void kedge_host_on_busy(void *arg, struct kedge_net_request *req, uint32_t retry_ms)
@@ -259,7 +260,7 @@ static void dispatch(struct kedge_host *h, struct kedge_net_request *req, const 
     }
 }
 
-static void handle_request(struct kedge_host *h, struct kedge_item *item)
+static void handle_request(struct kedge_host *h, struct kedge_inbox_item *item)
 {
     struct request_item *r = (struct request_item *)item;
     struct kedge_net_request *req = r->req;

@@ -14,6 +14,7 @@
 #include "common/base/try.h"
 #include "common/net/web/http.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/inbox.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/web/read_tokens.h"
 #include "coordinator/daemon/web/resources.h"
@@ -38,7 +39,7 @@ struct kedge_https_turns {
 };
 
 struct read_item {
-    struct kedge_item item;
+    struct kedge_inbox_item item;
     struct kedge_http_request *req;
     uint64_t offset;
 };
@@ -227,7 +228,7 @@ static bool reply_final(struct kedge_host *h, const struct read_item *i, const s
 }
 
 /* On the loop, where tokens and tenants are; nothing is read here. */
-static void handle_request(struct kedge_host *h, struct kedge_item *item)
+static void handle_request(struct kedge_host *h, struct kedge_inbox_item *item)
 {
     struct read_item i = *(struct read_item *)item;
     struct kedge_resource_ask ask;
@@ -252,8 +253,8 @@ static void on_request(void *arg, struct kedge_http_request *req, uint64_t offse
     struct kedge_host *h = arg;
     struct read_item *item = kedge_mem_new(1, sizeof *item);
     if (item) {
-        *item = (struct read_item){{handle_request}, req, offset};
-        if (kedge_queue_try_put(h->queue, item) == KEDGE_OK) {
+        *item = (struct read_item){.item = {.handle = handle_request}, .req = req, .offset = offset};
+        if (kedge_inbox_put(h, KEDGE_LINE_READERS, &item->item)) {
             return;
         }
         kedge_mem_free(item);

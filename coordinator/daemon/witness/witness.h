@@ -44,6 +44,7 @@ uint32_t kedge_host_witness_find(const struct kedge_host *h, uint32_t tenant, co
 /* Rows of the table, revoked ones among them. */
 uint32_t kedge_host_witness_count(const struct kedge_host *h);
 uint32_t kedge_host_witness_by_key(const struct kedge_host *h, const struct kedge_public_key *tls_key);
+uint32_t kedge_host_witness_tenant(const struct kedge_host *h, uint32_t witness);
 const struct kedge_public_key *kedge_host_witness_tls_key(const struct kedge_host *h, uint32_t witness);
 bool kedge_host_witness_has_key(const struct kedge_host *h, uint32_t witness,
                                 const struct kedge_public_key *cosign_key);

@@ -32,6 +32,11 @@ uint32_t kedge_host_witness_by_key(const struct kedge_host *h, const struct kedg
     return found;
 }
 
+uint32_t kedge_host_witness_tenant(const struct kedge_host *h, uint32_t witness)
+{
+    return h->witnesses->rows[witness].tenant;
+}
+
 const struct kedge_public_key *kedge_host_witness_tls_key(const struct kedge_host *h, uint32_t witness)
 {
     return &h->witnesses->rows[witness].tls_key;

@@ -177,6 +177,40 @@ static const struct fault {
     {FX_GHOST_UPDATE, KEDGE_AUDIT_SITE_UNKNOWN},
 };
 
+/* Of the main chain all that was there before the last round was opened. */
+static size_t edit_before_last_round(struct fx_entry *entries, size_t count)
+{
+    static const char opened[] = "round-opened/";
+    for (size_t i = count; i-- > 0;) {
+        struct kedge_view key = entries[i].idem_key;
+        if (key.len > sizeof opened - 1 && memcmp(key.ptr, opened, sizeof opened - 1) == 0) {
+            return i;
+        }
+    }
+    return count;
+}
+
+/* A replica of a coordinator that runs: its main chain was taken first, so the ledger is newer than it. What
+ * the main chain cannot know yet is no fault; in a record that nobody writes to any more it is one. */
+START_TEST(test_replica_of_a_running_coordinator)
+{
+    for (int is_replica = 0; is_replica < 2; is_replica++) {
+        fresh();
+        fx_rewrite(at("fx"), NULL, edit_before_last_round, false);
+        ck_assert_int_eq(kedge_dir_remove(at("fx/models")), KEDGE_OK); /* of a release to come */
+        if (is_replica) {
+            fx_replica(at("fx"), "org-a");
+        }
+        struct kedge_audit_report r = audit_as("org-a", false);
+        print_findings(&r);
+        ck_assert_int_eq(r.verdict, is_replica ? KEDGE_AUDIT_YES : KEDGE_AUDIT_NO);
+        ck_assert_int_eq(has_code(&r, KEDGE_AUDIT_UPDATE), true);
+        kedge_audit_report_deinit(&r);
+        remove_scratch();
+    }
+}
+END_TEST
+
 START_TEST(test_faults)
 {
     make_scratch();
@@ -198,6 +232,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, test_replica, 0, 2);
     tcase_add_loop_test(t, test_replica_of_groups, 0, (int)(sizeof grouped / sizeof grouped[0]));
+    tcase_add_test(t, test_replica_of_a_running_coordinator);
     tcase_add_test(t, test_not_asked_for);
     tcase_add_test(t, test_whole_record);
     tcase_add_test(t, test_without_blobs);
