@@ -69,6 +69,12 @@ int kedge_publish_listen(struct kedge_publish *p, const char *url, int *ret_port
     return KEDGE_OK;
 }
 
+unsigned kedge_publish_subscribers(struct kedge_publish *p)
+{
+    const int n = atomic_load(&p->subscribers);
+    return n > 0 ? (unsigned)n : 0;
+}
+
 int kedge_publish_say(struct kedge_publish *p, struct kedge_view message)
 {
     nng_msg *msg;

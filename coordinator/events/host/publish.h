@@ -19,6 +19,8 @@ KEDGE_NODISCARD int kedge_publish_open(struct kedge_publish **ret, struct kedge_
  * for ipc. KEDGE_E_UNREACHABLE says why not. */
 KEDGE_NODISCARD int kedge_publish_listen(struct kedge_publish *p, const char *url, int *ret_port,
                                          struct kedge_diag *reterr);
+/* How many are connected. */
+unsigned kedge_publish_subscribers(struct kedge_publish *p);
 /* To all who are connected. Does not wait. */
 KEDGE_NODISCARD int kedge_publish_say(struct kedge_publish *p, struct kedge_view message);
 void kedge_publish_close(struct kedge_publish *p); /* NULL is fine */
