@@ -64,7 +64,7 @@ void kedge_admin_site_pending(struct kedge_host *h, struct kedge_net_request *re
 void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req,
                        const struct kedge_msg_enroll *msg);
 
-/* event.list, event.record: coordinator/daemon/events/events_admin.c */
+/* event.list, event.own, event.record: coordinator/daemon/events/events_admin.c */
 void kedge_admin_events(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                         const struct json_t *args);
 

@@ -40,7 +40,7 @@ static const struct verb {
     {"ledger.erase", "tenant", true},     {"ledger.erase-refused", "tenant", true},
     {"witness.enroll", "tenant", true},   {"witness.revoke", "tenant", true},
     {"read.token", "tenant", true},       {"read.list", "tenant", false},
-    {"read.revoke", "tenant", true},
+    {"read.revoke", "tenant", true},      {"event.own", "tenant", false},
 };
 
 static const struct verb *find_verb(const char *name)

@@ -1,6 +1,6 @@
-/* event.list and event.record, pages of events for those who ask: what the ring holds, and what the main
- * chain tells for ever. Between the two nothing is lost that was recorded: who has seen the ring's first
- * event knows by its main_size up to where the record has to be read. */
+/* event.list, event.own and event.record, pages of events for those who ask: what the ring holds, and what
+ * the main chain tells for ever. Between the two nothing is lost that was recorded: who has seen the ring's
+ * first event knows by its main_size up to where the record has to be read. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "common/base/try.h"
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/events/events.h"
+#include "coordinator/daemon/events/page.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/events/recorded.h"
@@ -101,39 +102,52 @@ static uint64_t record_to(const struct kedge_host *h, const struct kedge_event_r
     return h->main_known;
 }
 
-/* "first": the number of the oldest event that is kept; "next": the one to go on from. All are numbers of the
- * operator's stream, whatever is looked for. */
-static void list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+struct list_to {
+    const struct asked *asked;
+    uint32_t tenant; /* KEDGE_COORD_NONE: any */
+    json_t *lines;
+};
+
+static int list_one(void *arg, uint64_t seq, const struct kedge_event_row *row)
+{
+    struct list_to *to = arg;
+    if ((to->asked->job.s[0] && !is_of_job(row->topic, &to->asked->job))
+        || (to->tenant != KEDGE_COORD_NONE && !kedge_event_row_is_for(row, to->tenant))) {
+        return 0;
+    }
+    int err = add_line(to->lines, seq, row->rest);
+    return err ? err : 1;
+}
+
+/* "first": the number of the oldest event that is kept; "next": the one to go on from. Of event.list all are
+ * numbers of the operator's stream, whatever is looked for; of event.own those of the tenant's own, which
+ * learns nothing of where the record and the socket are. */
+static void list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args, bool is_own)
 {
     struct kedge_diag d = {.text = ""};
     struct asked a;
-    const struct kedge_event_ring *ring = kedge_host_events_ring(h);
-    json_t *lines = json_array();
-    uint64_t end = kedge_host_events_next(h, KEDGE_COORD_NONE), seq = end, first = end;
+    struct kedge_events_page page = {.first = 0};
+    struct list_to to = {.asked = &a, .tenant = KEDGE_COORD_NONE, .lines = json_array()};
     int err = read_args(args, &a, &d);
-    uint32_t tenant = KEDGE_COORD_NONE;
-    if (!err && a.tenant.s[0]) {
-        tenant = kedge_host_tenant_find(h, &a.tenant);
-        err = tenant == KEDGE_COORD_NONE
+    if (!err && (is_own || a.tenant.s[0])) {
+        to.tenant = kedge_host_tenant_find(h, &a.tenant);
+        err = to.tenant == KEDGE_COORD_NONE
                   ? kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", a.tenant.s)
                   : KEDGE_OK;
     }
-    if (!err && ring && kedge_event_ring_count(ring) > 0) {
-        first = kedge_event_ring_first(ring);
-        seq = a.from > first ? a.from : first;
+    if (!err) {
+        err = kedge_host_events_page(h, is_own ? to.tenant : KEDGE_COORD_NONE, a.from, PAGE, list_one, &to,
+                                     &page);
     }
-    struct kedge_event_row row;
-    while (!err && json_array_size(lines) < PAGE && ring && kedge_event_ring_get(ring, seq, &row)) {
-        if ((!a.job.s[0] || is_of_job(row.topic, &a.job))
-            && (tenant == KEDGE_COORD_NONE || kedge_event_row_is_for(&row, tenant))) {
-            err = add_line(lines, seq, row.rest);
-        }
-        seq++;
+    json_t *o = json_pack("{s:o,s:I,s:I,s:I}", "events", to.lines, "first", (json_int_t)page.first, "next",
+                          (json_int_t)page.next, "end", (json_int_t)page.end);
+    if (!is_own) {
+        const struct kedge_event_ring *ring = kedge_host_events_ring(h);
+        json_object_set_new(o, "record_to",
+                            json_integer((json_int_t)(ring ? record_to(h, ring) : h->main_known)));
+        json_object_set_new(o, "told", json_boolean(ring != NULL));
     }
-    json_t *o = json_pack("{s:o,s:I,s:I,s:I,s:I,s:b}", "events", lines, "first", (json_int_t)first, "next",
-                          (json_int_t)(seq < end ? seq : end), "end", (json_int_t)end, "record_to",
-                          (json_int_t)(ring ? record_to(h, ring) : h->main_known), "told", ring != NULL);
-    if (kedge_host_events_stream(h)[0]) {
+    if (!is_own && kedge_host_events_stream(h)[0]) {
         json_object_set_new(o, "stream", json_string(kedge_host_events_stream(h)));
     }
     kedge_admin_answer(req, err, &d, o);
@@ -219,8 +233,8 @@ void kedge_admin_events(struct kedge_host *h, struct kedge_net_request *req, con
                         const json_t *args)
 {
     struct kedge_diag d;
-    if (strcmp(verb, "event.list") == 0) {
-        list(h, req, args);
+    if (strcmp(verb, "event.list") == 0 || strcmp(verb, "event.own") == 0) {
+        list(h, req, args, strcmp(verb, "event.own") == 0);
     } else if (strcmp(verb, "event.record") == 0) {
         record(h, req, args);
     } else {

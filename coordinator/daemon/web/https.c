@@ -13,6 +13,7 @@
 #include "common/base/os/log.h"
 #include "common/base/try.h"
 #include "common/net/web/http.h"
+#include "coordinator/daemon/events/page.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/inbox.h"
 #include "coordinator/daemon/loop.h"
@@ -192,17 +193,42 @@ static void take_turn(struct kedge_host *h, struct read_work *w)
     t->of[w->party].last = w;
 }
 
-/* Token first, then the path: without a valid token every path gives the same answer. */
-static int find(struct kedge_host *h, const struct kedge_http_head *head, struct kedge_resource_ask *ret,
-                uint32_t *ret_party)
+/* Who asks. Token first, then the path: without a valid token every path gives the same answer. */
+static int find_reader(struct kedge_host *h, const struct kedge_http_head *head, struct kedge_log_reader *ret,
+                       uint32_t *ret_party)
 {
-    struct kedge_log_reader reader;
     struct kedge_view token = {NULL, 0};
     (void)kedge_http_bearer(head->authorization, &token); /* none is as good as a wrong one */
-    KEDGE_TRY(kedge_read_token_check(h, token, &reader));
-    *ret_party = reader.auditor ? 1 : 2 + reader.tenant;
-    return kedge_host_resource_ask(h, &reader, kedge_view_of(head->target.ptr + 1, head->target.len - 1),
-                                   ret);
+    KEDGE_TRY(kedge_read_token_check(h, token, ret));
+    *ret_party = ret->auditor ? 1 : 2 + ret->tenant;
+    return KEDGE_OK;
+}
+
+/* A page of the ring, made here: it is in the loop's memory, and short. */
+static bool reply_events(struct kedge_host *h, const struct read_item *i,
+                         const struct kedge_log_reader *reader, uint32_t party)
+{
+    const struct kedge_http_head *head = kedge_http_request_head(i->req);
+    uint64_t from;
+    if (!kedge_events_target(head->target, &from)) {
+        return false;
+    }
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&text, KEDGE_HTTP_PIECE_MAX); /* all of it is one piece */
+    int err = kedge_host_events_text(h, reader->auditor ? KEDGE_COORD_NONE : reader->tenant, from, &text);
+    if (err || i->offset > 0) {
+        refuse_error(i->req, i->offset, err ? err : KEDGE_E_NOT_FOUND);
+        return true;
+    }
+    const struct kedge_http_answer a = {.status = 200,
+                                        .content_type = "application/x-ndjson",
+                                        .cache_control = "private, no-store",
+                                        .fields = "Vary: Authorization\r\n",
+                                        .len = text.len,
+                                        .party = party};
+    kedge_http_reply(i->req, &a,
+                     head->method == KEDGE_HTTP_HEAD ? kedge_view_of(NULL, 0) : kedge_buf_view(&text));
+    return true;
 }
 
 /* When a quorum of witnesses is demanded, what is published of the main chain is what it has cosigned:
@@ -234,7 +260,15 @@ static void handle_request(struct kedge_host *h, struct kedge_inbox_item *item)
     struct kedge_resource_ask ask;
     uint32_t party = 0;
     kedge_mem_free(item);
-    int err = find(h, kedge_http_request_head(i.req), &ask, &party);
+    struct kedge_log_reader reader;
+    const struct kedge_http_head *head = kedge_http_request_head(i.req);
+    int err = find_reader(h, head, &reader, &party);
+    if (!err && reply_events(h, &i, &reader, party)) {
+        return;
+    }
+    err = err ? err
+              : kedge_host_resource_ask(h, &reader, kedge_view_of(head->target.ptr + 1, head->target.len - 1),
+                                        &ask);
     if (!err && reply_final(h, &i, &ask, party)) {
         return;
     }
