@@ -63,6 +63,7 @@ static const struct {
     {"job compare", "JOB_B", "the job to hold beside it"},
     {"job events", "--follow", "go on until the job has ended; with --format json each move is a line"},
     {"job events", "--from", "the number of the first move to tell of"},
+    {"job logs", "--costs", "also what each round cost: bytes uploaded, seconds and joules of sites"},
     {"job logs", "--from", "the first round to tell of"},
     {"job stop", "--cancel", "end the job for good"},
     {"job model", "--out", "folder for the models (the current one)"},

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/job/job_ask.h"
 #include "cli/local.h"
 #include "cli/receipt.h"
 #include "common/base/os/clock.h"
@@ -163,6 +164,23 @@ int kedge_cmd_job_show(struct kedge_cli *c)
     return kedge_cli_ok(c, o);
 }
 
+/* " upload_bytes=1234 joules_measured=5.5 untold=2" */
+static void say_costs(const struct kedge_cli *c, const json_t *row)
+{
+    static const char *const reals[] = {"site_seconds", "joules_measured", "joules_modelled"};
+    static const char *const counts[] = {"upload_bytes", "untold", "erased"};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        if (kedge_cli_int(row, counts[i]) > 0) {
+            kedge_cli_say(c, " %s=%lld", counts[i], (long long)kedge_cli_int(row, counts[i]));
+        }
+    }
+    for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
+        if (json_object_get(row, reals[i])) {
+            kedge_cli_say(c, " %s=%.6g", reals[i], kedge_cli_real(row, reals[i]));
+        }
+    }
+}
+
 /* One line, to be read by people and by grep: "round=3 accepted=8/8 …". */
 static void say_log(const struct kedge_cli *c, const json_t *row)
 {
@@ -188,7 +206,29 @@ static void say_log(const struct kedge_cli *c, const json_t *row)
                           (long long)kedge_cli_int(group, "group"), kedge_cli_real(group, key));
         }
     }
+    say_costs(c, row);
     kedge_cli_say(c, "\n");
+}
+
+/* Puts what each round cost into its row: both come in the order of rounds. */
+static int add_costs(struct kedge_cli *c, const char *job, json_t *history, struct kedge_diag *d)
+{
+    json_auto_t *o = NULL;
+    size_t i, at = 0;
+    json_t *row;
+    KEDGE_TRY(kedge_cli_job_rounds(c, "job.costs", "costs", job, &o, d));
+    const json_t *costs = json_object_get(o, "costs");
+    json_array_foreach(history, i, row)
+    {
+        const int64_t round = kedge_cli_int(row, "round");
+        while (at < json_array_size(costs) && kedge_cli_int(json_array_get(costs, at), "round") < round) {
+            at++;
+        }
+        if (kedge_cli_int(json_array_get(costs, at), "round") == round) {
+            json_object_update_missing(row, json_array_get(costs, at));
+        }
+    }
+    return KEDGE_OK;
 }
 
 int kedge_cmd_job_logs(struct kedge_cli *c)
@@ -199,10 +239,14 @@ int kedge_cmd_job_logs(struct kedge_cli *c)
     json_t *o = NULL;
     const json_t *row;
     size_t i;
+    const bool costs = kedge_cli_flag(c, "costs");
     if (!kedge_cli_number(c, "from", 0, UINT32_MAX, 0, &from) || !take_job(c, &job)) {
         return 2;
     }
     int err = ask_whole_job(c, job.s, from, &o, &d);
+    if (!err && costs) {
+        err = add_costs(c, job.s, json_object_get(o, "history"), &d);
+    }
     if (err) {
         return kedge_cli_fail(c, err, &d);
     }
