@@ -91,7 +91,9 @@ REQUESTS = [{"verb": "status"}, {"verb": "ledger.position", "tenant": "org-a"}, 
             {"verb": "read.token", "tenant": "org-a", "name": "n", "ttl_s": 9}, {"verb": "read.revoke", "name": "n"},
             {"verb": "read.token", "auditor": True, "ttl_s": 9},
             {"verb": "job.submit", "spec": json.dumps(SPEC), "token": "t", "initial": "/m"},
-            {"verb": "job.show", "job": "capped", "from_round": 7}, {"verb": "job.halt", "job": "capped"}]
+            {"verb": "job.show", "job": "capped", "from_round": 7}, {"verb": "job.halt", "job": "capped"},
+            {"verb": "job.events", "job": "capped", "from": 7, "limit": 9},
+            {"verb": "job.list", "after": "capped", "limit": 9, "state": "ended", "since_ms": 1, "prefix": "c", "tenant": "acme"}]
 DIGEST_KEY = bytes(range(32))
 TOKEN_RECORD = {"tenant": "org-a", "site": "site-1", "expiry_s": 1700000000}
 HTTP_HEADS = ["GET /main/tile/0/x001/234.p/7 HTTP/1.1\r\nHost: h:1\r\nAuthorization: Bearer kedge-read-1.0a0b\r\n\r\n",
@@ -107,7 +109,8 @@ RECORDS = [(3, b"read-token/" + DIGEST_KEY, json.dumps(READ_TOKEN).encode()),
            (1, b"demo", json.dumps({"job": "demo", "spec": "00" * 32, "initial_model": "01" * 32, "state": 5, "reason": -8,
                                     "created_ms": 1700000000123, "token": ""}).encode()),
            (2, b"demo/00000007/org-a/site-1/2", struct.pack(">i32s32sQ", -301, DIGEST_KEY, DIGEST_KEY, 11)),
-           (4, b"seen/org-a/site-1", struct.pack(">Q", 1700000000123)), (5, b"job-token/" + b"11" * 32, b"demo")]
+           (4, b"seen/org-a/site-1", struct.pack(">Q", 1700000000123)), (5, b"job-token/" + b"11" * 32, b"demo"),
+           (6, b"job-move/demo/0000000007", struct.pack(">QQiBBB", 3, 1700000000123, -416, 4, 5, 3) + b"operator alice")]
 ADDRESSES = ("tls+tcp://127.0.0.1:7443", "tls+tcp://[::1]:0", "tls+tcp://*:7443", "tcp://localhost:1",
              "ipc:///run/kedge.ipc", "tls+tcp://coordinator.example.org:65535")
 TEXTS = ("0.03125", "-1e-300", "1000", "00ff7f", "Zm9vYmFy", "org-a", "1.7976931348623157e308")
