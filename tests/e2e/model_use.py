@@ -139,7 +139,7 @@ def take_as_admin(world):
     answers = [ask(world, job, other, world.scratch / "nothing") for job in ("first", "answers", "no-such-job")]
     report("who has not joined is refused, whatever there is", answers[0][0] == 4 and answers.count(answers[0]) == 3
            and "names the tenant" in answers[0][2]["message"] and not list((world.scratch / "nothing").iterdir()), answers)
-    for words in (["job", "list"], ["role", "list"], ["job", "stop", "first"]):
+    for words in (["job", "groups", "first"], ["role", "list"], ["job", "stop", "first"]):
         done = subprocess.run([world.bin / "kedge", *words, *elsewhere(world, world.admin)], capture_output=True, text=True, timeout=PATIENCE_S)
         report(f"an admin is no operator: {' '.join(words)}", done.returncode == 4, done.stdout + done.stderr)
     world.kedge("key", "revoke", "acme", public_of(world, second), "--admin-key", second)

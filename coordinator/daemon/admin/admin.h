@@ -9,6 +9,7 @@
 
 struct json_t;
 struct kedge_host;
+struct kedge_ended_job;
 struct kedge_job;
 
 /* ---- answers.c ---- */
@@ -50,6 +51,8 @@ void kedge_admin_job_show_to(struct kedge_host *h, struct kedge_net_request *req
                              const struct kedge_public_key *for_admin);
 /* What a list says of a job in the table. */
 struct json_t *kedge_admin_job_summary(struct kedge_host *h, const struct kedge_job *job);
+/* What it says of one that has ended. */
+struct json_t *kedge_admin_ended_summary(const struct kedge_ended_job *job);
 /* job.events */
 void kedge_admin_job_events(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 /* job.spec, job.costs */

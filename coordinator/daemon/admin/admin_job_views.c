@@ -63,7 +63,7 @@ json_t *kedge_admin_job_summary(struct kedge_host *h, const struct kedge_job *jo
     return o;
 }
 
-static json_t *summary_of_ended(const struct kedge_ended_job *job)
+json_t *kedge_admin_ended_summary(const struct kedge_ended_job *job)
 {
     const struct kedge_job_record *r = &job->record;
     json_t *o =
@@ -370,7 +370,7 @@ static void view_run(struct kedge_host *h, struct kedge_work *work)
     if (w->err) {
         return;
     }
-    w->o = summary_of_ended(&job);
+    w->o = kedge_admin_ended_summary(&job);
     w->err = kedge_ended_job_models(h, &job, w->models, &w->model_count, &w->diag);
     if (!w->err && job.spec->learns_classes) {
         w->err = kedge_learnt_classes(h, &w->job, classes, &w->diag);
@@ -515,7 +515,7 @@ static json_t *list_row(struct kedge_host *h, struct list_work *w, const struct 
         w->err = err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
         return NULL;
     }
-    row = is_of_tenant(job.spec, &w->args.tenant) ? summary_of_ended(&job) : NULL;
+    row = is_of_tenant(job.spec, &w->args.tenant) ? kedge_admin_ended_summary(&job) : NULL;
     kedge_ended_job_deinit(&job);
     return row;
 }

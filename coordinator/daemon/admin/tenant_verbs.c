@@ -41,6 +41,7 @@ static const struct verb {
     {"witness.enroll", "tenant", true},   {"witness.revoke", "tenant", true},
     {"read.token", "tenant", true},       {"read.list", "tenant", false},
     {"read.revoke", "tenant", true},      {"event.own", "tenant", false},
+    {"job.list", "tenant", false},
 };
 
 static const struct verb *find_verb(const char *name)
@@ -122,6 +123,8 @@ bool kedge_admin_tenant_verb(struct kedge_host *h, struct kedge_net_request *req
         kedge_admin_tenant_status(h, req, tenant);
     } else if (strcmp(verb, "trust") == 0) {
         kedge_admin_tenant_trust(h, req, tenant);
+    } else if (strcmp(verb, "job.list") == 0) {
+        kedge_admin_tenant_jobs(h, req, io_args, tenant);
     } else {
         kedge_admin_dispatch(h, req, verb, io_args);
     }

@@ -15,5 +15,8 @@ struct kedge_host;
  * none. */
 bool kedge_admin_tenant_verb(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                              struct json_t *io_args);
+/* job.list of that tenant's jobs: those that it joined, and those that run and name it. */
+void kedge_admin_tenant_jobs(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args,
+                             uint32_t tenant);
 
 #endif
