@@ -9,18 +9,21 @@ enum { AXIS_STEPS = 6, MOVES_MOST = 16 };
 
 /* The cosines less the means of their rows and columns: what tells directions apart, without what all have in
  * common. */
-static void centre(const double *cosine, size_t n, double *mean, double *out)
+static void centre(const double *cosine, const double *weight, size_t n, double *mean, double *out)
 {
-    double all = 0;
+    double all = 0, of_all = 0;
+    for (size_t i = 0; i < n; i++) {
+        of_all += weight[i];
+    }
     for (size_t i = 0; i < n; i++) {
         mean[i] = 0;
         for (size_t k = 0; k < n; k++) {
-            mean[i] += cosine[i * n + k];
+            mean[i] += weight[k] * cosine[i * n + k];
         }
-        mean[i] /= (double)n;
-        all += mean[i];
+        mean[i] /= of_all;
+        all += weight[i] * mean[i];
     }
-    all /= (double)n;
+    all /= of_all;
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < n; k++) {
             out[i * n + k] = ((cosine[i * n + k] - mean[i]) - mean[k]) + all;
@@ -31,7 +34,7 @@ static void centre(const double *cosine, size_t n, double *mean, double *out)
 /* A few steps of the power method, from the row that is the furthest from the mean. Few, because of three
  * kinds that are alike far apart the principal axis is none in particular and may go through the middle of
  * one: an axis that is still near the furthest row does not. False: all rows are the mean. */
-static bool find_axis(const double *centred, size_t n, double *axis, double *next)
+static bool find_axis(const double *centred, const double *weight, size_t n, double *axis, double *next)
 {
     size_t furthest = 0;
     for (size_t i = 1; i < n; i++) {
@@ -45,7 +48,7 @@ static bool find_axis(const double *centred, size_t n, double *axis, double *nex
         for (size_t i = 0; i < n; i++) {
             next[i] = 0;
             for (size_t k = 0; k < n; k++) {
-                next[i] += centred[i * n + k] * axis[k];
+                next[i] += centred[i * n + k] * (weight[k] * axis[k]);
             }
             square += next[i] * next[i];
         }
@@ -61,29 +64,30 @@ static bool find_axis(const double *centred, size_t n, double *axis, double *nex
 }
 
 /* Sums of the cosines within each part, and of each row to each part. */
-static void add_up(const double *cosine, size_t n, const uint32_t *part, double *to, double within[2])
+static void add_up(const double *cosine, const double *weight, size_t n, const uint32_t *part, double *to,
+                   double within[2])
 {
     within[0] = within[1] = 0;
     for (size_t i = 0; i < n; i++) {
         to[2 * i] = to[2 * i + 1] = 0;
         for (size_t k = 0; k < n; k++) {
-            to[2 * i + part[k]] += cosine[i * n + k];
+            to[2 * i + part[k]] += weight[k] * cosine[i * n + k];
         }
-        within[part[i]] += to[2 * i + part[i]];
+        within[part[i]] += weight[i] * to[2 * i + part[i]];
     }
 }
 
 /* Each goes to the part whose mean direction it is nearer to, all at once, until nobody moves. The cosine to
  * a part's mean is the sum of the cosines to its members, divided by the length of their sum; what that
  * length is of both parts counts. A move that would empty a part is not made. */
-static void move(const double *cosine, size_t n, uint32_t *part, double *to)
+static void move(const double *cosine, const double *weight, size_t n, uint32_t *part, double *to)
 {
     bool has_moved = true;
     for (int move = 0; move < MOVES_MOST && has_moved; move++) {
         double within[2];
         size_t second = 0;
         has_moved = false;
-        add_up(cosine, n, part, to, within);
+        add_up(cosine, weight, n, part, to, within);
         if (!(within[0] > 0) || !(within[1] > 0)) {
             return; /* a part without a direction draws nobody */
         }
@@ -99,7 +103,7 @@ static void move(const double *cosine, size_t n, uint32_t *part, double *to)
     }
 }
 
-int kedge_halves(const double *cosine, size_t count, uint32_t *part, size_t *ret_second)
+int kedge_halves(const double *cosine, const double *weight, size_t count, uint32_t *part, size_t *ret_second)
 {
     double *centred = kedge_mem_new(count * count + 1, sizeof *centred);
     double *rows = kedge_mem_new(2 * count + 1, sizeof *rows);
@@ -113,13 +117,13 @@ int kedge_halves(const double *cosine, size_t count, uint32_t *part, size_t *ret
         part[i] = 0;
     }
     if (count > 1) {
-        centre(cosine, count, rows, centred);
+        centre(cosine, weight, count, rows, centred);
     }
-    if (count > 1 && find_axis(centred, count, rows, rows + count)) {
+    if (count > 1 && find_axis(centred, weight, count, rows, rows + count)) {
         for (size_t i = 0; i < count; i++) {
             part[i] = rows[i] < 0;
         }
-        move(cosine, count, part, rows);
+        move(cosine, weight, count, part, rows);
         const uint32_t first = part[0];
         for (size_t i = 0; i < count; i++) {
             part[i] = part[i] != first;

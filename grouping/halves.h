@@ -9,9 +9,11 @@
 
 #include "common/base/err.h"
 
-/* cosine: count × count, symmetric, of what has a direction. part[count]: 0 or 1, the first is in part 0;
+/* cosine: count × count, symmetric, of what has a direction. weight: above 0, of each, how much it counts for
+ * means and axis. part[count]: 0 or 1, the first is in part 0;
  * *ret_second: how many are in part 1, 0 where nothing tells them apart. binary64 with + − × ÷ √
  * in the order of the rows. KEDGE_E_NOMEM. */
-KEDGE_NODISCARD int kedge_halves(const double *cosine, size_t count, uint32_t *part, size_t *ret_second);
+KEDGE_NODISCARD int kedge_halves(const double *cosine, const double *weight, size_t count, uint32_t *part,
+                                 size_t *ret_second);
 
 #endif

@@ -141,13 +141,35 @@ int kedge_compute_cut(const struct kedge_layout *layout, const struct kedge_job_
     return err == KEDGE_E_NO_DIRECTION ? KEDGE_OK : err;
 }
 
+/* How much each update that has a direction counts, in their order: all tenants alike, however many sites
+ * they have. By the largest tenant's number, so that where all have as many it is 1, and no division rounds.
+ */
+static int weigh_tenants(const int64_t *gram, const uint32_t *tenant, size_t count, double *weight)
+{
+    uint64_t sites[KEDGE_SPEC_TENANTS_MAX] = {0}, most = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (tenant[i] >= KEDGE_SPEC_TENANTS_MAX) {
+            return KEDGE_E_ARG;
+        }
+        sites[tenant[i]] += gram[i * count + i] > 0;
+        most = sites[tenant[i]] > most ? sites[tenant[i]] : most;
+    }
+    for (size_t i = 0, row = 0; i < count; i++) {
+        if (gram[i * count + i] > 0) {
+            weight[row++] = (double)most / (double)sites[tenant[i]];
+        }
+    }
+    return KEDGE_OK;
+}
+
 /* Updates without a direction tell nothing apart: they go with part 0, and count for neither part's size. */
-static int halve(const int64_t *gram, size_t count, uint32_t *part, bool *ret_cut)
+static int halve(const int64_t *gram, const uint32_t *tenant, size_t count, uint32_t *part, bool *ret_cut)
 {
     double *cosine = kedge_mem_new(count * count, sizeof *cosine);
+    double *weight = kedge_mem_new(count, sizeof *weight);
     uint32_t *found = kedge_mem_new(count, sizeof *found);
     size_t second = 0, n = 0;
-    int err = cosine && found ? KEDGE_OK : KEDGE_E_NOMEM;
+    int err = cosine && weight && found ? weigh_tenants(gram, tenant, count, weight) : KEDGE_E_NOMEM;
     if (!err) {
         kedge_gram_cosine(gram, count, cosine);
     }
@@ -164,12 +186,13 @@ static int halve(const int64_t *gram, size_t count, uint32_t *part, bool *ret_cu
             row++;
         }
     }
-    err = err ? err : kedge_halves(cosine, n, found, &second);
+    err = err ? err : kedge_halves(cosine, weight, n, found, &second);
     for (size_t i = 0, row = 0; i < count && !err; i++) {
         part[i] = gram[i * count + i] > 0 ? found[row++] : 0;
     }
     *ret_cut = !err && second >= KEDGE_SPLIT_LEAST && n - second >= KEDGE_SPLIT_LEAST;
     kedge_mem_free(cosine);
+    kedge_mem_free(weight);
     kedge_mem_free(found);
     return err;
 }
@@ -187,7 +210,7 @@ int kedge_compute_halves(const struct kedge_layout *layout, const struct kedge_j
         return KEDGE_OK;
     }
     int err = kedgei_gram_of_files(layout, sites->files, n, &gram, &maxima, reterr);
-    err = err ? err : halve(gram, n, part, ret_cut);
+    err = err ? err : halve(gram, sites->tenant, n, part, ret_cut);
     kedge_mem_free(gram);
     kedge_mem_free(maxima);
     return err;

@@ -74,30 +74,30 @@ def cut_in_two(updates):
     of = dict(zip(usable, parts))
     return [of.get(i, 0) for i in range(len(updates))], silhouette(d, parts)
 
-def halves(updates):
+def halves(updates, tenants):
     """*Halves*: part of each update; those of zeros are in part 0."""
     if not all(any(u) for u in updates):
-        found = iter(halves([u for u in updates if any(u)]))
+        found = iter(halves([u for u in updates if any(u)], [t for u, t in zip(updates, tenants) if any(u)]))
         return [next(found) if any(u) else 0 for u in updates]
-    scaled, n = [scale12(u) for u in updates], len(updates)
+    scaled, n, v = [scale12(u) for u in updates], len(updates), [max(map(tenants.count, tenants)) / tenants.count(t) for t in tenants]
     c = [[1.0 for _ in scaled] for _ in scaled]
     for i, j in itertools.combinations(range(n), 2):
         x, y = scaled[i], scaled[j]
         c[i][j] = c[j][i] = cosine(dot(x, y), dot(x, x), dot(y, y))
-    mean = [in_order(row) / n for row in c]
-    all_of = in_order(mean) / n
+    mean = [in_order(w * x for w, x in zip(v, row)) / in_order(v) for row in c]
+    all_of = in_order(w * m for w, m in zip(v, mean)) / in_order(v)
     b = [[x - mean[i] - mean[k] + all_of for k, x in enumerate(row)] for i, row in enumerate(c)]
     axis = b[max(range(n), key=lambda i: (b[i][i], -i))]
     for _ in range(6):
-        axis = [in_order(x * y for x, y in zip(row, axis)) for row in b]
+        axis = [in_order(x * (w * y) for x, w, y in zip(row, v, axis)) for row in b]
         length = math.sqrt(in_order(x * x for x in axis))
         if not length > 0.0:
             return [0] * n
         axis = [x / length for x in axis]
     part = [int(x < 0) for x in axis]
     for _ in range(16):
-        to = [[in_order(x for x, p in zip(row, part) if p == side) for side in (0, 1)] for row in c]
-        within = [in_order(t[side] for t, p in zip(to, part) if p == side) for side in (0, 1)]
+        to = [[in_order(w * x for w, x, p in zip(v, row, part) if p == side) for side in (0, 1)] for row in c]
+        within = [in_order(w * t[side] for w, t, p in zip(v, to, part) if p == side) for side in (0, 1)]
         if min(within) <= 0.0:
             break
         moved = [int(t[1] / math.sqrt(within[1]) > t[0] / math.sqrt(within[0])) for t in to]

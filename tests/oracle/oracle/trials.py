@@ -167,7 +167,7 @@ class Trials:
             if number >= max(int(job.options["most"]), int(job.number("groups", 2))) or all(i.row["group"] != g for i in inputs):
                 continue
             updates = [self.pretrained(job, m[0], m[2]) for m in mine]
-            part = groups.halves(updates) if sum(map(any, updates)) >= 4 else []
+            part = groups.halves(updates, [m[0] for m in mine]) if sum(map(any, updates)) >= 4 else []
             if min(sum(p == side and any(u) for p, u in zip(part, updates)) for side in (0, 1)) < 2:
                 continue
             count, free = (count, free[1:]) if free else (count + 1, free)
