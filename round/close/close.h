@@ -42,6 +42,8 @@ struct kedge_round_result {
     /* trials (round/trial.h): what the step before has, and what this one has; groups from 1 */
     struct kedge_hash trial_before[KEDGE_GROUPS_MAX], trial[KEDGE_GROUPS_MAX];
     uint32_t tried_before[KEDGE_GROUPS_MAX], tried_with[KEDGE_GROUPS_MAX];
+    struct kedge_hash whole_before[KEDGE_GROUPS_MAX]; /* of both parts of a cut that the step before has: the
+                                                         direction that the whole had; else zero */
     bool is_personal; /* what sites make of their group's model serves them better; at first as it was before
                        */
     uint64_t since[KEDGE_GROUPS_MAX]; /* edges: what each has added up since the last meeting, behind it */

@@ -54,6 +54,15 @@ static int join_models(struct kedge_close *c, const uint32_t *into, const uint32
     return kedgei_blend(c, KEDGE_DECISION_JOIN, group, models, weight, n, &r->after[group]);
 }
 
+/* A part's direction was that of one half. Newcomers and sites that move would be placed by it from now on,
+ * and pairs be chosen by it, though the group is the whole again. */
+static void take_whole_direction(struct kedge_round_result *r, uint32_t group)
+{
+    if (!kedge_hash_is_zero(&r->whole_before[group])) {
+        r->directions[group] = r->whole_before[group];
+    }
+}
+
 /* The models of the groups that others become part of. */
 static int join_all(struct kedge_close *c, const uint32_t *into)
 {
@@ -69,6 +78,7 @@ static int join_all(struct kedge_close *c, const uint32_t *into)
         const uint32_t part = r->joined[g] && into[g] == g ? other_part(r, into, g) : g;
         if (part != g) {
             err = kedgei_join_parts(c, g, part, &r->after[g]);
+            take_whole_direction(r, g);
         } else if (r->joined[g] && into[g] == g) {
             err = join_models(c, into, tenant, former, g);
         }

@@ -15,6 +15,10 @@ void kedge_close_begin(const struct kedge_round_state *state, struct kedge_round
         ret->directions[g] = group->direction;
         ret->state_before[g] = group->server_state;
         ret->since[g] = group->weight_since_meeting;
+        if (!makes_groups && group->split_of > 0) { /* a close cuts a group once at most */
+            const uint32_t from = group->split_of - 1;
+            ret->whole_before[from] = ret->whole_before[g] = state->group[from].direction_before;
+        }
         if (!makes_groups) {
             ret->made[g] = group->direction_made;
             ret->merged_into[g] = group->merged_into;

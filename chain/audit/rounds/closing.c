@@ -288,6 +288,10 @@ static void put_before(struct kedgei_closing *c)
             r->made[g] = c->last ? was->made : r->made[g];
             r->merged_into[g] = c->last && was->merged_into <= g ? was->merged_into : 0;
             r->trial_before[g] = was->trial;
+            if (c->last && was->split_of > 0 && was->split_of <= r->groups) {
+                const uint32_t from = was->split_of - 1;
+                r->whole_before[from] = r->whole_before[g] = earlier->groups[from].whole;
+            }
             r->tried_before[g] = c->last && was->tried_with <= r->groups ? was->tried_with : 0;
         }
         if (now && !c->round->pretrain && !c->is_blind) {

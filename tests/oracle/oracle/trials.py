@@ -104,7 +104,7 @@ class Trials:
 
     def tried(self, job, round_, where, rows, before, after):
         members, found = self.members(job, round_), self.found(job, round_, where, before)
-        into, parted, cut = {b["group"]: b["group"] for b in before}, set(), False
+        into, parted, cut, back = {b["group"]: b["group"] for b in before}, set(), False, {}
         for former in before:
             a, b = former["group"], former.get("tried_with", 0) - 1
             if b > a:
@@ -117,6 +117,7 @@ class Trials:
                     parted |= {a, b}
                 elif is_cut or joins(job, *said):
                     into[b] = a
+                    back[a] = next((r["whole"] for r in (former, before[b]) if is_cut and "whole" in r), former["direction"])
                     both = [i for i in self.inputs(job, round_, "aggregated") if i.row["group"] in (a, b)] if is_cut else None
                     self.join(job, round_, f"{where}, group {a}", [a, b], members, rows, after, both)
         was = job.closed(round_.number)
@@ -135,7 +136,7 @@ class Trials:
         for former in before:
             g, home = former["group"], homes[former["group"]]
             if g not in follows:
-                follows[g] = (rows[home]["direction"] if former.get("merged_into") else former["direction"], home + 1 if home != g else None)
+                follows[g] = (rows[home]["direction"] if former.get("merged_into") else back.get(g, former["direction"]), home + 1 if home != g else None)
                 after[g] = after[home]
         self.same("joins", where, {g: (row["direction"], row.get("merged_into")) for g, row in rows.items()}, follows)
         now = {}

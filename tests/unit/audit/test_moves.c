@@ -147,6 +147,8 @@ static const struct {
      KEDGE_AUDIT_REPLAY_GROUPING},
     {"parts that are joined, and count by their members", fx_parts, FX_PARTS_MEMBERS, true,
      KEDGE_AUDIT_REPLAY_STEP},
+    {"a cut that is taken back and leaves a half's direction", fx_parts, FX_PARTS_DIRECTION, false,
+     KEDGE_AUDIT_STEP},
     {"a trial that is the other part's", fx_parts, FX_PARTS_TRIAL_OTHER, true, KEDGE_AUDIT_REPLAY_GROUPING},
     {"a trial that is the whole's", fx_parts, FX_PARTS_TRIAL_WHOLE, true, KEDGE_AUDIT_REPLAY_GROUPING},
     {"a site in the wrong half", fx_parts, FX_PARTS_HALF, true, KEDGE_AUDIT_REPLAY_DIRECTION},
