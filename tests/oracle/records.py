@@ -47,7 +47,7 @@ JOBS = {
     "living": {**GROUPED, "choose": "silhouette", "server": "momentum", "rounds": 5, "options": {"refresh": 2, "merge": 0.98}},
     "adaptive": {**GROUPED, "groups": 4, "pretrain_sites": 0, "strategy": "flexcfl-adaptive", "choose": "most", "rounds": 6, "tenant_share_max": 0.6, "evaluate_every": 1,
                  "options": {"trial_every": 2}},
-    "one-first": {**GROUPED, "seed": "11", "groups": 4, "pretrain_sites": 0, "strategy": "flexcfl-adaptive", "rounds": 9, "tenant_share_max": 0.6,
+    "one-first": {**GROUPED, "seed": "23", "groups": 4, "pretrain_sites": 0, "strategy": "flexcfl-adaptive", "rounds": 9, "tenant_share_max": 0.6,
                   "evaluate_every": 1, "options": {"trial_every": 3}},
     "moves": {**GROUPED, "shift": "update", "migration_pause": 1, "rounds": 4},
     "charged": {"strategy": "fedavg", "selection": "charged", "rounds": 4},
