@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/events/wake.h"
 #include "cli/job/job_ask.h"
 #include "cli/local.h"
 #include "cli/receipt.h"
@@ -330,8 +331,9 @@ static int leave_job(struct kedge_cli *c, const char *verb, const char *job)
                                    job);
 }
 
-/* A watch is nothing but polls: Ctrl-C, a lost connection or a restart of the coordinator (up to a minute)
- * change nothing for the job, which the message after Ctrl-C says. */
+/* A watch is nothing but polls, when an event gives a reason, or now and then: Ctrl-C, a lost connection or a
+ * restart of the coordinator (up to a minute) change nothing for the job, which the message after Ctrl-C
+ * says. */
 int kedge_cmd_job_watch(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -340,7 +342,8 @@ int kedge_cmd_job_watch(struct kedge_cli *c)
     struct kedge_cli_told told = {.halted = false};
     int64_t printed = -1;
     uint64_t from = 0;
-    bool ended = false;
+    bool ended = false, subscribed = false;
+    struct kedge_cli_wake *wake KEDGE_CLEANUP(kedge_cli_wake_drop) = NULL;
     json_t *o = NULL;
     if (!take_job(c, &job)) {
         return 2;
@@ -365,7 +368,11 @@ int kedge_cmd_job_watch(struct kedge_cli *c)
         ended = o && has_ended(o) && !more;
         json_decref(o);
         o = NULL;
-        if (!ended && (more ? kedge_cli_interrupted() : kedge_cli_pause(POLL_MS))) {
+        if (p.answered && !subscribed) {
+            wake = kedge_cli_wake_new(c, job.s);
+            subscribed = true;
+        }
+        if (!ended && (more ? kedge_cli_interrupted() : kedge_cli_wake_wait(wake, POLL_MS))) {
             return leave_job(c, "watch", job.s);
         }
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/events/wake.h"
 #include "cli/local.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/utc.h"
@@ -133,11 +134,17 @@ static int follow(struct kedge_cli *c, const char *job, uint64_t from)
 {
     struct kedge_diag d = {.text = ""};
     struct follow f = {.next = from};
+    struct kedge_cli_wake *wake KEDGE_CLEANUP(kedge_cli_wake_drop) = NULL;
+    bool subscribed = false;
     kedge_cli_catch_interrupt();
     kedge_cli_head(c, columns, COLUMNS);
     while (!f.ended) {
         KEDGE_CLI_TRY(c, look(c, job, &f, &d), &d);
-        if (!f.ended && kedge_cli_pause(POLL_MS)) {
+        if (!subscribed) {
+            wake = kedge_cli_wake_new(c, job);
+            subscribed = true;
+        }
+        if (!f.ended && kedge_cli_wake_wait(wake, POLL_MS)) {
             return kedge_cli_interrupt_end(c, "interrupted; the job goes on",
                                            "again: kedge job events %s --follow --from %llu", job,
                                            (unsigned long long)f.next);
