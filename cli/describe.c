@@ -189,6 +189,7 @@ static void describe_job(const struct kedge_statement *st, struct line *l)
     static const char *const outcomes[] = {"completed", "cancelled", "failed"};
     const struct kedge_st_policy *p = &st->u.policy;
     const struct kedge_st_job_opened *j = &st->u.job_opened;
+    const struct kedge_st_round_tested *t = &st->u.round_tested;
     const struct kedge_st_release *r = &st->u.release;
     const struct kedge_st_job_closed *c = &st->u.job_closed;
     switch ((int)st->kind) {
@@ -222,6 +223,11 @@ static void describe_job(const struct kedge_statement *st, struct line *l)
         snprintf(l->who, sizeof l->who, "%s", j->job.s);
         snprintf(l->what, sizeof l->what, "%u tenants, %llu parameters, spec %s", j->tenant_count,
                  (unsigned long long)j->parameters, brief(st->subject.b).s);
+        break;
+    case KEDGE_ST_ROUND_TESTED:
+        snprintf(l->who, sizeof l->who, "%s", t->job.s);
+        snprintf(l->what, sizeof l->what, "r%u %llu of %llu right at %u sites, %u targets reached", t->round,
+                 (unsigned long long)t->correct, (unsigned long long)t->samples, t->evaluations, t->tier);
         break;
     case KEDGE_ST_RELEASE:
         snprintf(l->who, sizeof l->who, "%s", r->job.s);
@@ -274,6 +280,7 @@ static void describe_statement(const struct kedge_statement *st, struct line *l)
     case KEDGE_ST_STATEMENT_KEY_ROTATED:
     case KEDGE_ST_POLICY_CHANGED:
     case KEDGE_ST_JOB_OPENED:
+    case KEDGE_ST_ROUND_TESTED:
     case KEDGE_ST_RELEASE:
     case KEDGE_ST_JOB_CLOSED:
     case KEDGE_ST_CLOSED:

@@ -346,6 +346,7 @@ static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_
     KEDGE_TRY(kedgei_spec_read_share(root, s, d));
     KEDGE_TRY(kedgei_spec_read_selection(root, s, d));
     KEDGE_TRY(kedgei_spec_read_budget(root, s, d));
+    KEDGE_TRY(kedgei_spec_read_targets(root, s, d));
     KEDGE_TRY(check_together(s, root, d));
     KEDGE_TRY(kedgei_spec_check_external(s, root, d));
     KEDGE_TRY(kedgei_spec_check_strategy(s, d));

@@ -19,6 +19,7 @@
 #include "crypto/hash.h"
 #include "strategy/grouping.h"
 
+enum { KEDGE_SPEC_TARGETS_MAX = 2 };
 enum { KEDGE_SPEC_TENANTS_MAX = 128, KEDGE_DATA_NAME_MAX = 63 };
 enum {
     KEDGE_SPEC_CLASSES_MAX = 1024,
@@ -126,7 +127,10 @@ struct kedge_job_spec {
     uint32_t evaluate_every;          /* rounds, 0 = never, default 1 */
     uint32_t round_timeout_s;         /* default 3600 */
     uint32_t enrol_within_s;          /* until its first round opens, default 86,400 */
-    struct kedge_job_budget budget;   /* default: none */
+    uint32_t target_count;            /* "targets": accuracies, ascending, in millionths; default none */
+    uint32_t targets[KEDGE_SPEC_TARGETS_MAX];
+    uint32_t hold;                  /* evaluations in a row for which a target must be reached, default 3 */
+    struct kedge_job_budget budget; /* default: none */
     uint32_t staleness_max; /* asynchronous strategies: rounds for which an update waits, default 16 */
     const struct kedge_strategy
         *strategy;            /* a row of strategy/'s table; default "fedavg", grouped "flexcfl" */
@@ -287,6 +291,9 @@ uint64_t kedge_job_spec_charge(const struct kedge_job_spec *spec, bool states_jo
 /* The budget in millionths of its unit; 0: the job has none. */
 uint64_t kedge_job_spec_budget(const struct kedge_job_spec *spec);
 const char *kedge_job_budget_unit_name(enum kedge_job_budget_unit unit); /* "joules", … as in the spec */
+/* After this round a job with targets waits for its evaluations, and its record says what came of them; not
+ * after the last one, which ends it anyway. */
+bool kedge_job_spec_tests(const struct kedge_job_spec *spec, uint32_t round);
 /* The round in which the sites name the classes together, and that in which nothing is trained for it. */
 enum { KEDGE_CLASSES_ROUND = 1 };
 bool kedge_job_spec_asks_classes(const struct kedge_job_spec *spec, uint32_t round);

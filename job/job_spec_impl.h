@@ -68,6 +68,10 @@ KEDGE_NODISCARD int kedgei_spec_read_selection(const struct json_t *root, struct
 /* Key "budget" (job_spec_budget.c). */
 KEDGE_NODISCARD int kedgei_spec_read_budget(const struct json_t *root, struct kedge_job_spec *s,
                                             struct kedge_diag *d);
+/* Keys "targets", "hold" (job_spec_targets.c), once the metric, "evaluate_every" and the strategy are read.
+ */
+KEDGE_NODISCARD int kedgei_spec_read_targets(const struct json_t *root, struct kedge_job_spec *s,
+                                             struct kedge_diag *d);
 /* Of a strategy that has groups without a pre-training (job_spec_groups.c): "groups" and what goes with them,
  * once all keys are read. */
 KEDGE_NODISCARD int kedgei_spec_check_groups(struct kedge_job_spec *s, const struct json_t *root,

@@ -207,6 +207,15 @@ static void put_budget(const struct kedge_job_spec *s, struct kedge_buf *out)
     kedge_buf_put_str(out, "}");
 }
 
+static void put_targets(const struct kedge_job_spec *s, struct kedge_buf *out)
+{
+    for (uint32_t i = 0; i < s->target_count; i++) {
+        kedge_buf_put_str(out, i ? ", " : "[");
+        put_share(s->targets[i], out);
+    }
+    kedge_buf_put_str(out, "]");
+}
+
 static void put_control_sites(const struct kedge_job_spec *s, struct kedge_buf *out)
 {
     kedge_buf_printf(out, "%" PRIu32, s->control_sites);
@@ -241,6 +250,7 @@ static const struct {
     {"rule_bound", put_rule_bound},
     {"compression", put_compression},
     {"budget", put_budget},
+    {"targets", put_targets},
     {"control_sites", put_control_sites},
     {"root_site", put_root_site},
 };

@@ -126,6 +126,7 @@ static const struct {
     {"rule_fraction", REAL ", \"minimum\": 0, \"maximum\": 0.499999", NULL},
     {"rule_bound", REAL ", \"minimum\": 0", NULL},
     {"compression", NULL, put_compression},
+    {"targets", "\"type\": \"array\", \"minItems\": 1, \"maxItems\": 2, \"items\": {" SHARE "}", NULL},
     {"budget",
      "\"type\": \"object\", \"additionalProperties\": false, \"minProperties\": 1, \"properties\": {\n"
      "      \"joules\": {" AMOUNT "}, \"site_minutes\": {" AMOUNT "}, \"money\": {" AMOUNT "},\n"

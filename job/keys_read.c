@@ -89,6 +89,11 @@ static bool has_budget(const struct kedge_job_spec *s)
     return s->budget.unit != KEDGE_JOB_BUDGET_NONE;
 }
 
+static bool has_targets(const struct kedge_job_spec *s)
+{
+    return s->target_count > 0;
+}
+
 /* Of a world the sites are all there are, and the root is one more. */
 static bool names_root(const struct kedge_job_spec *s)
 {
@@ -115,6 +120,8 @@ static const struct {
     {"classes", has_classes},
     {"standardize", says_scales},
     {"budget", has_budget},
+    {"targets", has_targets},
+    {"hold", has_targets},
     {"staleness_max", is_asynchronous},
     {"batch_start", chooses_batch},
     {"batch_least", chooses_batch},

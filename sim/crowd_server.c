@@ -142,6 +142,7 @@ static void execute(struct crowd *c, const struct kedge_coord_effect *fx)
     case KEDGE_FX_MAIN_JOB_OPENED:
     case KEDGE_FX_MAIN_ROUND_OPENED:
     case KEDGE_FX_MAIN_ROUND_CLOSED:
+    case KEDGE_FX_MAIN_ROUND_TESTED: /* of jobs with targets, of which there are none here */
     case KEDGE_FX_MAIN_JOB_CLOSED:
         main_append(c, fx);
         return;

@@ -177,6 +177,7 @@ void sim_server_execute(struct sim *w, const struct kedge_coord_effect *fx)
     case KEDGE_FX_MAIN_JOB_OPENED:
     case KEDGE_FX_MAIN_ROUND_OPENED:
     case KEDGE_FX_MAIN_ROUND_CLOSED:
+    case KEDGE_FX_MAIN_ROUND_TESTED: /* of jobs with targets, of which there are none here */
     case KEDGE_FX_MAIN_JOB_CLOSED:
         ev = sim_push(w, SIM_SERVER_DISK, sim_disk(w, &w->server.main_busy_ns, &w->server.disk_slow));
         break;

@@ -11,6 +11,7 @@
 #include "chain/log/checkpoint.h"
 #include "chain/state/state.h"
 #include "chain/statement/input_list.h"
+#include "coordinator/schedule/target.h"
 #include "job/job_spec.h"
 
 enum {
@@ -95,6 +96,7 @@ struct kedgei_round {
     bool replaced;       /* by another opening of it: only that one has more than `opened` */
     uint32_t grouped_in; /* the last round up to this one in which groups were made, 0: none */
     struct kedgei_fact *opened, *step;
+    struct kedgei_fact *tested; /* what its evaluations say of the job's targets; NULL */
     uint32_t aggregate_count;
     struct kedgei_fact *aggregates[KEDGE_GROUPS_MAX]; /* by group, NULL: none */
     size_t update_first, update_count;                /* in kedgei_audit.updates */
@@ -116,6 +118,9 @@ struct kedgei_job {
     struct kedgei_round *replaced; /* openings that another one stands in the place of */
     size_t replaced_count, replaced_cap;
     struct kedgei_fact *releases[KEDGE_GROUPS_MAX];
+    struct kedge_schedule_held held; /* as the last round-tested says … */
+    uint32_t tier, tier_before;      /* … and how many targets are reached by that, and were before */
+    uint32_t tier_releases;          /* of that round, so far */
 };
 
 /* An update of a round that exists. */
@@ -399,6 +404,18 @@ void kedgei_check_first_models(struct kedgei_audit *a, const struct kedgei_job *
 
 /* ---- inputs.c, lists.c ---- */
 KEDGE_NODISCARD int kedgei_check_inputs(struct kedgei_audit *a);
+/* ---- targets.c ---- */
+/* round-tested, and a release of models that have reached a target, against the job. */
+void kedgei_round_tested(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact);
+void kedgei_check_tier_release(struct kedgei_audit *a, struct kedgei_job *job,
+                               const struct kedgei_fact *fact);
+/* Of this round, the last one, what was to be told is told: before another opens, or the job is closed. */
+void kedgei_check_told(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_fact *next);
+/* All of the job's targets are reached, so it ends. */
+bool kedgei_is_at_target(const struct kedgei_job *job);
+/* What round-tested statements count, once all ledgers are known. */
+void kedgei_check_tests(struct kedgei_audit *a);
+
 /* ---- budget.c: what rounds are charged; behind check_tenants, which collects the updates ---- */
 KEDGE_NODISCARD int kedgei_check_budgets(struct kedgei_audit *a);
 /* An input list of tenant t's blobs; errors become findings about main[index]; deinit afterwards. */

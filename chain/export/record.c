@@ -270,7 +270,8 @@ static int take_statement(struct scan *s, uint64_t index)
         round->aggregates[round->aggregate_count++] = index;
     } else if (kind == KEDGE_ST_STEP && round) {
         round->step = index;
-    } else if (kind == KEDGE_ST_RELEASE && st->u.release.group < KEDGE_GROUPS_MAX) {
+    } else if (kind == KEDGE_ST_RELEASE && st->u.release.tier == 0
+               && st->u.release.group < KEDGE_GROUPS_MAX) {
         job->releases[st->u.release.group] = index;
         job->release_count++;
     } else if (kind == KEDGE_ST_JOB_CLOSED) {

@@ -94,14 +94,51 @@ static void put_assigned_key(const struct kedge_st_group_assigned *g, struct ked
     }
 }
 
+/* Of the main chain's statements about rounds and what comes of them; false: it is another kind. */
+static bool put_round_key(enum kedge_statement_kind kind, const void *body, struct kedge_buf *out)
+{
+    const struct kedge_st_aggregate *agg = body;
+    const struct kedge_st_release *release = body;
+    switch ((int)kind) {
+    case KEDGE_ST_ROUND_OPENED: {
+        const struct kedge_st_round_opened *r = body;
+        kedge_buf_printf(out, "round-opened/%s/%08u", r->job.s, r->round);
+        if (r->draw > 0) {
+            kedge_buf_printf(out, "/%02u", r->draw);
+        }
+        break;
+    }
+    case KEDGE_ST_AGGREGATE:
+        kedge_buf_printf(out, "aggregate/%s/%08u/%02u", agg->job.s, agg->round, agg->group);
+        break;
+    case KEDGE_ST_STEP: {
+        const struct kedge_st_step *s = body;
+        kedge_buf_printf(out, "step/%s/%08u", s->job.s, s->round);
+        break;
+    }
+    case KEDGE_ST_ROUND_TESTED: {
+        const struct kedge_st_round_tested *t = body;
+        kedge_buf_printf(out, "round-tested/%s/%08u", t->job.s, t->round);
+        break;
+    }
+    case KEDGE_ST_RELEASE:
+        kedge_buf_printf(out, "release/%s/%02u", release->job.s, release->group);
+        if (release->tier > 0) {
+            kedge_buf_printf(out, "/%u/%08u", release->tier, release->round);
+        }
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
 void kedge_statement_key(enum kedge_statement_kind kind, const void *body, struct kedge_buf *out)
 {
     const struct kedge_st_update *u = body;
     const struct kedge_st_evaluation *e = body;
     const struct kedge_st_group_assigned *g = body;
-    const struct kedge_st_aggregate *agg = body;
-    const struct kedge_st_release *release = body;
-    if (put_member_key(kind, body, out)) {
+    if (put_member_key(kind, body, out) || put_round_key(kind, body, out)) {
         return;
     }
     switch ((int)kind) {
@@ -139,25 +176,6 @@ void kedge_statement_key(enum kedge_statement_kind kind, const void *body, struc
         break;
     case KEDGE_ST_JOB_OPENED:
         kedge_buf_printf(out, "job-opened/%s", ((const struct kedge_st_job_opened *)body)->job.s);
-        break;
-    case KEDGE_ST_ROUND_OPENED: {
-        const struct kedge_st_round_opened *r = body;
-        kedge_buf_printf(out, "round-opened/%s/%08u", r->job.s, r->round);
-        if (r->draw > 0) {
-            kedge_buf_printf(out, "/%02u", r->draw);
-        }
-        break;
-    }
-    case KEDGE_ST_AGGREGATE:
-        kedge_buf_printf(out, "aggregate/%s/%08u/%02u", agg->job.s, agg->round, agg->group);
-        break;
-    case KEDGE_ST_STEP: {
-        const struct kedge_st_step *s = body;
-        kedge_buf_printf(out, "step/%s/%08u", s->job.s, s->round);
-        break;
-    }
-    case KEDGE_ST_RELEASE:
-        kedge_buf_printf(out, "release/%s/%02u", release->job.s, release->group);
         break;
     case KEDGE_ST_JOB_CLOSED:
         kedge_buf_printf(out, "job-closed/%s", ((const struct kedge_st_job_closed *)body)->job.s);

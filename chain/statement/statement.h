@@ -21,6 +21,8 @@
 #include "crypto/sign.h"
 
 enum {
+    KEDGE_ST_TIERS_MAX = 2,
+    KEDGE_ST_HOLD_MAX = 1000,
     KEDGE_ST_DRAWS_MAX = 99,    /* openings of one round after its first */
     KEDGE_ST_TENANTS_MAX = 128, /* tenants named by one statement: what fits into KEDGE_ENTRY_MAX */
     KEDGE_ST_REASON_MAX = 200,
@@ -63,6 +65,7 @@ enum kedge_statement_kind {
     KEDGE_ST_ROUND_OPENED,
     KEDGE_ST_AGGREGATE,
     KEDGE_ST_STEP,
+    KEDGE_ST_ROUND_TESTED,
     KEDGE_ST_RELEASE,
     KEDGE_ST_JOB_CLOSED,
     KEDGE_ST_CLOSED,  /* a signed reply, never logged */
@@ -371,11 +374,26 @@ struct kedge_st_step {
     char classes[KEDGE_CLASS_NAMES_ROOM]; /* optional: what the updates of this round name together */
 };
 
+/* What evaluations of the round's models say of the job's targets: all that the tenants' ledgers hold up to
+ * their last checkpoints before this entry. Subject: digest of the job spec. */
+struct kedge_st_round_tested {
+    struct kedge_id job;
+    uint32_t round;
+    uint32_t evaluations;
+    uint64_t samples, correct;
+    uint32_t held,
+        held_last; /* optional: how often in a row the first target and the last of two are reached */
+    uint32_t tier; /* so many of the targets are; all: the job ends */
+    uint64_t time_ms;
+};
+
 /* Subject: digest of the model. file is a name without folders. */
 struct kedge_st_release {
     struct kedge_id job;
     uint32_t round, group;
     char file[KEDGE_ST_NAME_MAX + 1];
+    uint32_t
+        tier; /* optional, 0: the job's last models; else those with which so many targets were reached */
 };
 
 /* Subject: digest of the job spec. */
@@ -451,6 +469,7 @@ struct kedge_statement {
         struct kedge_st_round_opened round_opened;
         struct kedge_st_aggregate aggregate;
         struct kedge_st_step step;
+        struct kedge_st_round_tested round_tested;
         struct kedge_st_release release;
         struct kedge_st_job_closed job_closed;
         struct kedge_st_closed closed;

@@ -409,11 +409,29 @@ static const struct kedgei_field step_fields[] = {
     {FIELD(step, spent, U64_TEXT), .max = KEDGE_ST_CHARGE_MAX, .optional = true},
 };
 
+static const struct kedgei_field round_tested_fields[] = {
+    ID(round_tested, job),
+    ROUND(round_tested),
+    U32(round_tested, evaluations, 0, KEDGE_SITES_MAX),
+    U64(round_tested, samples, 0, KEDGE_ST_COUNT_MAX),
+    U64(round_tested, correct, 0, KEDGE_ST_COUNT_MAX),
+    U32(round_tested, tier, 0, KEDGE_ST_TIERS_MAX),
+    {FIELD(round_tested, held, U32), .max = KEDGE_ST_HOLD_MAX, .optional = true},
+    {FIELD(round_tested, held_last, U32), .max = KEDGE_ST_HOLD_MAX, .optional = true},
+    {FIELD(round_tested, time_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
+};
+
+static const char *check_round_tested(const struct kedge_statement *st)
+{
+    return st->u.round_tested.correct <= st->u.round_tested.samples ? NULL : "no more correct than samples";
+}
+
 static const struct kedgei_field release_fields[] = {
     ID(release, job),
     ROUND(release),
     GROUP(release),
     FILE_NAME(release, file, KEDGE_ST_NAME_MAX),
+    {FIELD(release, tier, U32), .max = KEDGE_ST_TIERS_MAX, .optional = true},
 };
 
 static const struct kedgei_field job_closed_fields[] = {
@@ -510,6 +528,8 @@ const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
     [KEDGE_ST_AGGREGATE] = {KIND("aggregate", "model", aggregate_fields)},
     [KEDGE_ST_STEP] = {KIND("step", "model", step_fields), .subject = KEDGEI_SUBJECT_COPY,
                        .subject_offset = AT(step, groups[0].after)},
+    [KEDGE_ST_ROUND_TESTED] = {KIND("round-tested", "spec", round_tested_fields),
+                               .check = check_round_tested},
     [KEDGE_ST_RELEASE] = {KIND("release", "model", release_fields)},
     [KEDGE_ST_JOB_CLOSED] = {KIND("job-closed", "spec", job_closed_fields)},
     [KEDGE_ST_CLOSED] = {KIND("closed", "envelope", closed_fields)},

@@ -116,6 +116,24 @@ static void say_budget(const struct kedge_cli *c, const json_t *o)
     kedge_cli_say(c, "\n");
 }
 
+/* Which targets there are, for how many evaluations in a row they are reached, and how many that have to be.
+ */
+static void say_targets(const struct kedge_cli *c, const json_t *o)
+{
+    const json_t *targets = json_object_get(o, "targets");
+    const json_t *values = json_object_get(targets, "values"), *held = json_object_get(targets, "held"),
+                 *value;
+    size_t i;
+    json_array_foreach(values, i, value)
+    {
+        kedge_cli_say(c, "target   %.6g %s: %lld of %lld evaluations in a row\n", json_number_value(value),
+                      (long long)i < (long long)kedge_cli_int(targets, "reached") ? "is reached"
+                                                                                  : "is not reached",
+                      (long long)json_integer_value(json_array_get(held, i)),
+                      (long long)kedge_cli_int(targets, "hold"));
+    }
+}
+
 static void say_job(const struct kedge_cli *c, const json_t *o)
 {
     const json_t *missing = json_object_get(o, "tenants_missing"), *tenant;
@@ -129,6 +147,7 @@ static void say_job(const struct kedge_cli *c, const json_t *o)
     }
     say_classes(c, o);
     say_budget(c, o);
+    say_targets(c, o);
     if (kedge_cli_text(o, "reason")[0]) {
         kedge_cli_say(c, "reason   %s: %s\n", kedge_cli_text(o, "reason"), kedge_cli_text(o, "reason_text"));
     }

@@ -155,7 +155,9 @@ struct kedge_coord_job_params {
     uint32_t pretrain_sites; /* sites of a PRETRAIN round, 0: all candidates (α·m of FlexCFL); at most
                                 KEDGE_PRETRAIN_SITES_MAX, as equal a number of each tenant as may be */
     uint32_t evaluate_every; /* rounds between evaluations, 0: never */
-    uint64_t weight_max;     /* largest sample count of one update */
+    bool has_targets;    /* after a round that is evaluated, but the last, the job waits for the evaluations,
+                            and MAIN_ROUND_TESTED says what came of them; not with buffer */
+    uint64_t weight_max; /* largest sample count of one update */
     bool has_root; /* the update of one site is the root of trust: it is selected in every round, no round
                       opens while it is not online, none closes without its accepted update. groups is 1,
                       sites_per_round not 1, sites_min and quorum are at least 2 … */
@@ -252,7 +254,7 @@ enum kedge_coord_event_type {
     /* completions */
     KEDGE_EV_VERIFIED, /* of VERIFY: err KEDGE_OK or why the update is refused (RETRY class: ask again) */
     KEDGE_EV_APPENDED, /* of APPEND: err, leaf */
-    KEDGE_EV_MAIN_APPENDED,  /* of MAIN_*: err */
+    KEDGE_EV_MAIN_APPENDED,  /* of MAIN_*: err; of MAIN_ROUND_TESTED: reached */
     KEDGE_EV_ROUND_COMPUTED, /* of CLOSE_ROUND: err, models, regroup, assigned_*. A PRETRAIN round lists every
                                 site that has a group (revoked or not) and every newcomer that gets one; a
                                 TRAIN round those that move, among them all whose group is not below
@@ -285,6 +287,8 @@ struct kedge_coord_event {
     enum kedge_job_state state; /* LOAD_JOB */
     uint64_t wait_ns;           /* POLL: longest wait wanted; TASK_ENDED */
     uint64_t shifted, at_work;  /* POLL: a bit per job, 1 << handle */
+    bool tested, reached;       /* LOAD_ROUND closed: its round-tested is durable, if it has one. And, as
+                                   MAIN_APPENDED of that: the job has reached its last target, and ends */
     bool over_budget; /* ROUND_COMPUTED, LOAD_ROUND closed: what is left of the budget may not do for another
                          round: none opens, and the job is HALTED with KEDGE_E_BUDGET */
     uint64_t leaf, weight;
@@ -319,6 +323,8 @@ enum kedge_coord_effect_type {
     KEDGE_FX_APPEND_ASSIGNED, /* append group-assigned (job, site, round, group, why) to the tenant's ledger;
                                  → ASSIGN_APPENDED. One per (job, site, round, why is CLOSE): a site that
                                  moved by itself may be moved by the close of that round, too */
+    KEDGE_FX_MAIN_ROUND_TESTED, /* append round-tested of the last closed round; no evaluation of it is taken
+                                   until that is done; → MAIN_APPENDED */
     KEDGE_FX_MAIN_JOB_CLOSED, /* append release per group (COMPLETED only) and job-closed; → MAIN_APPENDED. A
                                  main append of the job that failed before is given up by it; err: why it
                                  FAILED */

@@ -180,7 +180,8 @@ enum stage {
     STAGE_COMPUTE,
     STAGE_ROUND_CLOSING,
     STAGE_ASSIGNING, /* the round is closed, its group-assigned statements are not all durable */
-    STAGE_EVALUATE,  /* the last round is closed */
+    STAGE_EVALUATE,  /* the last round is closed, or one whose evaluations are to be told */
+    STAGE_TESTING,   /* … and they are on their way into the main chain */
     STAGE_JOB_CLOSING,
     STAGE_ENDED, /* freed by the next event */
 };
@@ -201,12 +202,13 @@ struct job {
     int stored_err;         /* why storage or work last failed */
     uint32_t failed_count;  /* items (and the main one) whose last attempt failed */
     struct item main;
-    uint32_t round;                     /* current, or wanted next */
-    uint32_t draw;                      /* how often its sites were drawn again */
-    enum kedge_task_kind kind;          /* of `round` */
-    enum kedge_task_kind closed_kind;   /* of closed_round */
-    bool regroup, next_regroup;         /* the last close, the computed one, asks for new groups … */
-    bool tries, next_tries;             /* … has trials, of which all sites are to say what they find */
+    uint32_t round;                   /* current, or wanted next */
+    uint32_t draw;                    /* how often its sites were drawn again */
+    enum kedge_task_kind kind;        /* of `round` */
+    enum kedge_task_kind closed_kind; /* of closed_round */
+    bool regroup, next_regroup;       /* the last close, the computed one, asks for new groups … */
+    bool tries, next_tries;           /* … has trials, of which all sites are to say what they find */
+    bool tested, reached; /* the last closed one: its evaluations are told; the job is at its end */
     bool over_budget, next_over_budget; /* … leaves too little for another round */
     bool keeps;                         /* the computed one leaves groups and models as they are */
     uint32_t closed_round, prior_round; /* the last two closed ones, KEDGE_COORD_NONE: none */
@@ -349,6 +351,8 @@ void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site);
 bool kedgei_is_member(const struct kedge_coord *c, const struct job *j,
                       uint32_t site);       /* joined and active */
 bool kedgei_evaluates(const struct job *j); /* is the last closed round one that sites evaluate? */
+/* The last closed round is one whose evaluations are to be told, and are not yet. */
+bool kedgei_is_to_test(const struct job *j);
 bool kedgei_evaluation_due(const struct job *j, const struct row *row);
 bool kedgei_is_unable(const struct row *row); /* it cannot serve the job, or not now */
 const struct kedge_digest *kedgei_base(const struct job *j, uint32_t group); /* of its TRAIN tasks */

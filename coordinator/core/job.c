@@ -124,6 +124,9 @@ void kedgei_main_emit(struct kedge_coord *c, uint32_t job)
     case STAGE_ROUND_CLOSING:
         type = KEDGE_FX_MAIN_ROUND_CLOSED;
         break;
+    case STAGE_TESTING:
+        type = KEDGE_FX_MAIN_ROUND_TESTED;
+        break;
     case STAGE_JOB_CLOSING:
         type = KEDGE_FX_MAIN_JOB_CLOSED;
         break;
@@ -154,6 +157,7 @@ static void check_params(const struct kedge_coord *c, const struct kedge_coord_j
     KEDGE_ASSERT(p->tenant_count >= 1 && p->tenant_count <= KEDGE_JOB_TENANTS_MAX);
     KEDGE_ASSERT(p->rounds >= 1 && p->rounds <= KEDGE_ROUNDS_MAX && p->sites_min >= 1 && p->quorum >= 1);
     KEDGE_ASSERT(p->groups >= 1 && p->groups <= KEDGE_GROUPS_MAX && p->weight_max >= 1);
+    KEDGE_ASSERT(!p->has_targets || (p->evaluate_every > 0 && p->buffer == 0));
     KEDGE_ASSERT(p->buffer == 0 || (p->groups == 1 && p->staleness_max <= KEDGE_STALENESS_MAX));
     for (uint32_t i = 0; i < p->tenant_count; i++) {
         KEDGE_ASSERT(p->tenants[i] < c->tenant_count);

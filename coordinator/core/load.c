@@ -43,6 +43,8 @@ static void load_round(struct kedge_coord *c, const struct kedge_coord_event *ev
     j->closed_kind = kind_of(ev);
     j->regroup = ev->regroup && !MUTANT(MUTANT_FORGET_REGROUP);
     j->tries = ev->tries;
+    j->tested = ev->tested;
+    j->reached = ev->reached;
     j->over_budget = ev->over_budget && ev->round < j->params.rounds;
     j->model_count = ev->model_count;
     memcpy(j->models, ev->models, ev->model_count * sizeof j->models[0]);

@@ -83,7 +83,7 @@ void kedgei_rows_refresh_all(struct kedge_coord *c, uint32_t job)
 void kedgei_rows_refresh(struct kedge_coord *c, uint32_t job)
 {
     const struct job *j = &c->jobs[job];
-    bool evaluates = j->stage == STAGE_EVALUATE || j->stage == STAGE_JOB_CLOSING;
+    bool evaluates = j->stage >= STAGE_EVALUATE || (j->stage == STAGE_WAITING_TO_OPEN && j->tested);
     const bool tests = j->testing_count > 0 || (j->stage == STAGE_COLLECT && j->tries);
     if (tests || (evaluates && j->params.evaluate_every > 0)) { /* all sites are awaited, or not any more */
         kedgei_rows_refresh_all(c, job);

@@ -275,6 +275,20 @@ static bool end_job(struct kedge_coord *c, uint32_t job)
     return true;
 }
 
+/* All evaluations of the round are there, or their time is over: what came of them goes into the record
+ * before anything follows from it. */
+static bool tell_test(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    KEDGE_ASSERT(j->in_flight_count == 0 && !j->main.out);
+    j->stage = STAGE_TESTING;
+    j->deadline_ns = UINT64_MAX;
+    j->late = false;
+    kedgei_rows_refresh(c, job);
+    kedgei_main_emit(c, job);
+    return true;
+}
+
 /* One step of a job's life; true when it went to another stage. The end comes first, so that a cancelled or
  * failed job gets out of every stage in the same way. Stages that wait for the host have no step: its
  * answer is an event. */
@@ -299,11 +313,15 @@ static bool advance_stage(struct kedge_coord *c, uint32_t job)
         }
         return false;
     case STAGE_EVALUATE:
-        return j->in_flight_count == 0 && (j->late || j->awaited_count == 0) && end_job(c, job);
+        if (j->in_flight_count > 0 || (!j->late && j->awaited_count > 0)) {
+            return false;
+        }
+        return kedgei_is_to_test(j) ? tell_test(c, job) : end_job(c, job);
     case STAGE_JOB_OPENING:
     case STAGE_ROUND_OPENING:
     case STAGE_COMPUTE:
     case STAGE_ROUND_CLOSING:
+    case STAGE_TESTING:
     case STAGE_JOB_CLOSING:
     case STAGE_ENDED:
         break;
@@ -340,15 +358,18 @@ void kedgei_advance(struct kedge_coord *c, uint32_t job)
 }
 
 /* After the last round sites evaluate the last models for a while; nobody who is away can hold the job
- * longer than that. */
+ * longer than that. Where targets are to be reached so they do after every round that is evaluated, before
+ * the next one opens: the models that have reached one are then the job's last, and those that are released.
+ */
 void kedgei_next_round(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
     KEDGE_ASSERT(j->closed_round != KEDGE_COORD_NONE);
     KEDGE_ASSERT(j->busy_count == 0 || MUTANT(MUTANT_MOVES_NOT_AWAITED));
-    if (j->closed_round >= j->params.rounds) {
+    const bool ends = j->closed_round >= j->params.rounds || j->reached;
+    if (ends || kedgei_is_to_test(j)) {
         j->stage = STAGE_EVALUATE;
-        j->base = KEDGE_JOB_STORING;
+        j->base = ends ? KEDGE_JOB_STORING : KEDGE_JOB_TRAINING;
         j->deadline_ns = kedgei_after(c, KEDGE_RARE(c, NO_PATIENCE) ? 1 : c->times.evaluate_max);
         j->late = false;
         kedgei_rows_refresh(c, job);
@@ -417,6 +438,7 @@ static void round_closed(struct kedge_coord *c, uint32_t job)
     j->closed_kind = j->kind;
     j->regroup = j->next_regroup;
     j->tries = j->next_tries;
+    j->tested = false;
     j->over_budget = j->next_over_budget;
     j->selected_count = 0;
     kedgei_base_keep(j);
@@ -474,6 +496,13 @@ void kedgei_main_appended(struct kedge_coord *c, const struct kedge_coord_event 
         break;
     case STAGE_ROUND_CLOSING:
         round_closed(c, ev->job);
+        break;
+    case STAGE_TESTING:
+        j->tested = true;
+        j->reached = ev->reached;
+        kedgei_next_round(c, ev->job);
+        j->late = j->reached; /* nobody is waited for once more */
+        kedgei_rows_refresh(c, ev->job);
         break;
     case STAGE_JOB_CLOSING:
         kedgei_job_tell_end(c, ev->job, kedgei_outcome(j));

@@ -110,6 +110,13 @@ bool kedgei_evaluates(const struct job *j)
            && (r % every == 0 || r == j->params.rounds || j->tries);
 }
 
+bool kedgei_is_to_test(const struct job *j)
+{
+    uint32_t r = j->closed_round;
+    return j->params.has_targets && !j->tested && r != KEDGE_COORD_NONE && r > 0 && r < j->params.rounds
+           && r % j->params.evaluate_every == 0;
+}
+
 bool kedgei_evaluation_due(const struct job *j, const struct row *row)
 {
     if (!kedgei_evaluates(j)) {

@@ -262,6 +262,8 @@ static void submit_evaluation(struct kedge_coord *c, const struct kedge_coord_ev
         turn_away(c, ev, ev->request, KEDGE_E_WRONG_GROUP);
     } else if (memcmp(model, &ev->base, sizeof *model) != 0) {
         turn_away(c, ev, ev->request, KEDGE_E_WRONG_BASE);
+    } else if (j->stage == STAGE_TESTING) {
+        turn_away(c, ev, ev->request, KEDGE_E_BUSY); /* what is told of the round is what was there */
     } else if (j->stage == STAGE_JOB_CLOSING) {
         turn_away(c, ev, ev->request, KEDGE_E_ROUND_CLOSED);
     } else {

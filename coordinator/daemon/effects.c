@@ -223,6 +223,9 @@ static void execute_job(struct kedge_host *h, const struct kedge_coord_effect *f
     case KEDGE_FX_APPEND_ASSIGNED:
         kedge_host_append_assigned(h, job, fx);
         break;
+    case KEDGE_FX_MAIN_ROUND_TESTED:
+        kedge_host_round_tested(h, job, fx->round);
+        break;
     case KEDGE_FX_MAIN_JOB_CLOSED:
         kedge_host_job_closed(h, job, fx->state, fx->err);
         break;

@@ -8,6 +8,7 @@
 #include "coordinator/daemon/job_moves.h"
 #include "coordinator/daemon/restore/history.h"
 #include "coordinator/daemon/rounds/troubles.h"
+#include "coordinator/schedule/target.h"
 #include "crypto/hash.h"
 #include "job/job_spec.h"
 #include "round/state.h"
@@ -19,6 +20,15 @@ struct kedge_round_result;
 enum {
     KEDGE_HISTORY_MAX = 4096
 }; /* rounds that `job show` can tell of a job that runs; older ones are in the record */
+
+/* What the job's last round-tested says; zeros: there is none. */
+struct kedge_job_test {
+    uint32_t round, tier;
+    struct kedge_schedule_held held;
+    uint32_t
+        told_count; /* models that reached a target and that job.model has told of: they are handed out */
+    struct kedge_hash told[KEDGE_GROUPS_MAX];
+};
 
 struct kedge_job {
     bool used;
@@ -50,7 +60,8 @@ struct kedge_job {
     uint64_t created_ms;
     char token_hash[KEDGE_HASH_HEX_LEN + 1]; /* of the submit token, "" without */
     bool *joined;                            /* by tenant handle, KEDGE_TENANTS_MAX */
-    struct kedge_round_state at;    /* after the last closed round; of an ended job the released models */
+    struct kedge_round_state at; /* after the last closed round; of an ended job the released models */
+    struct kedge_job_test tested;
     struct kedge_round_site *sites; /* by handle: by, last_update, last_base; the rest is the core's */
     struct kedge_close_evaluation *evaluations; /* by handle: of the trial of `at.round`; samples 0: none */
     uint32_t round;                             /* of the open or last round */
@@ -87,6 +98,11 @@ bool kedge_host_may_read_trial(const struct kedge_host *h, const struct kedge_jo
 /* … its evaluation is durable, at this entry of its tenant's ledger. */
 void kedge_job_evaluated(struct kedge_job *job, uint32_t site, const struct kedge_st_evaluation *e,
                          uint64_t leaf);
+/* All of the job's targets are reached. */
+static inline bool kedge_job_is_at_target(const struct kedge_job *job)
+{
+    return job->spec.target_count > 0 && job->tested.tier == job->spec.target_count;
+}
 /* NULL without `create` when it is not there, and when a later round has its place. */
 struct kedge_round_history *kedge_job_history(struct kedge_job *job, uint32_t round, bool create);
 /* A close is durable: if it is that of the last round, its row is whole now. */

@@ -25,6 +25,7 @@ void kedge_close_params(const struct kedge_job_spec *s, const uint32_t *tenants,
     p.entry = kedge_job_spec_entry(s);
     p.by_charge = s->by_charge;
     p.evaluate_every = s->evaluate_every;
+    p.has_targets = s->target_count > 0;
     p.weight_max = s->weight_max;
     p.buffer = kedge_job_spec_buffer(s);
     p.staleness_max = s->staleness_max;
@@ -32,4 +33,21 @@ void kedge_close_params(const struct kedge_job_spec *s, const uint32_t *tenants,
     p.root_tenant = p.has_root ? p.tenants[s->root_tenant] : 0;
     p.root_site = s->root_site;
     *ret = p;
+}
+
+/* Of fewer evaluations than the job's quorum nothing follows: a target must not be reached because only those
+ * were there who are served well. */
+uint32_t kedge_close_test(const struct kedge_job_spec *s, const struct kedge_st_round_tested *counts,
+                          struct kedge_schedule_held *io)
+{
+    struct kedge_schedule_targets targets = {.count = s->target_count, .hold = s->hold};
+    memcpy(targets.millionths, s->targets, sizeof targets.millionths);
+    kedge_schedule_tested(&targets, counts->correct, counts->evaluations < s->quorum ? 0 : counts->samples,
+                          io);
+    return kedge_schedule_tier(&targets, io);
+}
+
+bool kedge_close_releases(const struct kedge_job_spec *s, uint32_t before, uint32_t after)
+{
+    return after > before && after < s->target_count;
 }

@@ -39,6 +39,7 @@ static size_t body_size(enum kedge_statement_kind kind)
         [KEDGE_ST_ROUND_OPENED] = sizeof(struct kedge_st_round_opened),
         [KEDGE_ST_AGGREGATE] = sizeof(struct kedge_st_aggregate),
         [KEDGE_ST_STEP] = sizeof(struct kedge_st_step),
+        [KEDGE_ST_ROUND_TESTED] = sizeof(struct kedge_st_round_tested),
         [KEDGE_ST_RELEASE] = sizeof(struct kedge_st_release),
         [KEDGE_ST_JOB_CLOSED] = sizeof(struct kedge_st_job_closed),
         [KEDGE_ST_CLOSED] = sizeof(struct kedge_st_closed),

@@ -259,7 +259,8 @@ static void close_job(struct kedgei_audit *a, struct kedgei_job *job, struct ked
     if (c->outcome != KEDGE_OUTCOME_COMPLETED) {
         return;
     }
-    if (n != job->round_count || rounds != job->spec.rounds) {
+    kedgei_check_told(a, job, NULL);
+    if (n != job->round_count || (rounds != job->spec.rounds && !kedgei_is_at_target(job))) {
         kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, fact->index,
                      "job \"%s\" is called completed after round %u of %u", job->id.s, rounds,
                      job->spec.rounds);
@@ -285,6 +286,8 @@ static const struct kedge_id *job_id(const struct kedgei_fact *fact)
         return &((const struct kedge_st_aggregate *)fact->body)->job;
     case KEDGE_ST_STEP:
         return &((const struct kedge_st_step *)fact->body)->job;
+    case KEDGE_ST_ROUND_TESTED:
+        return &((const struct kedge_st_round_tested *)fact->body)->job;
     case KEDGE_ST_RELEASE:
         return &((const struct kedge_st_release *)fact->body)->job;
     case KEDGE_ST_JOB_CLOSED:
@@ -339,6 +342,7 @@ static int check_entry(struct kedgei_audit *a, struct kedgei_fact *fact)
         return KEDGE_OK; /* without its spec nothing can be said, which is said already */
     }
     if (fact->kind == KEDGE_ST_ROUND_OPENED) {
+        kedgei_check_told(a, job, fact);
         return kedgei_round_opened(a, job, fact);
     }
     if (fact->kind == KEDGE_ST_AGGREGATE) {
@@ -346,6 +350,10 @@ static int check_entry(struct kedgei_audit *a, struct kedgei_fact *fact)
         kedgei_round_aggregate(a, job, fact);
     } else if (fact->kind == KEDGE_ST_STEP) {
         kedgei_round_step(a, job, fact);
+    } else if (fact->kind == KEDGE_ST_ROUND_TESTED) {
+        kedgei_round_tested(a, job, fact);
+    } else if (fact->kind == KEDGE_ST_RELEASE && ((const struct kedge_st_release *)fact->body)->tier > 0) {
+        kedgei_check_tier_release(a, job, fact);
     } else if (fact->kind == KEDGE_ST_RELEASE) {
         check_batch(a, fact->index);
         check_release(a, job, fact);

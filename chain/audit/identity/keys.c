@@ -289,6 +289,7 @@ static int assign_main(struct kedgei_audit *a, struct kedgei_authority *authorit
     case KEDGE_ST_ROUND_OPENED:
     case KEDGE_ST_AGGREGATE:
     case KEDGE_ST_STEP:
+    case KEDGE_ST_ROUND_TESTED:
     case KEDGE_ST_RELEASE:
     case KEDGE_ST_JOB_CLOSED:
     case KEDGEI_FACT_CHECKPOINT:

@@ -14,6 +14,7 @@
 #include "common/base/mem.h"
 #include "common/json/json.h"
 #include "coordinator/daemon/admin/admin_args.h"
+#include "coordinator/daemon/admin/job_goals.h"
 #include "coordinator/daemon/admin/job_logs.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
@@ -145,26 +146,6 @@ static json_t *round_row(const struct kedge_job_spec *spec, const struct kedge_r
     return o;
 }
 
-/* Units of a budget, which is counted in millionths of them. */
-static json_t *units(uint64_t millionths)
-{
-    return kedgei_json_number((double)millionths / 1e6);
-}
-
-/* next: what the next round may take; NULL: there is none. Without a budget nothing. */
-static void put_budget(json_t *o, const struct kedge_job_spec *spec, uint64_t spent, const uint64_t *next)
-{
-    if (spec->budget.unit == KEDGE_JOB_BUDGET_NONE) {
-        return;
-    }
-    json_t *budget = json_pack("{s:s,s:o,s:o}", "unit", kedge_job_budget_unit_name(spec->budget.unit), "most",
-                               kedgei_json_number(spec->budget.most), "spent", units(spent));
-    if (next) {
-        json_object_set_new(budget, "next_round", units(*next));
-    }
-    json_object_set_new(o, "budget", budget);
-}
-
 static void put_spec(json_t *o, const struct kedge_job_spec *spec)
 {
     json_object_set_new(o, "strategy", json_string(spec->strategy->name));
@@ -234,7 +215,8 @@ static void show_running(struct kedge_host *h, struct kedge_net_request *req, st
     json_object_set_new(o, "tenants_missing", waiting);
     put_spec(o, &job->spec);
     const uint64_t next = kedge_schedule_estimate(&job->at.book);
-    put_budget(o, &job->spec, job->at.book.spent, &next);
+    kedge_admin_put_budget(o, &job->spec, job->at.book.spent, &next);
+    kedge_admin_put_targets(o, &job->spec, &job->tested);
     put_classes(o, &job->spec, job->classes);
     json_object_set_new(o, "models", models);
     if (for_admin) {
@@ -246,11 +228,11 @@ static void show_running(struct kedge_host *h, struct kedge_net_request *req, st
 
 /* Puts the evidence of a released model into its row; what is not released has none. An ended job's models
  * are handed out when they are final. */
-static int put_release(struct kedge_host *h, const struct kedge_id *job, uint32_t group, json_t *row,
-                       struct kedge_diag *d)
+static int put_release(struct kedge_host *h, const struct kedge_id *job, uint32_t group, uint32_t tier,
+                       json_t *row, struct kedge_diag *d)
 {
     uint64_t index;
-    int err = kedge_host_release_find(h, job, group, &index, d);
+    int err = kedge_host_release_find(h, job, group, tier, &index, d);
     if (err == KEDGE_E_NOT_FOUND) {
         return KEDGE_OK;
     }
@@ -261,7 +243,7 @@ static int put_release(struct kedge_host *h, const struct kedge_id *job, uint32_
 /* Steals `o`, which gets those of the models that are here, with their releases. If the evidence of
  * one model cannot be told yet, nothing is: half a list would look like all there is. */
 static void answer_models(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *job,
-                          const struct kedge_hash *models, uint32_t count, json_t *o)
+                          uint32_t tier, const struct kedge_hash *models, uint32_t count, json_t *o)
 {
     json_t *files = json_array();
     char path[KEDGE_PATH_MAX];
@@ -272,7 +254,7 @@ static void answer_models(struct kedge_host *h, struct kedge_net_request *req, c
         if (kedge_blobs_path(h->main.blobs, &models[g], path) == KEDGE_OK) {
             json_t *row = json_pack("{s:i,s:o,s:s}", "group", (int)g, "digest",
                                     kedgei_json_hex(models[g].b, KEDGE_HASH_LEN), "path", path);
-            err = put_release(h, job, g, row, &d);
+            err = put_release(h, job, g, tier, row, &d);
             is_released = is_released || json_object_get(row, "release");
             json_array_append_new(files, row);
         }
@@ -282,8 +264,9 @@ static void answer_models(struct kedge_host *h, struct kedge_net_request *req, c
     kedge_admin_answer(req, err, &d, o);
 }
 
-/* What is in use. */
-static void model_of_running(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_job *job)
+/* What is in use; of a job that has reached its first target, and has not fallen below it since, what reached
+ * it: that is released. */
+static void model_of_running(struct kedge_host *h, struct kedge_net_request *req, struct kedge_job *job)
 {
     struct kedge_coord_job_view view;
     struct kedge_hash models[KEDGE_GROUPS_MAX];
@@ -295,9 +278,18 @@ static void model_of_running(struct kedge_host *h, struct kedge_net_request *req
         count = view.model_count > count ? view.model_count : count;
         memcpy(models, view.models, view.model_count * sizeof models[0]);
     }
+    struct kedge_diag d = {.text = ""};
+    const uint32_t tier = job->tested.tier < job->spec.target_count ? job->tested.tier : 0;
+    int err = tier > 0 ? kedge_admin_models_of_tier(h, job, tier, models, &count, &d) : KEDGE_OK;
+    if (err) {
+        kedge_admin_error(req, err, &d);
+        return;
+    }
+    job->tested.told_count = tier > 0 ? count : 0;
+    memcpy(job->tested.told, models, job->tested.told_count * sizeof *models);
     json_t *o = kedge_admin_job_summary(h, job);
     put_classes(o, &job->spec, job->classes);
-    answer_models(h, req, &job->spec.name, models, count, o);
+    answer_models(h, req, &job->spec.name, tier, models, count, o);
 }
 
 /* ---- jobs that have ended ---- */
@@ -354,7 +346,7 @@ static int put_history(struct kedge_host *h, struct view_work *w, const struct k
     json_object_set_new(w->o, "tenants_missing", tenants_missing(w, count));
     put_spec(w->o, job->spec);
     if (page.next == KEDGE_HISTORY_END) { /* the last page has the last round */
-        put_budget(w->o, job->spec, page.count > 0 ? page.rows[page.count - 1].spent : 0, NULL);
+        kedge_admin_put_budget(w->o, job->spec, page.count > 0 ? page.rows[page.count - 1].spent : 0, NULL);
     }
     json_object_set_new(w->o, "models", models);
     kedge_mem_free(page.rows);
@@ -396,7 +388,7 @@ static void view_done(struct kedge_host *h, struct kedge_item *item)
             kedge_admin_error(w->req, w->err, &w->diag);
         }
     } else if (w->only_models) {
-        answer_models(h, w->req, &w->job, w->models, w->model_count, w->o);
+        answer_models(h, w->req, &w->job, 0, w->models, w->model_count, w->o);
     } else {
         kedge_admin_ok(w->req, w->o);
     }

@@ -99,6 +99,7 @@ void kedge_history_add_evaluation(struct kedge_round_history *row, const struct 
     }
     struct kedge_group_metric *m = &row->metrics[e->group];
     double loss = e->loss > loss_most ? loss_most : e->loss < -loss_most ? -loss_most : e->loss;
+    m->evaluations++;
     m->samples += e->samples;
     m->correct += e->correct;
     m->loss_sum +=

@@ -16,7 +16,8 @@ struct kedge_group_metric {
     uint64_t samples, correct;
     kedge_int128 loss_sum; /* of loss · samples in units of 2^-KEDGE_LOSS_BITS: the same in any order */
     uint64_t personal_samples, personal_correct; /* of sites' own models, where they keep any */
-    uint32_t members;                            /* accepted inputs */
+    uint32_t evaluations;
+    uint32_t members; /* accepted inputs */
 };
 enum { KEDGE_LOSS_BITS = 24 };
 

@@ -49,6 +49,8 @@ static void tell_closed(struct kedge_host *h, const struct kedge_job *job, const
                                    .closed = true,
                                    .kind = at->kind,
                                    .regroup = at->regroup,
+                                   .tested = job->tested.round == at->round,
+                                   .reached = kedge_job_is_at_target(job),
                                    .over_budget = kedge_close_exceeds_budget(at, NULL, &job->spec),
                                    .model_count = at->groups,
                                    .models = models};
@@ -243,9 +245,25 @@ static int load_open_round(struct rounds *r)
     return KEDGE_OK;
 }
 
+/* What the last round that was tested says of the job's targets. */
+static int load_tested(struct kedge_walk *w)
+{
+    struct kedge_ledger *main = w->h->main.ledger;
+    KEDGE_TRY(kedge_walk_last(w, main, "round-tested", w->job->spec.name.s));
+    if (!w->found) {
+        return KEDGE_OK;
+    }
+    KEDGE_TRY(kedge_walk_read(w, main, w->last_index, KEDGE_ST_ROUND_TESTED));
+    const struct kedge_st_round_tested *t = &w->st->u.round_tested;
+    w->job->tested =
+        (struct kedge_job_test){.round = t->round, .tier = t->tier, .held = {{t->held, t->held_last}}};
+    return KEDGE_OK;
+}
+
 static int tell(struct rounds *r)
 {
     struct kedge_walk *w = &r->walk;
+    KEDGE_TRY(load_tested(w));
     struct kedge_job *job = w->job;
     bool is_closed = r->fold.state.round != KEDGE_ROUND_NONE;
     job->at = r->fold.state;

@@ -256,8 +256,11 @@ static void batch_handle(struct kedge_host *h, struct kedge_item *item)
 {
     struct batch_item *a = (struct batch_item *)item;
     struct kedge_job *job = &h->jobs[a->job];
-    struct kedge_coord_event ev = {
-        .type = KEDGE_EV_MAIN_APPENDED, .job = a->job, .round = job->round, .err = a->err};
+    struct kedge_coord_event ev = {.type = KEDGE_EV_MAIN_APPENDED,
+                                   .job = a->job,
+                                   .round = job->round,
+                                   .err = a->err,
+                                   .reached = kedge_job_is_at_target(job)};
     bool ended = a->err == KEDGE_E_EXISTS && job->batch->closes_job;
     if (a->err == KEDGE_E_IO || ended || kedge_err_class(a->err) == KEDGE_CLASS_CORRUPT) {
         /* EXISTS: another job-closed stands where this one belongs; the next start takes the job as ended */

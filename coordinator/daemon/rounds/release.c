@@ -13,15 +13,35 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/rounds/classes.h"
 
-/* The message says how far each witness is, since the operator's next question is which of them is
- * late. */
-int kedge_host_release_find(struct kedge_host *h, const struct kedge_id *job, uint32_t group,
-                            uint64_t *ret_index, struct kedge_diag *d)
+static int see_release(void *arg, struct kedge_view key, uint64_t index)
+{
+    (void)key;
+    *(uint64_t *)arg = index;
+    return KEDGE_OK;
+}
+
+/* The release of the job's last models; or of those with which so many targets were reached last. */
+static int find(struct kedge_host *h, const struct kedge_id *job, uint32_t group, uint32_t tier,
+                uint64_t *ret_index)
 {
     char key[KEDGE_IDEM_KEY_MAX + 1];
+    if (tier == 0) {
+        snprintf(key, sizeof key, "release/%s/%02u", job->s, group);
+        return kedge_ledger_find(h->main.ledger, kedge_view_str(key), ret_index);
+    }
+    snprintf(key, sizeof key, "release/%s/%02u/%u/", job->s, group, tier);
+    *ret_index = UINT64_MAX;
+    KEDGE_TRY(kedge_ledger_scan_keys(h->main.ledger, kedge_view_str(key), see_release, ret_index));
+    return *ret_index == UINT64_MAX ? KEDGE_E_NOT_FOUND : KEDGE_OK;
+}
+
+/* The message says how far each witness is, since the operator's next question is which of them is
+ * late. */
+int kedge_host_release_find(struct kedge_host *h, const struct kedge_id *job, uint32_t group, uint32_t tier,
+                            uint64_t *ret_index, struct kedge_diag *d)
+{
     uint64_t index = 0, final = kedge_host_final_size(h);
-    snprintf(key, sizeof key, "release/%s/%02u", job->s, group);
-    int err = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index);
+    int err = find(h, job, group, tier, &index);
     if (err) {
         return kedge_diag_set(d, err, "job \"%s\", group %u: %s", job->s, group, kedge_strerror(err));
     }

@@ -9,11 +9,12 @@
 struct json_t;
 struct kedge_host;
 
-/* Whether group's model of the job may be handed out. KEDGE_E_NOT_FOUND: it is not released (the job runs, or
- * ended without); KEDGE_E_BUSY: the witnesses have not cosigned its release yet, with who is how far.
- * ret_index is the release's entry in the main chain. */
+/* Whether group's model of the job may be handed out: its last one, or with tier > 0 the one with which so
+ * many targets were reached last. KEDGE_E_NOT_FOUND: it is not released (the job runs, or ended without);
+ * KEDGE_E_BUSY: the witnesses have not cosigned its release yet, with who is how far. ret_index is the
+ * release's entry in the main chain. */
 KEDGE_NODISCARD int kedge_host_release_find(struct kedge_host *h, const struct kedge_id *job, uint32_t group,
-                                            uint64_t *ret_index, struct kedge_diag *d);
+                                            uint32_t tier, uint64_t *ret_index, struct kedge_diag *d);
 /* Sets in o an entry of the main chain (the statement's envelope), such as a release, and its tlog-proof up
  * to the final checkpoint, under these names. */
 KEDGE_NODISCARD int kedge_host_main_tell(struct kedge_host *h, uint64_t index, struct json_t *o,

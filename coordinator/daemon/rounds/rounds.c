@@ -385,6 +385,19 @@ void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32
     kedge_main_batch_submit(h, job);
 }
 
+/* ---- round tested ---- */
+
+void kedge_host_round_tested(struct kedge_host *h, struct kedge_job *job, uint32_t round)
+{
+    struct kedge_diag d = {.text = ""};
+    int err = kedge_host_build_tested(job, round, &d);
+    if (err) {
+        main_failed(h, job, err, &d);
+    } else {
+        kedge_main_batch_submit(h, job);
+    }
+}
+
 /* ---- job closed ---- */
 
 /* One release for each group, in the order of groups and without a gap: those who ask for a job's
@@ -440,6 +453,8 @@ static int build_job_closed(struct kedge_host *h, struct kedge_job *job, enum ke
                                                                                : KEDGE_OUTCOME_CANCELLED};
     if (outcome == KEDGE_JOB_FAILED) {
         put_reason(job, reason, st->u.job_closed.reason);
+    } else if (outcome == KEDGE_JOB_COMPLETED && kedge_job_is_at_target(job)) {
+        snprintf(st->u.job_closed.reason, sizeof st->u.job_closed.reason, "its target is reached");
     }
     job->batch->closes_job = true;
     return kedge_main_batch_statement(job->batch, st, d, "job-closed/%s", job->spec.name.s);

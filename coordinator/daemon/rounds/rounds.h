@@ -15,6 +15,9 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job,
                              const struct kedge_coord_effect *fx);
 void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx);
 void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32_t round);
+void kedge_host_round_tested(struct kedge_host *h, struct kedge_job *job, uint32_t round);
+/* tested.c: its batch, unless there is one. */
+KEDGE_NODISCARD int kedge_host_build_tested(struct kedge_job *job, uint32_t round, struct kedge_diag *d);
 void kedge_host_job_closed(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state outcome,
                            int reason);
 void kedge_host_assign(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx);

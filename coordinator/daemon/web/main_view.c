@@ -151,6 +151,8 @@ static const struct kedge_id *job_of(const struct kedge_statement *st)
         return &st->u.aggregate.job;
     case KEDGE_ST_STEP:
         return &st->u.step.job;
+    case KEDGE_ST_ROUND_TESTED:
+        return &st->u.round_tested.job;
     case KEDGE_ST_RELEASE:
         return &st->u.release.job;
     case KEDGE_ST_JOB_CLOSED:

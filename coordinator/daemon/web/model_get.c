@@ -50,6 +50,7 @@ static bool is_in_use(struct kedge_host *h, const struct kedge_job *job, const s
     for (uint32_t g = 0; !found && g < job->at.groups; g++) {
         found = kedge_hash_eq(digest, &job->at.group[g].model);
     }
+    found = found || place_of(digest, job->tested.told, job->tested.told_count) != IS_NONE;
     bool known = kedge_host_job_view(h, job, &view);
     for (uint32_t g = 0; known && !found && g < view.model_count; g++) {
         memcpy(model.b, view.models[g].b, sizeof model.b);
@@ -87,7 +88,7 @@ static void find_done(struct kedge_host *h, struct kedge_item *item)
     if (!err && w->place == IS_NONE) {
         err = KEDGE_E_NOT_FOUND;
     } else if (!err && w->place != IS_GIVEN) {
-        err = kedge_host_release_find(h, &w->job, w->place, &index, &w->diag);
+        err = kedge_host_release_find(h, &w->job, w->place, 0, &index, &w->diag);
         err = err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err; /* it ended without a release */
     }
     if (!err) {

@@ -105,7 +105,7 @@ static int find_opened(struct kedge_host *h, const struct kedge_id *job, struct 
 static int find_model(struct kedge_host *h, const struct kedge_id *job, uint32_t group, uint64_t *ret_index,
                       struct kedge_hash *ret, struct kedge_diag *d)
 {
-    int err = kedge_host_release_find(h, job, group, ret_index, d);
+    int err = kedge_host_release_find(h, job, group, 0, ret_index, d);
     if (err == KEDGE_E_BUSY) {
         return kedge_diag_set(d, err, "job \"%s\" is released, and its witnesses are still to cosign that",
                               job->s);

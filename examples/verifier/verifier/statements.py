@@ -22,13 +22,13 @@ erased spec=update @ tenant:id update:hex entry:int reason:text authority:text
 contact spec=contact @ tenant:id about:id0 commitment:hex
 policy spec=key deployment:text statement_key:hex main_log_key:hex
 job-opened spec=spec job:id parameters:int initial_model:hex tenants:[hex] first_models:[group:int,model:hex]? time_ms:int?
-round-opened spec=spec job:id round:int round_kind:=pretrain|train seed:u64 main_size:int main_root:hex \
-tenants:[id:hex,candidates:int,selected:int,list:hex] draw:int? time_ms:int?
+round-opened spec=spec job:id round:int round_kind:=pretrain|train seed:u64 main_size:int main_root:hex tenants:[id:hex,candidates:int,selected:int,list:hex] draw:int? time_ms:int?
 aggregate spec=model job:id round:int group:int rule:text scale:int weight_sum:u64 count:int base:hex \
 tenants:[id:hex,accepted:int,weight_sum:u64,refused:int,list:hex]
 step spec=model job:id round:int rule:text eta:real groups:[group:int,before:hex,aggregate:hex,after:hex,direction:hex,\
 stepped:hex?,state_before:hex?,state_after:hex?,made:hex?,whole:hex?,split_of:int?,merged_into:int?,tried_with:int?,trial:hex?] drift:real? personal:int? time_ms:int? classes:[text]? charged:u64? spent:u64?
-release spec=model job:id round:int group:int file:text
+round-tested spec=spec job:id round:int evaluations:int samples:int correct:int tier:int held:int? held_last:int? time_ms:int?
+release spec=model job:id round:int group:int file:text tier:int?
 job-closed spec=spec job:id rounds:int outcome:=completed|cancelled|failed reason:text time_ms:int?
 """
 POSITION = " main_log_key:hex before:int seen_size:int seen_root:hex"  # "@": the deployment and the place that it is for

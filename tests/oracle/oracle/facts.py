@@ -92,6 +92,7 @@ class Job:
         self.count = sum(math.prod(dims) for _, dims in self.layout)
         self.last_layer = sum(math.prod(dims) for name, dims in self.layout if name.split(".")[0] == self.layout[-1][0].split(".")[0])
         self.control = [("control/" + name, dims) for name, dims in self.layout]
+        self.tested, self.tiers, self.outcome = [], [], None  # round-tested, releases of a tier; job-closed
         self.assigned = {}  # site: its group-assigned entries
         for name in self.tenants:
             for entry in record.tenants[name].entries:
@@ -162,9 +163,13 @@ class Record:
             self.checkpoints[origin.rpartition("/")[2]].append((entry.index, int(size)))
         elif entry.kind == "job-opened":
             self.jobs[entry.body["job"]] = Job(self, entry)
-        elif entry.kind in ("round-opened", "aggregate", "step", "release"):
+        elif entry.kind in ("round-opened", "aggregate", "step", "round-tested", "release", "job-closed"):
             job = self.jobs[entry.body["job"]]
-            if entry.kind == "release":
+            if entry.kind == "job-closed":
+                job.outcome = entry.body["outcome"]
+            elif entry.kind == "round-tested" or "tier" in entry.body:
+                (job.tested if entry.kind == "round-tested" else job.tiers).append(entry)
+            elif entry.kind == "release":
                 job.releases[entry.body["group"]] = entry
             elif entry.kind == "round-opened" and entry.body.get("draw"):
                 job.rounds[-1].openings.append(entry)

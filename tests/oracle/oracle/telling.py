@@ -51,6 +51,7 @@ class Telling(Grouping, Trials):
                 at_work.pop((tenant.name, row["site"]), None)
         self.group_assigned(job)
         self.budget(job)
+        self.targets(job)
         last = job.closed(1 << 60)
         for group, entry in job.releases.items():
             self.same("release", f"{job.name}, group {group}", entry.subject, (last.step.body["groups"] if last else job.groups(None))[group]["after"])
@@ -68,6 +69,32 @@ class Telling(Grouping, Trials):
                 spent, last = min(budgets.MOST, spent + costs[-1]), round_
                 body = round_.step.body
                 self.same("budget", where, (int(body.get("charged", 0)), int(body.get("spent", 0))), (costs[-1], spent))
+
+    def targets(self, job):
+        """"Targets": what evaluations come to, what is released for it, and where the job ends."""
+        goals, hold, every = [round(float(t) * 1e6) for t in job.spec.get("targets", [])], int(job.number("hold", 3)), int(job.number("evaluate_every", 1))
+        held, tier, told = [0] * len(goals), 0, {e.body["round"]: e for e in job.tested}
+        for round_ in job.rounds if goals else []:
+            where = f"{job.name}, round {round_.number}"
+            self.same("targets", where, "opened" if tier == len(goals) else "", "")
+            if not round_.step or round_.number % every or not 0 < round_.number < job.spec["rounds"]:
+                continue
+            if round_ is job.rounds[-1] and round_.number not in told and job.outcome != "completed":
+                continue
+            entry, before = told.pop(round_.number, None), tier
+            mine = [e.body for name in job.tenants for e in self.record.tenants[name].entries if e.kind == "evaluation" and e.body["job"] == job.name
+                    and e.body["round"] == round_.number and e.index < self.record.anchored(name, entry.index if entry else 0)]
+            samples, correct = sum(e["samples"] for e in mine), sum(e["correct"] for e in mine)
+            if samples and len(mine) >= int(job.number("quorum", 1)):
+                held = [min(hold, n + 1) if correct * 10**6 >= goal * samples else 0 for goal, n in zip(goals, held)]
+            tier = next((i for i, n in enumerate(held) if n < hold), len(goals))
+            says = (entry.body["evaluations"], entry.body["samples"], entry.body["correct"], entry.body["tier"], entry.body.get("held", 0), entry.body.get("held_last", 0)) if entry else None
+            self.same("targets", where, says, (len(mine), samples, correct, tier, *held, *[0] * (2 - len(held))))
+            models = [g["after"] for g in round_.step.body["groups"]] if before < tier < len(goals) else []
+            self.same("targets", where, [e.subject for e in job.tiers if e.body["round"] == round_.number], models)
+        self.same("targets", job.name, sorted(told), [])
+        if job.outcome == "completed":
+            self.same("targets", job.name, job.rounds[-1].number == job.spec["rounds"] or bool(goals) and tier == len(goals), True)
 
     def first_models(self, job):
         """"Where models begin" and *first model*."""

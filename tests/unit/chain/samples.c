@@ -195,6 +195,34 @@ static void fill_evaluation(struct kedge_st_evaluation *st)
 }
 
 /* What the coordinator signs and no log has. */
+static void fill_round_tested(struct kedge_st_round_tested *t)
+{
+    *t = (struct kedge_st_round_tested){.job = sample_id("digits"),
+                                        .round = 6,
+                                        .evaluations = 8,
+                                        .samples = 2000,
+                                        .correct = 1650,
+                                        .held = 3,
+                                        .held_last = 1,
+                                        .tier = 1,
+                                        .time_ms = SAMPLE_MS + 8000};
+}
+
+/* What is said of a job near its end. */
+static void fill_end(enum kedge_statement_kind kind, struct kedge_statement *st)
+{
+    const struct kedge_id job = sample_id("digits");
+    if (kind == KEDGE_ST_ROUND_TESTED) {
+        fill_round_tested(&st->u.round_tested);
+    } else if (kind == KEDGE_ST_RELEASE) {
+        st->u.release = (struct kedge_st_release){
+            .job = job, .round = 10, .group = 1, .file = "digits-group-1.safetensors"};
+    } else {
+        st->u.job_closed = (struct kedge_st_job_closed){
+            .job = job, .rounds = 10, .outcome = KEDGE_OUTCOME_COMPLETED, .time_ms = SAMPLE_MS + 9000};
+    }
+}
+
 static void fill_answer(enum kedge_statement_kind kind, struct kedge_statement *st)
 {
     struct kedge_st_refused *r = &st->u.refused;
@@ -275,12 +303,10 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
     case KEDGE_ST_STEP:
         fill_step(&st->u.step);
         break;
+    case KEDGE_ST_ROUND_TESTED:
     case KEDGE_ST_RELEASE:
-        st->u.release = (struct kedge_st_release){job, 10, 1, "digits-group-1.safetensors"};
-        break;
     case KEDGE_ST_JOB_CLOSED:
-        st->u.job_closed = (struct kedge_st_job_closed){
-            .job = job, .rounds = 10, .outcome = KEDGE_OUTCOME_COMPLETED, .time_ms = SAMPLE_MS + 9000};
+        fill_end(kind, st);
         break;
     case KEDGE_ST_CLOSED:
     case KEDGE_ST_REFUSED:

@@ -143,6 +143,9 @@ static void put_effect(struct host *h, const struct kedge_coord_effect *fx)
     case KEDGE_FX_APPEND_ASSIGNED:
         put(h, "append-assigned s%u g%u", fx->site, fx->group);
         break;
+    case KEDGE_FX_MAIN_ROUND_TESTED:
+        put(h, "round-tested r%u", fx->round);
+        break;
     case KEDGE_FX_MAIN_JOB_CLOSED:
         put(h, "job-closed %s", kedge_job_state_name(fx->state));
         break;

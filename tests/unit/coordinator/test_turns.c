@@ -126,6 +126,7 @@ static void take(struct world *w, const struct kedge_coord_effect *fx)
         return;
     case KEDGE_FX_MAIN_JOB_OPENED:
     case KEDGE_FX_MAIN_ROUND_OPENED:
+    case KEDGE_FX_MAIN_ROUND_TESTED:
     case KEDGE_FX_MAIN_JOB_CLOSED:
         later(w, APPEND_NS, &ev);
         return;
