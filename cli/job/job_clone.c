@@ -125,14 +125,11 @@ static int change(const struct changes *w, const char *job, json_t *spec, struct
 }
 
 /* The new spec as text, read as submit reads one. */
-static int make(struct kedge_cli *c, const struct changes *w, const char *job,
+static int make(const struct changes *w, const char *job, struct kedge_view old,
                 struct kedge_job_spec *ret_spec, struct kedge_buf *ret, struct kedge_diag *d)
 {
     json_auto_t *spec = NULL;
-    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
-    kedge_buf_init(&text, KEDGE_SPEC_MAX);
-    KEDGE_TRY(kedge_cli_job_spec_text(c, job, &text, d));
-    KEDGE_TRY(kedgei_json_load(kedge_buf_view(&text), KEDGE_SPEC_MAX, "job spec", &spec, d));
+    KEDGE_TRY(kedgei_json_load(old, KEDGE_SPEC_MAX, "job spec", &spec, d));
     KEDGE_TRY(change(w, job, spec, d));
     KEDGE_TRY(kedge_cli_dump(spec, FLAGS, ret));
     kedge_buf_put_str(ret, "\n");
@@ -145,12 +142,13 @@ static int make(struct kedge_cli *c, const struct changes *w, const char *job,
 static int clone(struct kedge_cli *c, const struct changes *w, const char *job, struct kedge_job_spec *spec)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_buf old KEDGE_CLEANUP(kedge_buf_deinit), text KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&old, KEDGE_SPEC_MAX);
     kedge_buf_init(&text, KEDGE_SPEC_MAX);
-    int err = make(c, w, job, spec, &text, &d);
-    if (err) {
-        /* what the coordinator does not know is an answer; a spec that came out wrong is wrong usage */
-        return c->told ? kedge_cli_fail(c, err, &d) : kedge_cli_fail_submit(c, err, &d);
+    KEDGE_CLI_TRY(c, kedge_cli_job_spec_text(c, job, &old, &d), &d);
+    int err = make(w, job, kedge_buf_view(&old), spec, &text, &d);
+    if (err) { /* a spec that came out wrong is wrong usage */
+        return kedge_cli_fail_submit(c, err, &d);
     }
     if (w->submits) {
         return kedge_cli_job_send(c, json_stringn((const char *)text.ptr, text.len), spec, w->token, NULL);
