@@ -52,6 +52,7 @@ struct kedge_ledger {
     struct kedge_buf note;        /* newest checkpoint */
     uint64_t note_size;
     bool has_note, note_is_stored;
+    bool mark_is_durable; /* the mark beside it, as it was found at open */
     int status;
 };
 

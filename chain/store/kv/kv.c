@@ -184,6 +184,16 @@ int kedge_kv_reopen(struct kedge_kv *kv, struct kedge_diag *reterr)
     return noting(kv, kv->ops->reopen(kv, reterr));
 }
 
+bool kedge_kv_was_closed(const struct kedge_kv *kv)
+{
+    return kv->was_closed;
+}
+
+void kedge_kv_doubt(struct kedge_kv *kv)
+{
+    atomic_store(&kv->doubted, true);
+}
+
 void kedge_kv_keep(struct kedge_kv *kv)
 {
     atomic_store(&kv->keep, true);

@@ -106,6 +106,12 @@ void kedge_kv_close(struct kedge_kv *kv);
 /* From now on close leaves the file as it is: a store found to be damaged is evidence. Any thread. Every call
  * above that answers KEDGE_E_CORRUPT or KEDGE_E_FORK, visitors of a scan included, has done so already. */
 void kedge_kv_keep(struct kedge_kv *kv);
+/* True for a writer when the last one closed this very store in good order, so that what it made durable need
+ * not be made so again: the names that lead to it, and what its user keeps beside it. */
+bool kedge_kv_was_closed(const struct kedge_kv *kv);
+/* Something that belongs to the store could not be made durable: its close is not in good order. Any thread.
+ */
+void kedge_kv_doubt(struct kedge_kv *kv);
 /* True when opened for reading only. */
 bool kedge_kv_is_read_only(const struct kedge_kv *kv);
 

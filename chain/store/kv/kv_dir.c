@@ -13,7 +13,7 @@
 
 #include "common/base/try.h"
 
-enum { FREE_SPACE_LEAST = 1 << 20 };
+enum { FREE_SPACE_LEAST = 1 << 20, CLOSED_MAX = 96 };
 
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct kedgei_kv_dir *registry;
@@ -92,6 +92,32 @@ static int find_or_make(struct kedgei_kv_dir *d, bool create, struct kedge_diag 
     return KEDGE_OK;
 }
 
+/* What the lock's file says after an orderly close. A copy of the folder has other inodes, so its names and
+ * marks are synced by whoever opens it first. It is never synced itself: where the power failed, what is read
+ * is on the disk by itself; and where a writer was killed, this machine has seen that it took the words out
+ * before it began.
+ */
+static bool name_folder(const struct kedgei_kv_dir *d, char text[CLOSED_MAX])
+{
+    char file[KEDGE_PATH_MAX];
+    struct stat st;
+    if (kedge_path_join(file, d->path, "data.mdb") != KEDGE_OK || stat(file, &st) != 0) {
+        return false;
+    }
+    snprintf(text, CLOSED_MAX, "closed %llu %llu %llu\n", (unsigned long long)d->device,
+             (unsigned long long)d->inode, (unsigned long long)st.st_ino);
+    return true;
+}
+
+/* When the words cannot be taken out they are not believed. */
+static void read_closed(struct kedgei_kv_dir *d)
+{
+    char said[CLOSED_MAX + 1] = "", text[CLOSED_MAX];
+    ssize_t n = pread(d->lock_fd, said, CLOSED_MAX, 0);
+    bool same = n > 0 && name_folder(d, text) && strcmp(said, text) == 0;
+    d->was_closed = n != 0 && ftruncate(d->lock_fd, 0) == 0 && same;
+}
+
 /* Two locks, for two dangers: the registry keeps this process from opening the environment twice, the
  * file lock keeps another process from writing. Readers take no file lock, for LMDB lets them read beside
  * a writer. A second writer waits lock_wait_ms at most. */
@@ -126,6 +152,7 @@ int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create, b
             return kedge_diag_wrap(reterr, fd, "%s: cannot lock the store for writing", d->path);
         }
         d->lock_fd = fd;
+        read_closed(d);
     }
     return KEDGE_OK;
 }
@@ -135,6 +162,9 @@ int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create, b
  * take away a whole store whose commits were all answered. */
 int kedgei_kv_dir_settle(const struct kedgei_kv_dir *d, int err, struct kedge_diag *reterr)
 {
+    if (d->was_closed) {
+        return err; /* its last writer has */
+    }
     static const char *const above[] = {"", "/..", "/../.."};
     char path[KEDGE_PATH_MAX + 8];
     for (size_t i = 0; i < sizeof above / sizeof above[0] && !err && d->lock_fd >= 0; i++) {
@@ -148,9 +178,14 @@ int kedgei_kv_dir_settle(const struct kedgei_kv_dir *d, int err, struct kedge_di
     return err;
 }
 
-void kedgei_kv_dir_close(struct kedgei_kv_dir *d)
+void kedgei_kv_dir_close(struct kedgei_kv_dir *d, bool in_order)
 {
+    char text[CLOSED_MAX];
     unregister_dir(d);
+    if (d->lock_fd >= 0 && in_order
+        && name_folder(d, text)) { /* without the words the next start syncs again */
+        (void)!pwrite(d->lock_fd, text, strlen(text), 0);
+    }
     if (d->lock_fd >= 0) {
         close(d->lock_fd);
         d->lock_fd = -1;

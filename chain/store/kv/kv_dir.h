@@ -3,6 +3,7 @@
 #ifndef KEDGE_CHAIN_STORE_KV_KV_DIR_H
 #define KEDGE_CHAIN_STORE_KV_KV_DIR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/diag.h"
@@ -11,7 +12,8 @@
 struct kedgei_kv_dir {
     struct kedgei_kv_dir *next; /* registry of this process */
     uint64_t device, inode;
-    int lock_fd; /* -1: none */
+    int lock_fd;     /* -1: none */
+    bool was_closed; /* its last writer closed it in good order, and it is that very folder */
     char path[KEDGE_PATH_MAX];
 };
 
@@ -22,7 +24,9 @@ KEDGE_NODISCARD int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path
 /* Behind the opening of the store in it: what a commit makes durable is worth nothing while the names that
  * lead to it are not. `err` is returned when it is one already; a reader syncs nothing. */
 KEDGE_NODISCARD int kedgei_kv_dir_settle(const struct kedgei_kv_dir *d, int err, struct kedge_diag *reterr);
-void kedgei_kv_dir_close(struct kedgei_kv_dir *d);
+/* in_order: a writer's store is whole, and whatever it relies on was made durable: the next one need not do
+ * so again. */
+void kedgei_kv_dir_close(struct kedgei_kv_dir *d, bool in_order);
 /* Bytes of data.mdb or a negative error. */
 int64_t kedgei_kv_dir_file_size(const struct kedgei_kv_dir *d);
 /* KEDGE_E_CORRUPT when data.mdb is gone or empty: LMDB would make it anew, as a store without records. */

@@ -210,21 +210,16 @@ static void grow_map(struct lmdb_kv *kv)
 
 static int wake(struct lmdb_kv *kv, struct kedge_diag *reterr)
 {
-    KEDGE_TRY(kedgei_kv_dir_is_there(&kv->dir, reterr));
-    KEDGE_TRY(open_env(kv, reterr));
-    kv->is_resting = false;
-    return KEDGE_OK;
+    int err = kedgei_kv_dir_is_there(&kv->dir, reterr);
+    err = err ? err : open_env(kv, reterr);
+    kv->is_resting = err != KEDGE_OK;
+    return err;
 }
 
-/* Under its mutex. */
 static int take_seat_and_wake(struct lmdb_kv *kv, struct kedge_diag *reterr)
 {
-    kedgei_kv_seat_take(&kv->seat);
-    int err = wake(kv, reterr);
-    if (err) {
-        kedgei_kv_seat_give(&kv->seat);
-    }
-    return err;
+    kedgei_kv_seat_take(&kv->seat); /* it keeps it after an error: the next one asks again */
+    return wake(kv, reterr);
 }
 
 /* For the seats. Where its mutex is held somebody uses it, or waits for a seat. */
@@ -542,11 +537,12 @@ static void lmdb_close(struct kedge_kv *base)
     if (kv->is_resting) {
         (void)!wake(kv, NULL); /* to be cleaned; the next close tries again */
     }
+    bool in_order = kv->env && !kv->failed && !base->keep && !base->doubted;
     if (kv->env) {
         scrub(kv);
         mdb_env_close(kv->env);
     }
-    kedgei_kv_dir_close(&kv->dir);
+    kedgei_kv_dir_close(&kv->dir, in_order);
     pthread_mutex_destroy(&kv->mutex);
     kedge_mem_free(kv);
 }
@@ -592,9 +588,11 @@ int kedge_kv_lmdb_open(const char *dir, const struct kedge_kv_lmdb_options *opti
     err = kedgei_kv_dir_settle(&kv->dir, open_env(kv, reterr), reterr);
     pthread_mutex_unlock(&kv->mutex);
     if (err) {
+        kedge_kv_doubt(&kv->base);
         lmdb_close(&kv->base);
         return err;
     }
+    kv->base.was_closed = kv->dir.was_closed;
     *ret_kv = &kv->base;
     return KEDGE_OK;
 }
