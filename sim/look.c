@@ -55,6 +55,8 @@ void sim_site_id(const struct sim *w, uint32_t site, struct kedge_id *ret)
     (void)snprintf(ret->s, sizeof ret->s, "s%04u", site * 397u % KEDGE_SITES_MAX);
 }
 
+enum { SHOWN_NAMES = 256 }; /* a power of two above all tenants of a simulation: names in another order */
+
 void sim_tenant_id(const struct sim *w, uint32_t tenant, struct kedge_id *ret)
 {
     memset(ret, 0, sizeof *ret);
@@ -62,7 +64,7 @@ void sim_tenant_id(const struct sim *w, uint32_t tenant, struct kedge_id *ret)
         w->payload->tenant_id(w->payload->arg, tenant, ret);
         return;
     }
-    (void)snprintf(ret->s, sizeof ret->s, "t%03u", (tenant * 101u + 7) % KEDGE_TENANTS_MAX);
+    (void)snprintf(ret->s, sizeof ret->s, "t%03u", (tenant * 101u + 7) % SHOWN_NAMES);
 }
 
 bool sim_may_read(const struct sim *w, uint32_t job, uint32_t site, const struct kedge_digest *model)

@@ -10,19 +10,19 @@ enum {
     KEDGE_PROOF_MAX = 64,              /* hashes of a Merkle proof: a tree of 2^63 leaves needs 64 */
     KEDGE_CHUNK_MAX = 4 * 1024 * 1024, /* blob chunk on the wire */
     KEDGE_FRAME_MAX = KEDGE_CHUNK_MAX + 4096, /* one message: a chunk and its header */
-    KEDGE_ADMIN_JSON_MAX = 1024 * 1024,       /* an operator's request or answer: a spec, a page of a list */
+    KEDGE_ADMIN_JSON_MAX = 3 * 1024 * 1024,   /* an operator's request or answer: a row for each tenant */
     KEDGE_UPLOAD_IDLE_S = 600, /* an upload of which nothing comes is closed: a link is mended by then, and
                                 * what came is kept and read once more when the site goes on */
     KEDGE_CHUNK_BUDGET = 64 * 1024 * 1024, /* chunks in flight, all peers together */
     KEDGE_JSON_DEPTH_MAX = 16,             /* nesting of any JSON we read */
     KEDGE_SPEC_MAX = 64 * 1024,            /* job spec */
-    KEDGE_TENANTS_MAX = 256,
-    KEDGE_SITES_MAX = 4096,         /* sites of one kedge-coordinator */
-    KEDGE_CORE_SITES_MAX = 1 << 20, /* sites that its core can be made for: simulations have so many */
-    KEDGE_JOBS_MAX = 64,            /* jobs in memory; ended ones leave the table */
-    KEDGE_AT_WORK_MAX = 3,          /* jobs that a site has in hand while it asks for another one's task */
-    KEDGE_TROUBLE_TEXT_MAX = 240,   /* what a site may tell of a task that it could not do: a line or two */
-    KEDGE_CLASS_NAME_MAX = 127,     /* bytes of a class's name */
+    KEDGE_TENANTS_MAX = 4096,              /* of one kedge-coordinator; idle ones cost it 10 kB each */
+    KEDGE_SITES_MAX = 4096,                /* sites of one kedge-coordinator */
+    KEDGE_CORE_SITES_MAX = 1 << 20,        /* sites that its core can be made for: simulations have so many */
+    KEDGE_JOBS_MAX = 64,                   /* jobs in memory; ended ones leave the table */
+    KEDGE_AT_WORK_MAX = 3,        /* jobs that a site has in hand while it asks for another one's task */
+    KEDGE_TROUBLE_TEXT_MAX = 240, /* what a site may tell of a task that it could not do: a line or two */
+    KEDGE_CLASS_NAME_MAX = 127,   /* bytes of a class's name */
     KEDGE_CLASS_NAMES_BYTES_MAX = 4096, /* of all names that a job learns from its sites: one statement has
                                          * them, escaped twice over, and a task carries them */
     KEDGE_SHIFTED_MAX = 4,              /* jobs of which a poll says that the site's data have shifted */

@@ -389,6 +389,7 @@ static int run(struct kedge_host *h)
     pthread_t signals;
     /* Before anything is opened: a shell's limit may be too low for many tenants' ledgers, too. */
     const uint64_t files = kedge_places_raise();
+    kedge_kv_lmdb_open_most(kedge_places_stores(files));
     h->started_ns = kedge_os_now_ns();
     int err = open_record(h, &d);
     find_places(h, files);

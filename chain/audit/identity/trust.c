@@ -81,7 +81,7 @@ static int read_tenants(const json_t *root, struct kedge_trust *t, struct kedge_
     const json_t *list = json_object_get(root, "tenants");
     size_t count = json_array_size(list);
     if (!json_is_array(list) || count > KEDGE_TENANTS_MAX) {
-        return bad(d, "tenants", "a list of at most 256 objects");
+        return bad(d, "tenants", "a list of at most 4096 objects");
     }
     t->tenants = kedge_mem_new(count ? count : 1, sizeof *t->tenants);
     if (!t->tenants) {

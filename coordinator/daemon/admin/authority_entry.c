@@ -18,6 +18,8 @@
 #include "coordinator/daemon/rounds/rounds.h"
 #include "coordinator/daemon/sites/known.h"
 
+enum { BESIDE_MOST = KEDGE_MAIN_BATCH_MAX / 2 }; /* checkpoints that go in one batch with a change */
+
 /* Work that was held goes on in the order in which it would have been signed: groups first, then
  * jobs' batches. */
 static void let_go(struct kedge_host *h)
@@ -72,7 +74,7 @@ static void change_handle(struct kedge_host *h, struct kedge_item *item)
     if (!c->err || (c->err == KEDGE_E_UNKNOWN && kedge_authority_is_stored(h, c))) {
         take_change(h, c);
     } else if (c->batch) {
-        kedge_main_batch_abandon(h, c->batch);
+        kedge_main_batch_look(h, c->batch);
     }
     if (!c->err) {
         kedge_admin_ok(c->req,
@@ -100,7 +102,37 @@ static void change_done(void *arg, const struct kedge_commit_result *result)
     kedge_host_post(c->h, &c->item);
 }
 
-/* After the tenants' checkpoints, where who signed what, or who is admin, depends on them. */
+/* ---- tenants' checkpoints ----
+ * Where who signed what, or who is admin, depends on them, they stand before the change. Those that fit are
+ * of its own batch. Of thousands of tenants more may have grown than one transaction takes: then the greater
+ * part goes before it, batch after batch. Nothing that the old key signs comes in between, for that is held.
+ */
+
+static bool needs_checkpoints(const struct kedge_authority_change *c)
+{
+    return kedge_authority_is_rotation(c) || c->approvals > 0;
+}
+
+static int put_checkpoints(struct kedge_host *h, struct kedge_authority_change *c, uint32_t most)
+{
+    for (uint32_t i = 0; i < h->tenant_count && most > 0 && needs_checkpoints(c); i++) {
+        if (kedge_main_batch_is_behind(h, i)) {
+            KEDGE_TRY(kedge_main_batch_checkpoint(c->batch, i));
+            most--;
+        }
+    }
+    return KEDGE_OK;
+}
+
+static uint32_t count_behind(const struct kedge_host *h)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        count += kedge_main_batch_is_behind(h, i);
+    }
+    return count;
+}
+
 static int put_change(struct kedge_host *h, struct kedge_authority_change *c, struct kedge_diag *d)
 {
     struct kedge_buf key KEDGE_CLEANUP(kedge_buf_deinit);
@@ -110,22 +142,47 @@ static int put_change(struct kedge_host *h, struct kedge_authority_change *c, st
     KEDGE_TRY(c->approvals > 0 ? kedge_authority_check_approvals(h, c, d) : KEDGE_OK);
     KEDGE_TRY(key.err);
     KEDGE_TRY(kedge_main_batch_new(&c->batch));
-    for (uint32_t i = 0; i < h->tenant_count && (kedge_authority_is_rotation(c) || c->approvals > 0); i++) {
-        KEDGE_TRY(kedge_main_batch_checkpoint(c->batch, i));
-    }
+    KEDGE_TRY(put_checkpoints(h, c, UINT32_MAX));
     KEDGE_TRY(kedge_main_batch_envelope(c->batch, kedge_buf_view(&c->envelope), kedge_buf_view(&key)));
+    return kedge_main_batch_hand_over(h, c->batch, change_done, c);
+}
+
+static void before_handle(struct kedge_host *h, struct kedge_item *item);
+
+static int put_before(struct kedge_host *h, struct kedge_authority_change *c)
+{
+    KEDGE_TRY(kedge_main_batch_new(&c->batch));
+    KEDGE_TRY(put_checkpoints(h, c, KEDGE_MAIN_BATCH_MAX));
     return kedge_main_batch_hand_over(h, c->batch, change_done, c);
 }
 
 static void hand_over(struct kedge_host *h, struct kedge_authority_change *c)
 {
     struct kedge_diag d = {.text = ""};
-    int err = put_change(h, c, &d);
+    bool fits = !needs_checkpoints(c) || count_behind(h) <= BESIDE_MOST;
+    c->item.handle = fits ? change_handle : before_handle;
+    int err = fits ? put_change(h, c, &d) : put_before(h, c);
     if (err) { /* else `c` is the committer's */
         c->err = err;
         snprintf(c->why, sizeof c->why, "%s", d.text);
         kedge_host_post(h, &c->item);
     }
+}
+
+/* Tenants' checkpoints that went before are durable; what has grown since comes with the change, or before
+ * it, too. */
+static void before_handle(struct kedge_host *h, struct kedge_item *item)
+{
+    struct kedge_authority_change *c = (struct kedge_authority_change *)item;
+    if (c->err) {
+        change_handle(h, item);
+        return;
+    }
+    h->main_known = c->index >= h->main_known ? c->index + 1 : h->main_known;
+    kedge_main_batch_settle(h, c->batch);
+    kedge_main_batch_free(c->batch);
+    c->batch = NULL;
+    hand_over(h, c);
 }
 
 /* Nothing that the key in force signed is on its way. */
@@ -148,7 +205,6 @@ void kedge_host_authority_go_on(struct kedge_host *h)
 
 void kedge_authority_start(struct kedge_host *h, struct kedge_authority_change *c)
 {
-    c->item.handle = change_handle;
     h->authority.pending = c;
     if (kedge_authority_is_rotation(c)) {
         h->authority.holds = true;

@@ -40,9 +40,20 @@ void kedge_main_batch_free(struct kedge_main_batch *b)
     if (b) {
         kedge_buf_deinit(&b->bytes);
         kedge_buf_deinit(&b->entries);
+        kedge_mem_free(b->items);
+        kedge_mem_free(b->appends);
         kedge_mem_free(b->refs);
         kedge_mem_free(b);
     }
+}
+
+static int make_room(struct kedge_main_batch *b)
+{
+    if (b->count == KEDGE_MAIN_BATCH_MAX) {
+        return KEDGE_E_FULL;
+    }
+    KEDGE_TRY_MEM(kedge_mem_grow(&b->items, &b->item_cap, b->count, 16, sizeof *b->items));
+    return KEDGE_OK;
 }
 
 /* References name the blobs that an entry needs. The sweep keeps exactly what some entry refers to,
@@ -79,9 +90,7 @@ static int add_refs(struct kedge_main_batch *b, struct kedge_main_item *item,
 int kedge_main_batch_statement(struct kedge_main_batch *b, const struct kedge_statement *st,
                                struct kedge_diag *d, const char *key_format, ...)
 {
-    if (b->count == KEDGE_MAIN_BATCH_MAX) {
-        return KEDGE_E_FULL;
-    }
+    KEDGE_TRY(make_room(b));
     struct kedge_main_item *item = &b->items[b->count];
     *item = (struct kedge_main_item){.kind = KEDGE_MAIN_ITEM_STATEMENT, .offset = b->bytes.len};
     va_list ap;
@@ -100,9 +109,10 @@ int kedge_main_batch_statement(struct kedge_main_batch *b, const struct kedge_st
 
 int kedge_main_batch_envelope(struct kedge_main_batch *b, struct kedge_view envelope, struct kedge_view key)
 {
-    if (b->count == KEDGE_MAIN_BATCH_MAX || key.len > KEDGE_IDEM_KEY_MAX) {
+    if (key.len > KEDGE_IDEM_KEY_MAX) {
         return KEDGE_E_FULL;
     }
+    KEDGE_TRY(make_room(b));
     struct kedge_main_item *item = &b->items[b->count];
     *item = (struct kedge_main_item){
         .kind = KEDGE_MAIN_ITEM_ENVELOPE, .offset = b->bytes.len, .len = envelope.len};
@@ -114,9 +124,7 @@ int kedge_main_batch_envelope(struct kedge_main_batch *b, struct kedge_view enve
 
 int kedge_main_batch_checkpoint(struct kedge_main_batch *b, uint32_t tenant)
 {
-    if (b->count == KEDGE_MAIN_BATCH_MAX) {
-        return KEDGE_E_FULL;
-    }
+    KEDGE_TRY(make_room(b));
     b->items[b->count++] = (struct kedge_main_item){.kind = KEDGE_MAIN_ITEM_CHECKPOINT, .tenant = tenant};
     return KEDGE_OK;
 }
@@ -138,7 +146,7 @@ static int put_checkpoint(struct kedge_host *h, struct kedge_main_batch *b, stru
         kedge_os_random(salt, sizeof salt);
         err = kedge_main_entry_encode(salt, kedge_buf_view(&note), &b->entries);
         snprintf(item->key, sizeof item->key, "checkpoint/%s/%020" PRIu64, t->id.s, size);
-        b->tenant_sizes[item->tenant] = size;
+        item->size = size;
     }
     kedge_buf_deinit(&note);
     return err;
@@ -167,34 +175,43 @@ static int put_entry(struct kedge_host *h, struct kedge_main_batch *b, struct ke
  * before this one is durable does not carry the same checkpoint. */
 static int sign_all(struct kedge_host *h, struct kedge_main_batch *b)
 {
-    size_t ends[KEDGE_MAIN_BATCH_MAX], start = 0;
-    int err = KEDGE_OK;
+    size_t start = 0;
     kedge_buf_clear(&b->entries);
-    memset(b->tenant_sizes, 0, sizeof b->tenant_sizes);
-    for (size_t i = 0; i < b->count && !err; i++) {
-        err = put_entry(h, b, &b->items[i]);
-        ends[i] = b->entries.len;
-    }
-    if (err) {
-        return err;
-    }
+    kedge_mem_free(b->appends);
     b->append_count = 0;
+    b->appends = kedge_mem_new(b->count + 1, sizeof *b->appends);
+    KEDGE_TRY_MEM(b->appends);
+    for (size_t i = 0; i < b->count; i++) {
+        b->items[i].size = 0;
+        KEDGE_TRY(put_entry(h, b, &b->items[i]));
+        b->items[i].entry_end = b->entries.len;
+    }
     for (size_t i = 0; i < b->count; i++) { /* the buffer moves no more */
         const struct kedge_main_item *item = &b->items[i];
-        if (ends[i] > start) {
-            b->appends[b->append_count++] =
-                (struct kedge_ledger_append){.entry = kedge_view_of(b->entries.ptr + start, ends[i] - start),
-                                             .idem_key = kedge_view_str(item->key),
-                                             .refs = item->ref_count ? b->refs + item->ref_first : NULL,
-                                             .ref_count = item->ref_count};
+        if (item->entry_end > start) {
+            b->appends[b->append_count++] = (struct kedge_ledger_append){
+                .entry = kedge_view_of(b->entries.ptr + start, item->entry_end - start),
+                .idem_key = kedge_view_str(item->key),
+                .refs = item->ref_count ? b->refs + item->ref_first : NULL,
+                .ref_count = item->ref_count};
         }
-        start = ends[i];
+        start = item->entry_end;
     }
-    for (uint32_t i = 0; i < h->tenant_count; i++) {
-        h->tenants[i].anchoring_size = b->tenant_sizes[i] ? b->tenant_sizes[i] : h->tenants[i].anchoring_size;
+    for (size_t i = 0; i < b->count; i++) {
+        if (b->items[i].size > 0) {
+            h->tenants[b->items[i].tenant].anchoring_size = b->items[i].size;
+        }
     }
     b->is_signed = true;
     return KEDGE_OK;
+}
+
+bool kedge_main_batch_is_behind(const struct kedge_host *h, uint32_t tenant)
+{
+    const struct kedge_tenant *t = &h->tenants[tenant];
+    uint64_t size;
+    return kedge_ledger_checkpoint(t->log.ledger, NULL, &size) == KEDGE_OK && size > t->anchored_size
+           && size > t->anchoring_size;
 }
 
 int kedge_main_batch_hand_over(struct kedge_host *h, struct kedge_main_batch *b, kedge_commit_done *done,
@@ -208,9 +225,10 @@ int kedge_main_batch_hand_over(struct kedge_host *h, struct kedge_main_batch *b,
 
 void kedge_main_batch_settle(struct kedge_host *h, const struct kedge_main_batch *b)
 {
-    for (uint32_t i = 0; i < h->tenant_count; i++) {
-        if (b->tenant_sizes[i] > h->tenants[i].anchored_size) {
-            h->tenants[i].anchored_size = b->tenant_sizes[i];
+    for (size_t i = 0; i < b->count; i++) {
+        const struct kedge_main_item *item = &b->items[i];
+        if (item->size > 0 && item->size > h->tenants[item->tenant].anchored_size) {
+            h->tenants[item->tenant].anchored_size = item->size;
         }
     }
 }
@@ -218,25 +236,32 @@ void kedge_main_batch_settle(struct kedge_host *h, const struct kedge_main_batch
 /* Only if no later batch has raised it meanwhile: then that one carries the checkpoint. */
 void kedge_main_batch_abandon(struct kedge_host *h, const struct kedge_main_batch *b)
 {
-    for (uint32_t i = 0; i < h->tenant_count; i++) {
-        if (b->tenant_sizes[i] && b->tenant_sizes[i] == h->tenants[i].anchoring_size) {
-            h->tenants[i].anchoring_size = h->tenants[i].anchored_size;
+    for (size_t i = 0; i < b->count; i++) {
+        const struct kedge_main_item *item = &b->items[i];
+        if (item->size > 0 && item->size == h->tenants[item->tenant].anchoring_size) {
+            h->tenants[item->tenant].anchoring_size = h->tenants[item->tenant].anchored_size;
         }
     }
 }
 
 /* The outcome of the last try may be unknown. All items of a batch stand or fall together, so
  * looking for the last of them answers for all. */
-void kedge_main_batch_give_up(struct kedge_host *h, struct kedge_job *job)
+void kedge_main_batch_look(struct kedge_host *h, const struct kedge_main_batch *b)
 {
-    struct kedge_main_batch *b = job->batch;
     uint64_t index;
-    if (b && b->is_signed && b->append_count > 0) {
+    if (b->is_signed && b->append_count > 0) {
         bool there =
             kedge_ledger_find(h->main.ledger, b->appends[b->append_count - 1].idem_key, &index) == KEDGE_OK;
         (there ? kedge_main_batch_settle : kedge_main_batch_abandon)(h, b);
     }
-    kedge_main_batch_free(b);
+}
+
+void kedge_main_batch_give_up(struct kedge_host *h, struct kedge_job *job)
+{
+    if (job->batch) {
+        kedge_main_batch_look(h, job->batch);
+    }
+    kedge_main_batch_free(job->batch);
     job->batch = NULL;
 }
 

@@ -10,25 +10,19 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/inbox.h"
 
-/* Twice what there can be, so that a look at the table ends soon. */
-enum {
-    ADMINS_MAX = KEDGE_TENANTS_MAX * KEDGE_ADMIN_KEYS_MAX,
-    KEYS_MAX = KEDGE_SITES_MAX + KEDGE_HOST_WITNESSES_MAX + KEDGE_CONFIG_OPERATORS_MAX + KEDGE_ROLES_MAX
-               + ADMINS_MAX,
-    PLACES = 32768
-};
-_Static_assert(2 * KEYS_MAX <= PLACES, "half of the places stay free");
+enum { PLACES_LEAST = 1024 };
 
 struct table {
-    bool used[PLACES];
-    struct kedge_public_key keys[PLACES];
-    uint32_t lines[PLACES]; /* of the inbox */
+    uint32_t places; /* at least twice as many as keys, so that a look ends soon; a power of two */
+    bool *used;
+    struct kedge_public_key *keys;
+    uint32_t *lines; /* of the inbox */
 };
 
 struct kedge_known {
     pthread_mutex_t mutex;
-    struct table *shown; /* under the mutex */
-    struct table *next;  /* the loop's own: the former one, to be written anew */
+    struct table shown; /* under the mutex */
+    struct table next;  /* the loop's own: the former one, to be written anew */
 };
 
 /* Open addressing: keys are uniform, their first bytes are a hash already. An attacker's would have to be
@@ -37,7 +31,7 @@ static uint32_t place_of(const struct table *t, const struct kedge_public_key *k
 {
     uint32_t at;
     memcpy(&at, key->b, sizeof at);
-    for (at %= PLACES; t->used[at] && !kedge_public_key_eq(&t->keys[at], key); at = (at + 1) % PLACES) {
+    for (at %= t->places; t->used[at] && !kedge_public_key_eq(&t->keys[at], key); at = (at + 1) % t->places) {
     }
     return at;
 }
@@ -62,10 +56,56 @@ static void put_admins(struct table *t, const struct kedge_tenant *tenant, uint3
     }
 }
 
-static void write_down(const struct kedge_host *h, struct table *t)
+static void release(struct table *t)
+{
+    kedge_mem_free(t->used);
+    kedge_mem_free(t->keys);
+    kedge_mem_free(t->lines);
+    *t = (struct table){.places = 0};
+}
+
+/* Room for all that there may be now; false: no memory, and the table is as it was. */
+static bool make_places(struct table *t, size_t keys)
+{
+    uint32_t places = PLACES_LEAST;
+    while (places < 2 * keys) {
+        places *= 2;
+    }
+    if (places <= t->places) {
+        memset(t->used, 0, t->places * sizeof *t->used);
+        return true;
+    }
+    struct table larger = {.places = places,
+                           .used = kedge_mem_new(places, sizeof *larger.used),
+                           .keys = kedge_mem_new(places, sizeof *larger.keys),
+                           .lines = kedge_mem_new(places, sizeof *larger.lines)};
+    if (!larger.used || !larger.keys || !larger.lines) {
+        release(&larger);
+        return false;
+    }
+    release(t);
+    *t = larger;
+    return true;
+}
+
+/* At most; a tenant's book has more keys than its admins' in force. */
+static size_t count_keys(const struct kedge_host *h)
+{
+    size_t keys =
+        h->site_count + kedge_host_witness_count(h) + h->config.operator_count + h->authority.book.role_count;
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        const size_t admins = h->tenants[i].keys.count;
+        keys += admins < KEDGE_ADMIN_KEYS_MAX ? admins : KEDGE_ADMIN_KEYS_MAX;
+    }
+    return keys;
+}
+
+static bool write_down(const struct kedge_host *h, struct table *t)
 {
     const struct kedge_mainbook *book = &h->authority.book;
-    memset(t->used, 0, sizeof t->used);
+    if (!make_places(t, count_keys(h))) {
+        return false;
+    }
     for (uint32_t i = 0; i < h->site_count; i++) {
         if (h->sites[i].active) {
             put(t, &h->sites[i].tls_key, kedge_inbox_line(h->sites[i].tenant));
@@ -89,25 +129,19 @@ static void write_down(const struct kedge_host *h, struct table *t)
             put(t, key, KEDGE_LINE_OPERATORS);
         }
     }
+    return true;
 }
 
 /* Written before the network listens, or the first peers after a start would all be strangers. */
 int kedge_host_known_open(struct kedge_host *h, struct kedge_diag *d)
 {
     struct kedge_known *k = kedge_mem_new(1, sizeof *k);
-    if (k) {
-        k->shown = kedge_mem_new(1, sizeof *k->shown);
-        k->next = kedge_mem_new(1, sizeof *k->next);
-    }
-    if (!k || !k->shown || !k->next) {
-        kedge_mem_free(k ? k->shown : NULL);
-        kedge_mem_free(k ? k->next : NULL);
+    if (!k || !write_down(h, &k->shown)) {
         kedge_mem_free(k);
         return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory at start");
     }
     pthread_mutex_init(&k->mutex, NULL);
     h->known = k;
-    kedge_host_known_refresh(h);
     return KEDGE_OK;
 }
 
@@ -115,8 +149,8 @@ void kedge_host_known_close(struct kedge_host *h)
 {
     if (h->known) {
         pthread_mutex_destroy(&h->known->mutex);
-        kedge_mem_free(h->known->shown);
-        kedge_mem_free(h->known->next);
+        release(&h->known->shown);
+        release(&h->known->next);
         kedge_mem_free(h->known);
         h->known = NULL;
     }
@@ -128,9 +162,10 @@ void kedge_host_known_refresh(struct kedge_host *h)
     if (!k) {
         return;
     }
-    write_down(h, k->next);
+    bool is_written = write_down(h, &k->next);
+    KEDGE_ASSERT(is_written); /* else a key that was revoked would go on being known */
     pthread_mutex_lock(&k->mutex);
-    struct table *former = k->shown;
+    struct table former = k->shown;
     k->shown = k->next;
     k->next = former;
     pthread_mutex_unlock(&k->mutex);
@@ -141,7 +176,7 @@ bool kedge_host_knows(void *h, const struct kedge_public_key *key)
 {
     struct kedge_known *k = ((struct kedge_host *)h)->known;
     pthread_mutex_lock(&k->mutex);
-    bool known = k->shown->used[place_of(k->shown, key)];
+    bool known = k->shown.used[place_of(&k->shown, key)];
     pthread_mutex_unlock(&k->mutex);
     return known;
 }
@@ -157,8 +192,8 @@ uint32_t kedge_host_line_of(struct kedge_host *h, const struct kedge_net_peer *p
         return KEDGE_LINE_STRANGERS;
     }
     pthread_mutex_lock(&k->mutex);
-    uint32_t at = place_of(k->shown, &peer->key);
-    uint32_t line = k->shown->used[at] ? k->shown->lines[at] : KEDGE_LINE_STRANGERS;
+    uint32_t at = place_of(&k->shown, &peer->key);
+    uint32_t line = k->shown.used[at] ? k->shown.lines[at] : KEDGE_LINE_STRANGERS;
     pthread_mutex_unlock(&k->mutex);
     return line;
 }

@@ -5,14 +5,17 @@
 
 #include <sys/resource.h>
 
+#include "chain/store/kv/kv.h"
 #include "common/base/limits.h"
 #include "common/net/server.h"
 #include "common/net/web/http.h"
 
 enum {
     OWN = 128,      /* stores, listeners, logs, what workers read and write */
-    PER_TENANT = 4, /* its ledger's store and folders */
-    COMING = 8,     /* this part of what is left is for tenants that come while the process runs */
+    PER_TENANT = 1, /* its ledger's lock, … */
+    STORES = 24,    /* … and of so many files one ledger is open, with what LMDB wants for it */
+    STORES_LEAST = 8,
+    COMING = 8, /* this part of what is left is for tenants that come while the process runs */
     LEAST = 8,
 };
 
@@ -28,6 +31,14 @@ uint64_t kedge_places_raise(void)
         files.rlim_cur = setrlimit(RLIMIT_NOFILE, &raised) == 0 ? files.rlim_max : files.rlim_cur;
     }
     return files.rlim_cur;
+}
+
+unsigned kedge_places_stores(uint64_t files)
+{
+    uint64_t stores = files / STORES;
+    return stores < STORES_LEAST               ? STORES_LEAST
+           : stores < KEDGE_KV_LMDB_OPEN_USUAL ? (unsigned)stores
+                                               : KEDGE_KV_LMDB_OPEN_USUAL;
 }
 
 static unsigned at_least(uint64_t n)
@@ -48,7 +59,8 @@ void kedge_places_for(uint64_t files, uint32_t tenants, unsigned https_wanted, s
 {
     uint64_t wanted = https_wanted ? https_wanted : KEDGE_HTTP_CONNECTIONS;
     uint64_t https = wanted < files / 8 ? wanted : files / 8;
-    uint64_t left = less(files, OWN + KEDGE_NET_DOOR_MAX + (uint64_t)PER_TENANT * tenants + https);
+    uint64_t stores = (uint64_t)kedge_places_stores(files) * (KEDGE_KV_LMDB_FILES - PER_TENANT);
+    uint64_t left = less(files, OWN + KEDGE_NET_DOOR_MAX + stores + (uint64_t)PER_TENANT * tenants + https);
     uint64_t more = tenants < KEDGE_TENANTS_MAX ? KEDGE_TENANTS_MAX - tenants : 0;
     more = more < left / COMING / PER_TENANT ? more : left / COMING / PER_TENANT;
     uint64_t connections = (left - more * PER_TENANT) / 2; /* each may have an upload's file open */

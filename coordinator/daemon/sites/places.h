@@ -18,6 +18,8 @@ struct kedge_places {
 
 /* Raises the limit of open files as far as this process may, and tells what it is. */
 uint64_t kedge_places_raise(void);
+/* How many tenants' ledgers may be open at a time, of so many files: for kedge_kv_lmdb_open_most. Pure. */
+unsigned kedge_places_stores(uint64_t files);
 /* Pure. https_wanted 0: KEDGE_HTTP_CONNECTIONS. At least a few of each, however low the limit is. */
 void kedge_places_for(uint64_t files, uint32_t tenants, unsigned https_wanted, struct kedge_places *ret);
 

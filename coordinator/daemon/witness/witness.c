@@ -39,7 +39,11 @@ static struct kedge_ledger *ledger_of(const struct kedge_host *h, uint32_t log)
 
 static struct kedgei_proposal *proposal_of(struct kedge_host *h, uint32_t log)
 {
-    return is_main(log) ? &h->witnesses->main : &h->witnesses->tenants[log];
+    struct kedgei_proposal *p = is_main(log) ? &h->witnesses->main : &h->witnesses->tenants[log];
+    if (p->note.max == 0) {
+        kedgei_proposal_init(p);
+    }
+    return p;
 }
 
 /* How long a proposal stands without its quorum: until the slowest of those who count has come round twice.

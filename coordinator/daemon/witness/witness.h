@@ -18,7 +18,7 @@ struct kedge_host;
 struct kedge_witnesses; /* the table; kedge_host.witnesses */
 
 enum {
-    KEDGE_HOST_WITNESSES_MAX = 256,  /* enrolled at a time, … */
+    KEDGE_HOST_WITNESSES_MAX = 4096, /* enrolled at a time, … */
     KEDGE_TENANT_WITNESSES_MAX = 16, /* … and of one tenant */
     KEDGE_PROPOSAL_HOLD_MS = 3000,
     KEDGE_SETTLE_MS = 5000,

@@ -31,11 +31,14 @@ struct kedgei_proposal {
 };
 
 struct kedge_witnesses {
-    struct kedgei_witness rows[KEDGE_HOST_WITNESSES_MAX];
+    struct kedgei_witness *rows; /* owned */
     uint32_t count;
+    size_t room;
     struct kedge_witness_policy *policy; /* NULL: none */
     bool has_quorum;
-    struct kedgei_proposal main, tenants[KEDGE_TENANTS_MAX];
+    struct kedgei_proposal main;
+    struct kedgei_proposal
+        *tenants;                /* by handle, KEDGE_TENANTS_MAX; made when a witness first asks for one */
     struct kedge_buf final_note; /* main chain's, cosigned by the quorum */
     uint64_t final_size;
     bool settled;

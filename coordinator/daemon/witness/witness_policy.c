@@ -137,8 +137,9 @@ int kedge_host_witnesses_open(struct kedge_host *h, bool strict, struct kedge_di
     }
     kedgei_proposal_init(&w->main);
     kedge_buf_init(&w->final_note, KEDGE_NOTE_MAX);
-    for (uint32_t i = 0; i < KEDGE_TENANTS_MAX; i++) {
-        kedgei_proposal_init(&w->tenants[i]);
+    w->tenants = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *w->tenants);
+    if (!w->tenants) {
+        return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory at start");
     }
     int err = read_policy(h, strict, d);
     w->settled = !w->has_quorum;
@@ -177,9 +178,11 @@ void kedge_host_witnesses_close(struct kedge_host *h)
     kedge_witness_policy_free(w->policy);
     kedgei_proposal_deinit(&w->main);
     kedge_buf_deinit(&w->final_note);
-    for (uint32_t i = 0; i < KEDGE_TENANTS_MAX; i++) {
+    for (uint32_t i = 0; i < h->tenant_count && w->tenants; i++) {
         kedgei_proposal_deinit(&w->tenants[i]);
     }
+    kedge_mem_free(w->tenants);
+    kedge_mem_free(w->rows);
     kedge_mem_free(w);
     h->witnesses = NULL;
 }

@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/try.h"
 #include "coordinator/daemon/sites/known.h"
@@ -18,7 +19,9 @@ static struct kedgei_witness *free_row(struct kedge_witnesses *w)
             return &w->rows[i];
         }
     }
-    return w->count < KEDGE_HOST_WITNESSES_MAX ? &w->rows[w->count++] : NULL;
+    bool fits = w->count < KEDGE_HOST_WITNESSES_MAX
+                && kedge_mem_grow(&w->rows, &w->room, w->count, 16, sizeof *w->rows);
+    return fits ? &w->rows[w->count++] : NULL;
 }
 
 /* The bounds are per tenant and for all. Without the first, one tenant could take all places; a

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "chain/store/kv/kv.h"
 #include "common/base/limits.h"
 #include "common/net/server.h"
 #include "common/net/web/http.h"
@@ -11,7 +12,9 @@
 START_TEST(test_all_fit)
 {
     for (uint64_t files = 512; files < 70000; files += 37) {
-        for (uint32_t tenants = 0; tenants <= 256; tenants += 16) {
+        const uint64_t stores =
+            3 * (uint64_t)kedge_places_stores(files); /* that are open at a time, beside a lock each */
+        for (uint32_t tenants = 0; tenants <= KEDGE_TENANTS_MAX; tenants += 64) {
             struct kedge_places p;
             kedge_places_for(files, tenants, 0, &p);
             ck_assert_uint_ge(p.known, 8);
@@ -20,10 +23,10 @@ START_TEST(test_all_fit)
             uint64_t sockets = (uint64_t)p.known + p.strangers + p.https + KEDGE_NET_DOOR_MAX;
             ck_assert_uint_ge(p.tenants, tenants);
             ck_assert_uint_le(p.tenants, KEDGE_TENANTS_MAX);
-            bool is_hopeless = 4 * tenants + files / 8 + 228 > files;
+            bool is_hopeless = stores + tenants + files / 8 + 228 > files;
             /* Each of a site's or a stranger's may have a file open; the stores want theirs, those of tenants
              * that are still to come, too. */
-            ck_assert_msg(sockets + p.known + 4 * p.tenants + 100 <= files || is_hopeless,
+            ck_assert_msg(sockets + p.known + stores + p.tenants + 100 <= files || is_hopeless,
                           "%u files: %u of sites", (unsigned)files, p.known);
         }
     }
@@ -35,10 +38,13 @@ START_TEST(test_known_values)
     struct kedge_places p;
     kedge_places_for(1024, 1, 0, &p);
     ck_assert_uint_eq(p.https, 128);
-    ck_assert_uint_eq(p.tenants, 1 + 21);
-    ck_assert_uint_eq(p.strangers, 77);
-    ck_assert_uint_eq(p.known, 231);
+    ck_assert_uint_eq(p.tenants, 1 + 72);
+    ck_assert_uint_eq(p.strangers, 63);
+    ck_assert_uint_eq(p.known, 189);
     ck_assert(p.is_short);
+    ck_assert_uint_eq(kedge_places_stores(1024), 42);
+    ck_assert_uint_eq(kedge_places_stores(20), 8);
+    ck_assert_uint_eq(kedge_places_stores(1 << 20), KEDGE_KV_LMDB_OPEN_USUAL);
     kedge_places_for(65536, 256, 0, &p);
     ck_assert_uint_eq(p.https, KEDGE_HTTP_CONNECTIONS);
     ck_assert_uint_eq(p.strangers, KEDGE_NET_STRANGERS_MAX);
