@@ -13,7 +13,7 @@
 enum {
     OWN = 128,      /* stores, listeners, logs, what workers read and write */
     PER_TENANT = 1, /* its ledger's lock, … */
-    STORES = 24,    /* … and of so many files one ledger is open, with what LMDB wants for it */
+    STORES = 48,    /* … and of so many files one ledger is open, with what LMDB wants for it */
     STORES_LEAST = 8,
     COMING = 8, /* this part of what is left is for tenants that come while the process runs */
     LEAST = 8,

@@ -38,11 +38,11 @@ START_TEST(test_known_values)
     struct kedge_places p;
     kedge_places_for(1024, 1, 0, &p);
     ck_assert_uint_eq(p.https, 128);
-    ck_assert_uint_eq(p.tenants, 1 + 72);
-    ck_assert_uint_eq(p.strangers, 63);
-    ck_assert_uint_eq(p.known, 189);
+    ck_assert_uint_eq(p.tenants, 1 + 80);
+    ck_assert_uint_eq(p.strangers, 70);
+    ck_assert_uint_eq(p.known, 210);
     ck_assert(p.is_short);
-    ck_assert_uint_eq(kedge_places_stores(1024), 42);
+    ck_assert_uint_eq(kedge_places_stores(1024), 21);
     ck_assert_uint_eq(kedge_places_stores(20), 8);
     ck_assert_uint_eq(kedge_places_stores(1 << 20), KEDGE_KV_LMDB_OPEN_USUAL);
     kedge_places_for(65536, 256, 0, &p);
