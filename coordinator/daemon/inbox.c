@@ -14,7 +14,7 @@
 #include "coordinator/daemon/loop.h"
 
 enum {
-    LINES = 4096,
+    LINES = 8192,
     LINE_MAX = 8192,     /* every site of a full coordinator may be a tenant's, and come twice */
     QUANTUM_NS = 200000, /* some tens of polls; less only costs more changes of the line */
 };
