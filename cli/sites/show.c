@@ -105,7 +105,8 @@ static const struct kedge_column round_columns[2][ROUND_COLUMNS] = {
 
 static void show_round(const struct kedge_cli *c, const json_t *row, bool loss)
 {
-    char round[CELL], sites[2 * CELL], seconds[CELL] = "-", statements[CELL], metric[CELL], refused[CELL];
+    char round[CELL], sites[2 * CELL], seconds[CELL] = "-", statements[CELL] = "-", metric[CELL],
+                                       refused[CELL];
     char groups[GROUPS_WIDTH + 1];
     double s;
     snprintf(round, sizeof round, "%lld", (long long)kedge_cli_int(row, "round"));
@@ -114,7 +115,9 @@ static void show_round(const struct kedge_cli *c, const json_t *row, bool loss)
     if (get_real(row, "seconds", &s)) {
         snprintf(seconds, sizeof seconds, s < 100000 ? "%.2f" : "%.0f", s);
     }
-    snprintf(statements, sizeof statements, "%lld", (long long)kedge_cli_int(row, "statements"));
+    if (json_object_get(row, "statements")) { /* a tenant is not told what others' ledgers hold */
+        snprintf(statements, sizeof statements, "%lld", (long long)kedge_cli_int(row, "statements"));
+    }
     snprintf(refused, sizeof refused, "%lld", (long long)kedge_cli_int(row, "refused"));
     put_metric(row, loss, metric);
     put_groups(json_object_get(row, "groups"), loss, groups);

@@ -165,20 +165,25 @@ static void answer_not_found(struct kedge_net_request *req, const char *name)
 
 /* What the record does not tell the other tenants of a job: which of the sites are connected, and how much
  * all ledgers hold. */
-static void forget_others(const struct kedge_host *h, const struct kedge_public_key *admin, json_t *o)
+static void forget_sums(json_t *o)
 {
     json_t *row;
     size_t at;
+    json_array_foreach(json_object_get(o, "history"), at, row)
+    {
+        json_object_del(row, "statements");
+    }
+}
+
+static void forget_others(const struct kedge_host *h, const struct kedge_public_key *admin, json_t *o)
+{
     uint32_t online = 0;
     for (uint32_t i = 0; i < h->site_count; i++) {
         online += kedge_coord_is_online(h->coord, i)
                   && kedge_tenant_has_admin(&h->tenants[h->sites[i].tenant], admin);
     }
     json_object_set_new(o, "sites_online", json_integer(online));
-    json_array_foreach(json_object_get(o, "history"), at, row)
-    {
-        json_object_del(row, "statements");
-    }
+    forget_sums(o);
 }
 
 /* for_admin: whose sites are told of; NULL: all. */
@@ -300,6 +305,7 @@ struct view_work {
     struct kedge_id job;
     uint32_t from;    /* job.show */
     bool only_models; /* job.model */
+    bool for_tenant;  /* one of the job's, by its admin */
     json_t *o;        /* the answer */
     uint32_t model_count;
     struct kedge_hash models[KEDGE_GROUPS_MAX];
@@ -390,6 +396,9 @@ static void view_done(struct kedge_host *h, struct kedge_item *item)
     } else if (w->only_models) {
         answer_models(h, w->req, &w->job, 0, w->models, w->model_count, w->o);
     } else {
+        if (w->for_tenant) {
+            forget_sums(w->o);
+        }
         kedge_admin_ok(w->req, w->o);
     }
     kedge_mem_free(w->logs.logs);
@@ -397,7 +406,7 @@ static void view_done(struct kedge_host *h, struct kedge_item *item)
 }
 
 static void view_ended(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *job,
-                       uint32_t from, bool only_models)
+                       uint32_t from, bool only_models, bool for_tenant)
 {
     struct view_work *w = kedge_mem_new(1, sizeof *w);
     struct kedge_job_logs logs;
@@ -411,6 +420,7 @@ static void view_ended(struct kedge_host *h, struct kedge_net_request *req, cons
                             .job = *job,
                             .from = from,
                             .only_models = only_models,
+                            .for_tenant = for_tenant,
                             .logs = logs};
     kedge_host_work(h, &w->work);
 }
@@ -437,7 +447,7 @@ void kedge_admin_job_show_to(struct kedge_host *h, struct kedge_net_request *req
     if (job) {
         show_running(h, req, job, from, for_admin);
     } else {
-        view_ended(h, req, &id, from, false);
+        view_ended(h, req, &id, from, false, for_admin != NULL);
     }
 }
 
@@ -458,7 +468,7 @@ void kedge_admin_job_model(struct kedge_host *h, struct kedge_net_request *req, 
     if (job) {
         model_of_running(h, req, job);
     } else {
-        view_ended(h, req, &id, 0, true);
+        view_ended(h, req, &id, 0, true, false);
     }
 }
 

@@ -196,6 +196,18 @@ static int find_job(struct kedge_host *h, const struct kedge_public_key *key, co
                : kedge_diag_set(d, KEDGE_E_DENIED, "%s", not_joined);
 }
 
+/* What is told of a job to each of its tenants: that it may read what it is to sign, and see how it goes. */
+static bool shows_job(const char *verb)
+{
+    static const char *const verbs[] = {"job.show", "job.spec", "job.events"};
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(verbs[i], verb) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void answer_model(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *job)
 {
     struct kedge_diag d = {.text = ""};
@@ -212,8 +224,8 @@ void kedge_host_tenant_admin(struct kedge_host *h, struct kedge_net_request *req
     const struct kedge_public_key *key = &kedge_net_request_peer(req)->key;
     struct kedge_id job = {.s = ""};
     int err = kedge_admin_open(json, &args, &verb, &d);
-    bool shows = !err && strcmp(verb, "job.show") == 0, takes = !err && strcmp(verb, "job.model") == 0;
-    if (!err && (shows || takes)) {
+    bool takes = !err && strcmp(verb, "job.model") == 0;
+    if (!err && (takes || shows_job(verb))) {
         err = find_job(h, key, args, &job, &d);
     } else if (!err) {
         if (kedge_admin_tenant_verb(h, req, verb, args)) {
@@ -227,8 +239,10 @@ void kedge_host_tenant_admin(struct kedge_host *h, struct kedge_net_request *req
         kedge_admin_error(req, err, &d);
     } else if (takes) {
         answer_model(h, req, &job);
-    } else {
+    } else if (strcmp(verb, "job.show") == 0) {
         kedge_admin_job_show_to(h, req, args, key);
+    } else {
+        kedge_admin_dispatch(h, req, verb, args);
     }
 }
 
