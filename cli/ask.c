@@ -167,7 +167,7 @@ int kedge_cli_ask(struct kedge_cli *c, json_t *request, json_t **ret_answer, str
     struct kedge_msg msg = {.type = KEDGE_MSG_ADMIN};
     struct kedge_buf frame, text;
     kedge_buf_init(&frame, KEDGE_FRAME_MAX);
-    kedge_buf_init(&text, KEDGE_ADMIN_JSON_MAX);
+    kedge_buf_init(&text, KEDGE_ADMIN_REQUEST_MAX);
     int err = kedge_cli_dump(request, JSON_COMPACT, &text);
     json_decref(request);
     c->told = false;

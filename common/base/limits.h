@@ -10,7 +10,8 @@ enum {
     KEDGE_PROOF_MAX = 64,              /* hashes of a Merkle proof: a tree of 2^63 leaves needs 64 */
     KEDGE_CHUNK_MAX = 4 * 1024 * 1024, /* blob chunk on the wire */
     KEDGE_FRAME_MAX = KEDGE_CHUNK_MAX + 4096, /* one message: a chunk and its header */
-    KEDGE_ADMIN_JSON_MAX = 3 * 1024 * 1024,   /* an operator's request or answer: a row for each tenant */
+    KEDGE_ADMIN_JSON_MAX = 3 * 1024 * 1024,   /* an answer to an operator: a row for each tenant */
+    KEDGE_ADMIN_REQUEST_MAX = 1024 * 1024,    /* a request; a spec, or a signed statement, is in it */
     KEDGE_UPLOAD_IDLE_S = 600, /* an upload of which nothing comes is closed: a link is mended by then, and
                                 * what came is kept and read once more when the site goes on */
     KEDGE_CHUNK_BUDGET = 64 * 1024 * 1024, /* chunks in flight, all peers together */

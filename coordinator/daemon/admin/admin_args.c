@@ -23,7 +23,7 @@ int kedge_admin_open(struct kedge_view text, json_t **ret_args, const char **ret
                      struct kedge_diag *reterr)
 {
     json_t *o = NULL;
-    int err = kedgei_json_load(text, KEDGE_ADMIN_JSON_MAX, "request", &o, reterr);
+    int err = kedgei_json_load(text, KEDGE_ADMIN_REQUEST_MAX, "request", &o, reterr);
     const char *verb = json_string_value(json_object_get(o, "verb"));
     if (!err && !verb) {
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "expected a JSON object with a \"verb\"");
