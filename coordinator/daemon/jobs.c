@@ -100,3 +100,12 @@ uint64_t kedge_job_task_seed(const struct kedge_job *job, uint32_t round, const 
 {
     return kedge_task_seed(job->spec.seed, round, site);
 }
+
+bool kedge_host_job_names(const struct kedge_job *job, uint32_t tenant)
+{
+    bool yes = false;
+    for (uint32_t i = 0; i < job->params.tenant_count && !yes; i++) {
+        yes = job->params.tenants[i] == tenant;
+    }
+    return yes;
+}

@@ -75,6 +75,8 @@ struct kedge_job {
 
 /* ---- jobs.c ---- */
 struct kedge_job *kedge_host_job_find(struct kedge_host *h, const struct kedge_id *id, bool ended_too);
+/* The job's spec names the tenant, which may or may not have joined. */
+bool kedge_host_job_names(const struct kedge_job *job, uint32_t tenant);
 /* Notes what failed and why, for job-closed and `job show` should it end the job. `what` is kept. */
 void kedge_host_job_fault(struct kedge_job *job, const char *what, const char *format, ...)
     KEDGE_PRINTF(3, 4);

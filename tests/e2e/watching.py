@@ -9,26 +9,9 @@ import threading
 import time
 from pathlib import Path
 
-PATIENCE_S = 120
+from field import PATIENCE_S, report, wait_for  # noqa: F401
+
 RUN = 10 ** 10
-failures = 0
-
-
-def report(name, ok, detail=""):
-    global failures
-    failures += not ok
-    print(f"{'ok  ' if ok else 'FAIL'} {name}{': ' + str(detail)[:600] if detail and not ok else ''}", flush=True)
-    return bool(ok)
-
-
-def wait_for(condition, patience=PATIENCE_S):
-    end = time.monotonic() + patience
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    return None
 
 
 def processes(name, below):

@@ -94,16 +94,6 @@ static void answer_status(struct kedge_host *h, struct kedge_net_request *req)
     kedge_admin_ok(req, o);
 }
 
-/* A job whose spec names the tenant, joined or not. */
-static bool names_tenant(const struct kedge_job *job, uint32_t tenant)
-{
-    bool yes = false;
-    for (uint32_t i = 0; i < job->params.tenant_count && !yes; i++) {
-        yes = job->params.tenants[i] == tenant;
-    }
-    return yes;
-}
-
 void kedge_admin_tenant_status(struct kedge_host *h, struct kedge_net_request *req, uint32_t tenant)
 {
     json_t *o = json_object();
@@ -116,7 +106,8 @@ void kedge_admin_tenant_status(struct kedge_host *h, struct kedge_net_request *r
     }
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
         struct kedge_coord_job_view view;
-        jobs += h->jobs[i].used && names_tenant(&h->jobs[i], tenant) && kedge_coord_job(h->coord, i, &view);
+        jobs += h->jobs[i].used && kedge_host_job_names(&h->jobs[i], tenant)
+                && kedge_coord_job(h->coord, i, &view);
     }
     json_object_set_new(o, "deployment", json_string(h->config.deployment));
     json_object_set_new(o, "fingerprint", kedgei_json_hex(h->tls_key.public.b, KEDGE_KEY_LEN));

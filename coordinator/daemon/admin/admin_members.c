@@ -248,10 +248,7 @@ static void tenant_join(struct kedge_host *h, struct kedge_net_request *req, con
     struct kedge_admin_append *a = kedge_admin_append_new(req);
     int err = kedge_admin_append_open(h, args, KEDGE_ST_JOB_JOINED, a, &d);
     struct kedge_job *job = err ? NULL : kedge_host_job_find(h, &a->st->u.job_joined.job, false);
-    bool member = false;
-    for (uint32_t i = 0; job && i < job->params.tenant_count; i++) {
-        member = member || job->params.tenants[i] == a->tenant;
-    }
+    bool member = job && kedge_host_job_names(job, a->tenant);
     if (!err && !job) {
         err = kedge_diag_set(&d, KEDGE_E_NO_JOB, "no running job \"%s\"", a->st->u.job_joined.job.s);
     } else if (!err && (!member || !kedge_id_eq(&a->st->u.job_joined.tenant, &h->tenants[a->tenant].id))) {

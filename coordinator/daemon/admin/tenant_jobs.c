@@ -143,15 +143,6 @@ static void list_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(w);
 }
 
-static bool names_tenant(const struct kedge_job *job, uint32_t tenant)
-{
-    bool yes = false;
-    for (uint32_t i = 0; i < job->params.tenant_count && !yes; i++) {
-        yes = job->params.tenants[i] == tenant;
-    }
-    return yes;
-}
-
 /* As a row of the operators' list, but for how many sites are connected, of which some are others'. */
 static json_t *running_row(struct kedge_host *h, const struct kedge_admin_list *a,
                            const struct kedge_job *job)
@@ -182,7 +173,7 @@ void kedge_admin_tenant_jobs(struct kedge_host *h, struct kedge_net_request *req
                               .running = json_object()};
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
         const struct kedge_job *job = &h->jobs[i];
-        if (job->used && !kedge_host_job_has_ended(job) && names_tenant(job, tenant)) {
+        if (job->used && !kedge_host_job_has_ended(job) && kedge_host_job_names(job, tenant)) {
             json_object_set_new(w->running, job->spec.name.s, running_row(h, &a, job));
         }
     }
