@@ -28,7 +28,7 @@ static void answer_big(struct http_world *w, struct kedge_http_request *req, uin
                                   .content_type = "application/octet-stream",
                                   .cache_control = "immutable",
                                   .len = BIG,
-                                  .party = 7};
+                                  .party = is_path(req, "/wide") ? 0 : 7};
     size_t left = BIG - (size_t)offset, n = left < KEDGE_HTTP_PIECE_MAX ? left : KEDGE_HTTP_PIECE_MAX;
     struct kedge_view piece = kedge_view_of(w->big + offset, n);
     if (offset == 0) {
@@ -51,7 +51,7 @@ static void handle(void *arg, struct kedge_http_request *req, uint64_t offset)
 {
     struct http_world *w = arg;
     pthread_t thread;
-    if (is_path(req, "/big") || is_path(req, "/cut")) {
+    if (is_path(req, "/big") || is_path(req, "/wide") || is_path(req, "/cut")) {
         answer_big(w, req, offset);
     } else if (is_path(req, "/hello")) {
         http_world_answer(req, "hello");
