@@ -6,7 +6,11 @@
  * by another attempt with the same bytes. */
 #include "client/core/core.h"
 
-enum { FETCH_ATTEMPTS_MAX = 6 }; /* then the task is given up: it may have gone stale */
+enum {
+    FETCH_ATTEMPTS_MAX = 6, /* then the task is given up: it may have gone stale */
+    PERSIST_ATTEMPTS_MAX =
+        6, /* some six seconds: then the round is told, as it is by a disk that was full before */
+};
 
 static bool is_allowed(const struct kedge_site *s, const struct kedge_id *job)
 {
@@ -139,7 +143,6 @@ static void trained(struct kedge_site *s, const struct kedge_site_event *ev)
 {
     KEDGE_ASSERT(ev->result_count >= 1 && ev->result_count <= KEDGE_SITE_RESULTS_MAX);
     s->w->failures = 0;
-    kedgei_site_trouble_over(s, &s->w->task.job);
     kedgei_site_results_add(s, ev->results, ev->result_count);
     kedgei_site_shift_answered(s, &ev->results[0]);
     if (MUTANT(MUTANT_SITE_SEND_UNPERSISTED)) {
@@ -212,15 +215,40 @@ static void uploaded(struct kedge_site *s, int err)
     kedgei_site_back_off(s, err, 0);
 }
 
+/* What this work has made and nobody else knows of. The order is that of kedgei_site_settle: the memory
+ * first, which another work may have written with these results in it. */
+static void drop_results(struct kedge_site *s)
+{
+    struct kedge_site_result dropped[KEDGE_SITE_RESULTS_MAX];
+    uint32_t count = 0;
+    for (const struct kedge_site_result *first; (first = kedgei_site_first(s, s->w)) != NULL;) {
+        KEDGE_ASSERT(count < KEDGE_SITE_RESULTS_MAX);
+        dropped[count++] = *first;
+        kedgei_site_results_drop_first(s);
+    }
+    kedgei_site_persist(s);
+    for (uint32_t i = 0; i < count; i++) {
+        kedgei_site_shift_settle(s, &dropped[i], false);
+        kedgei_site_emit(s, KEDGE_SITE_FX_FORGET)->result = dropped[i];
+        s->dropped++;
+    }
+}
+
+/* A disk that stays full must not make a round wait for a site that says nothing but that it is at work. So
+ * what was made is given up after a while, whose files take room, too, and the coordinator hears why. */
 static void persisted(struct kedge_site *s, int err)
 {
     if (err == KEDGE_OK) {
         s->w->failures = 0;
+        kedgei_site_trouble_over(s, &s->w->task.job);
         kedgei_site_next_result(s);
-        return;
+    } else if (kedge_err_class(err) == KEDGE_CLASS_FULL && s->w->failures + 1 >= PERSIST_ATTEMPTS_MAX) {
+        drop_results(s);
+        give_up_task(s, err, KEDGE_TROUBLE_DISK);
+    } else {
+        kedgei_site_log(s, KEDGE_SITE_NOTE_FAILED, err);
+        kedgei_site_back_off(s, err, 0);
     }
-    kedgei_site_log(s, KEDGE_SITE_NOTE_FAILED, err);
-    kedgei_site_back_off(s, err, 0);
 }
 
 void kedgei_site_worked(struct kedge_site *s, const struct kedge_site_event *ev)

@@ -27,11 +27,22 @@ void sim_able_heard(struct sim *w, uint32_t site, uint32_t job, bool able, const
     d->unable_ns[job] = able ? 0 : server_now(w) + wait;
 }
 
+/* The round of the site's task as the coordinator knows it: a close whose write is said to have failed is in
+ * the chain before it hears of it, and until then the task is open. */
+static uint32_t task_known(const struct sim *w, uint32_t job, uint32_t site)
+{
+    const struct sim_job *j = &w->jobs[job];
+    struct kedge_coord_job_view view;
+    bool collects = sim_job_view(w, job, &view) && view.round_open && view.round == j->last_opened;
+    const struct sim_main *o = collects ? sim_main_find(w, SIM_ROUND_OPENED, job, j->last_opened) : NULL;
+    return o && o->tasks ? o->tasks[site] : sim_task_open(w, job, site);
+}
+
 void sim_check_noted(struct sim *w, const struct kedge_coord_effect *fx)
 {
     const struct sim_request *r = &w->server.requests[fx->request % w->server.request_max];
     const struct sim_job *j = &w->jobs[fx->job];
-    uint32_t open = j->params.buffer > 0 ? sim_task_open(w, fx->job, fx->site) : j->last_opened;
+    uint32_t open = j->params.buffer > 0 ? task_known(w, fx->job, fx->site) : j->last_opened;
     if (!fx->ended) {
         return;
     }

@@ -262,6 +262,26 @@ START_TEST(test_disk_and_trainer)
 }
 END_TEST
 
+/* What cannot be remembered is not sent; and no round waits for a disk that stays full. */
+START_TEST(test_disk_that_stays_full)
+{
+    struct host h;
+    site_open_enrolled(&h);
+    site_give(&h, "digits", KEDGE_SITE_TRAIN, 1, false);
+    site_done(&h, KEDGE_SITE_EV_FETCHED, KEDGE_OK);
+    site_done(&h, KEDGE_SITE_EV_FETCHED, KEDGE_OK);
+    site_trained(&h, 1, false);
+    for (int i = 0; i < 5; i++) {
+        site_done(&h, KEDGE_SITE_EV_PERSISTED, KEDGE_E_DISK_FULL);
+        ck_assert_str_eq(h.text, "log failed DISK_FULL");
+        site_timer(&h);
+        ck_assert_str_eq(h.text, "persist 1");
+    }
+    site_done(&h, KEDGE_SITE_EV_PERSISTED, KEDGE_E_DISK_FULL);
+    ck_assert_str_eq(h.text, "persist 0; forget 41; log failed DISK_FULL; ended r1 disk");
+}
+END_TEST
+
 /* Each rare branch by itself, always: what it does, and that the work still comes to its end. */
 static void open_rare(struct host *h, struct kedge_site_rare *rare, enum kedge_site_rare_site site)
 {
@@ -347,6 +367,7 @@ int main(void)
     tcase_add_test(tc, test_heartbeat);
     tcase_add_test(tc, test_revoked_with_results);
     tcase_add_test(tc, test_disk_and_trainer);
+    tcase_add_test(tc, test_disk_that_stays_full);
     tcase_add_test(tc, test_rare_submit_first);
     tcase_add_test(tc, test_rare_beat);
     tcase_add_test(tc, test_rare_fetch);
