@@ -171,6 +171,7 @@ static const struct {
     {"", "SITE", "the site's name"},
     {"", "SPEC.json", "the job spec (- for standard input); docs/job-spec.md lists its keys"},
     {"", "STATE_OR_FOLDER", "a state folder, a log's folder or one store; --state when absent"},
+    {"viewer", "NAME", "a name for the key's holder; names are the tenant's own"},
     {"", "TENANT", "the organisation's name"},
     {"", "WITNESS", "the witness's name"},
     {"", "--admin-key", "private key of the tenant's admin; it goes nowhere else"},

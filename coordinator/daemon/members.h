@@ -14,6 +14,13 @@ struct kedge_host;
 
 enum { KEDGE_SITE_INDEX_SIZE = 4 * KEDGE_SITES_MAX }; /* open addressing by TLS key */
 
+/* Whose TLS key sees what the tenant's admins see, and changes nothing; admin/viewers.h. */
+struct kedge_viewer {
+    struct kedge_id name;
+    struct kedge_public_key key;
+    uint64_t since_s; /* unix time */
+};
+
 struct kedge_tenant {
     struct kedge_id id;
     struct kedge_public_key admin_key; /* the first one: what trust files name */
@@ -24,6 +31,8 @@ struct kedge_tenant {
     struct kedge_hash salted;
     struct kedge_state_log log; /* reads from any thread; writes through the committer */
     struct kedge_committer *committer;
+    struct kedge_viewer *viewers;
+    uint32_t viewer_count;
     struct kedge_bucket changes; /* that its admins ask for from elsewhere: admin/tenant_verbs.c */
     uint64_t anchored_size;      /* size of its last checkpoint in the main chain */
     uint64_t anchoring_size;     /* of the last one on its way there */

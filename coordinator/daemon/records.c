@@ -235,6 +235,59 @@ void kedge_read_token_key(const uint8_t secret[KEDGE_HASH_LEN], uint8_t out[KEDG
     memcpy(out + sizeof KEDGE_READ_TOKEN_PREFIX - 1, id.b, KEDGE_HASH_LEN);
 }
 
+/* ---- viewers ---- */
+
+/* Tenant and name stand in the key alone, so there cannot be two records of one viewer that disagree. */
+static bool read_viewer_key(struct kedge_view key, struct kedge_viewer_record *ret)
+{
+    const size_t start = sizeof KEDGE_VIEWER_PREFIX - 1;
+    if (key.len < start || memcmp(key.ptr, KEDGE_VIEWER_PREFIX, start) != 0) {
+        return false;
+    }
+    const uint8_t *slash = memchr(key.ptr + start, '/', key.len - start);
+    if (!slash) {
+        return false;
+    }
+    const size_t tenant_len = (size_t)(slash - key.ptr) - start;
+    return kedge_id_from(kedge_view_of(key.ptr + start, tenant_len), &ret->tenant) == KEDGE_OK
+           && kedge_id_from(kedge_view_of(slash + 1, key.len - start - tenant_len - 1), &ret->name)
+                  == KEDGE_OK;
+}
+
+int kedge_viewer_record_decode(struct kedge_view key, struct kedge_view value,
+                               struct kedge_viewer_record *ret, struct kedge_diag *reterr)
+{
+    struct where w = {"state", key, reterr};
+    struct kedge_viewer_record r;
+    int64_t since = 0;
+    memset(&r, 0, sizeof r);
+    struct field fields[] = {{.name = "key", .type = FIELD_KEY, .ret = &r.key},
+                             {.name = "since_s", .type = FIELD_INTEGER, .ret = &since, .most = TIME_MAX}};
+    if (!read_viewer_key(key, &r)) {
+        return damaged(&w, "the key is not that of a viewer");
+    }
+    KEDGE_TRY(read_fields(&w, value, fields, sizeof fields / sizeof fields[0]));
+    r.since_s = (uint64_t)since;
+    *ret = r;
+    return KEDGE_OK;
+}
+
+void kedge_viewer_record_key(const struct kedge_id *tenant, const struct kedge_id *name,
+                             struct kedge_buf *out)
+{
+    kedge_buf_printf(out, KEDGE_VIEWER_PREFIX "%s/%s", tenant->s, name->s);
+}
+
+int kedge_viewer_record_encode(const struct kedge_viewer_record *r, struct kedge_buf *out_key,
+                               struct kedge_buf *out_value)
+{
+    char hex[2 * KEDGE_KEY_LEN + 1];
+    kedge_hex_encode(r->key.b, KEDGE_KEY_LEN, hex);
+    kedge_viewer_record_key(&r->tenant, &r->name, out_key);
+    kedge_buf_printf(out_value, "{\"key\":\"%s\",\"since_s\":%" PRIu64 "}", hex, r->since_s);
+    return out_key->err ? out_key->err : out_value->err;
+}
+
 /* ---- sites that were seen ---- */
 
 /* Eight bytes and not JSON: there is one such record for each site, and all that were heard of are

@@ -47,6 +47,20 @@ KEDGE_NODISCARD int kedge_read_token_record_encode(const struct kedge_read_token
 /* The record's key; secret: 32 bytes. */
 void kedge_read_token_key(const uint8_t secret[KEDGE_HASH_LEN], uint8_t out[KEDGE_READ_TOKEN_KEY_LEN]);
 
+/* Table "state", key: KEDGE_VIEWER_PREFIX TENANT/NAME. Whose TLS key sees what the tenant's admins see. */
+#define KEDGE_VIEWER_PREFIX "viewer/"
+struct kedge_viewer_record {
+    struct kedge_id tenant, name; /* of the key; a name is a tenant's own */
+    struct kedge_public_key key;
+    uint64_t since_s; /* unix time, at most 2^53 */
+};
+KEDGE_NODISCARD int kedge_viewer_record_decode(struct kedge_view key, struct kedge_view value,
+                                               struct kedge_viewer_record *ret, struct kedge_diag *reterr);
+void kedge_viewer_record_key(const struct kedge_id *tenant, const struct kedge_id *name,
+                             struct kedge_buf *out);
+KEDGE_NODISCARD int kedge_viewer_record_encode(const struct kedge_viewer_record *r, struct kedge_buf *out_key,
+                                               struct kedge_buf *out_value);
+
 /* Table "state", key: KEDGE_SEEN_PREFIX TENANT/SITE. When a site was last heard of. Value: be64. */
 #define KEDGE_SEEN_PREFIX "seen/"
 struct kedge_seen_record {

@@ -120,3 +120,12 @@ bool kedge_tenant_has_admin(const struct kedge_tenant *t, const struct kedge_pub
     const struct kedge_book_key *found = kedge_keybook_find(&t->keys, key);
     return found && found->role == KEDGE_ROLE_ADMIN && kedge_book_key_in_force(found);
 }
+
+bool kedge_tenant_shows_to(const struct kedge_tenant *t, const struct kedge_public_key *key)
+{
+    bool yes = kedge_tenant_has_admin(t, key);
+    for (uint32_t i = 0; i < t->viewer_count && !yes; i++) {
+        yes = kedge_public_key_eq(&t->viewers[i].key, key);
+    }
+    return yes;
+}

@@ -10,6 +10,8 @@ KEDGE_NODISCARD int kedge_tenant_keys_load(struct kedge_tenant *t, struct kedge_
 
 /* Whether the key is one of the tenant's admin keys that are in force. */
 bool kedge_tenant_has_admin(const struct kedge_tenant *t, const struct kedge_public_key *key);
+/* Whether the key's holder sees the tenant: as one of its admins in force, or as one of its viewers. */
+bool kedge_tenant_shows_to(const struct kedge_tenant *t, const struct kedge_public_key *key);
 
 /* Where the statements of those kinds stand that are found by "KIND/…", ascending; *ret is freed with
  * kedge_mem_free, also after an error. KEDGE_E_NOMEM and errors of the ledger. */

@@ -6,6 +6,26 @@
 #include "common/base/mem.h"
 #include "coordinator/daemon/records.h"
 
+static void try_viewer(struct kedge_view key, struct kedge_view value)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_viewer_record r, again;
+    struct kedge_buf out_key, out;
+    int err = kedge_viewer_record_decode(key, value, &r, &d);
+    if (err) {
+        check_refused(err, &d, "table state");
+        return;
+    }
+    kedge_buf_init(&out_key, KEDGE_RECORD_KEY_MAX);
+    kedge_buf_init(&out, KEDGE_RECORD_MAX);
+    KEDGE_ASSERT(kedge_viewer_record_encode(&r, &out_key, &out) == KEDGE_OK);
+    KEDGE_ASSERT(kedge_view_eq(key, kedge_buf_view(&out_key)));
+    KEDGE_ASSERT(kedge_viewer_record_decode(key, kedge_buf_view(&out), &again, &d) == KEDGE_OK);
+    KEDGE_ASSERT(memcmp(&r, &again, sizeof r) == 0);
+    kedge_buf_deinit(&out_key);
+    kedge_buf_deinit(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void check_refused(int err, const struct kedge_diag *d, const char *table)
@@ -141,7 +161,7 @@ static void try_move(struct kedge_view key, struct kedge_view value)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     static void (*const tables[])(struct kedge_view key, struct kedge_view value) = {
-        try_token, try_job, try_refusal, try_read_token, try_seen, try_job_token, try_move};
+        try_token, try_job, try_refusal, try_read_token, try_seen, try_job_token, try_move, try_viewer};
     if (len < 2 || len - 2 < data[1]) {
         return 0;
     }

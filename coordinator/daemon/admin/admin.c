@@ -11,6 +11,7 @@
 #include "common/json/json.h"
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/admin/health.h"
+#include "coordinator/daemon/admin/viewers.h"
 #include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
@@ -198,6 +199,8 @@ void kedge_admin_dispatch(struct kedge_host *h, struct kedge_net_request *req, c
         answer_trust(h, req, KEDGE_COORD_NONE);
     } else if (strncmp(verb, "read.", 5) == 0) {
         kedge_admin_read(h, req, verb, args);
+    } else if (strncmp(verb, "viewer.", 7) == 0) {
+        kedge_admin_viewers(h, req, verb, args);
     } else if (strncmp(verb, "job.", 4) == 0) {
         kedge_admin_jobs(h, req, verb, args);
     } else if (strncmp(verb, "event.", 6) == 0) {

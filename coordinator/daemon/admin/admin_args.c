@@ -200,6 +200,31 @@ int kedge_admin_reader_name(const json_t *args, struct kedge_id *ret, struct ked
     return get_id(args, "name", ret, reterr);
 }
 
+static int get_key(const json_t *args, struct kedge_public_key *ret, struct kedge_diag *d)
+{
+    const char *hex = json_string_value(json_object_get(args, "key"));
+    return hex && kedge_hex_decode(kedge_view_str(hex), ret->b, KEDGE_KEY_LEN) == KEDGE_OK
+                   && kedge_public_key_is_valid(ret)
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_FORMAT, "\"key\": expected a public key, 64 hex digits");
+}
+
+int kedge_admin_viewer_tenant(const json_t *args, struct kedge_id *ret, struct kedge_diag *reterr)
+{
+    return get_id(args, "tenant", ret, reterr);
+}
+
+int kedge_admin_viewer_args(const json_t *args, bool add, struct kedge_admin_viewer *ret,
+                            struct kedge_diag *reterr)
+{
+    struct kedge_admin_viewer a = {.name = {.s = ""}};
+    KEDGE_TRY(get_id(args, "tenant", &a.tenant, reterr));
+    KEDGE_TRY(get_id(args, "name", &a.name, reterr));
+    KEDGE_TRY(add ? get_key(args, &a.key, reterr) : KEDGE_OK);
+    *ret = a;
+    return KEDGE_OK;
+}
+
 /* true, false, or nothing at all: false. */
 static int get_flag(const json_t *args, const char *key, bool *ret, struct kedge_diag *d)
 {
@@ -223,17 +248,13 @@ int kedge_admin_role_args(const json_t *args, bool grant, struct kedge_admin_rol
 {
     struct kedge_admin_role a = {.reason = NULL};
     const char *role = json_string_value(json_object_get(args, "role"));
-    const char *hex = json_string_value(json_object_get(args, "key"));
     KEDGE_TRY(grant ? get_id(args, "name", &a.name, reterr) : get_text(args, "reason", &a.reason, reterr));
     if (grant && (!role || (strcmp(role, "auditor") != 0 && strcmp(role, "operator") != 0))) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"role\": expected operator or auditor");
     }
     KEDGE_TRY(check_reason(a.reason, reterr));
     KEDGE_TRY(get_flag(args, "propose", &a.propose, reterr));
-    if (!hex || kedge_hex_decode(kedge_view_str(hex), a.key.b, KEDGE_KEY_LEN) != KEDGE_OK
-        || !kedge_public_key_is_valid(&a.key)) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"key\": expected a public key, 64 hex digits");
-    }
+    KEDGE_TRY(get_key(args, &a.key, reterr));
     a.auditor = grant && role && strcmp(role, "auditor") == 0;
     *ret = a;
     return KEDGE_OK;

@@ -70,6 +70,17 @@ KEDGE_NODISCARD int kedge_admin_reader_args(const struct json_t *args, struct ke
 KEDGE_NODISCARD int kedge_admin_reader_name(const struct json_t *args, struct kedge_id *ret,
                                             struct kedge_diag *reterr);
 
+/* viewer.add: "tenant", "name", "key"; viewer.remove: "tenant", "name" */
+struct kedge_admin_viewer {
+    struct kedge_id tenant, name;
+    struct kedge_public_key key; /* of viewer.add */
+};
+KEDGE_NODISCARD int kedge_admin_viewer_args(const struct json_t *args, bool add,
+                                            struct kedge_admin_viewer *ret, struct kedge_diag *reterr);
+/* viewer.list */
+KEDGE_NODISCARD int kedge_admin_viewer_tenant(const struct json_t *args, struct kedge_id *ret,
+                                              struct kedge_diag *reterr);
+
 /* role.grant: "role", "name", "key"; role.revoke: "key", "reason" (may be absent); both: "propose": true (may
  * be absent), to be answered with what organisations are to approve */
 struct kedge_admin_role {

@@ -180,7 +180,7 @@ static void forget_others(const struct kedge_host *h, const struct kedge_public_
     uint32_t online = 0;
     for (uint32_t i = 0; i < h->site_count; i++) {
         online += kedge_coord_is_online(h->coord, i)
-                  && kedge_tenant_has_admin(&h->tenants[h->sites[i].tenant], admin);
+                  && kedge_tenant_shows_to(&h->tenants[h->sites[i].tenant], admin);
     }
     json_object_set_new(o, "sites_online", json_integer(online));
     forget_sums(o);

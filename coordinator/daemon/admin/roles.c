@@ -79,11 +79,11 @@ const char *kedge_host_role_name(const struct kedge_host *h, const struct kedge_
 }
 
 /* Only over TLS: over plain connections a key is just a claim. */
-bool kedge_host_is_admin(const struct kedge_host *h, const struct kedge_net_peer *peer)
+bool kedge_host_is_of_tenant(const struct kedge_host *h, const struct kedge_net_peer *peer)
 {
     bool yes = false;
     for (uint32_t i = 0; i < h->tenant_count && peer->has_key && peer->kind == KEDGE_NET_TLS && !yes; i++) {
-        yes = kedge_tenant_has_admin(&h->tenants[i], &peer->key);
+        yes = kedge_tenant_shows_to(&h->tenants[i], &peer->key);
     }
     return yes;
 }

@@ -19,8 +19,8 @@ bool kedge_host_may_ask(const struct kedge_host *h, const struct kedge_net_peer 
 /* Who that is, in a few words, for the history of jobs: "owner" (through the door), "operator NAME", or
  * "operator" and the first digits of the key. ret: KEDGE_ACTOR_MAX + 1. */
 void kedge_host_actor(const struct kedge_host *h, const struct kedge_net_peer *peer, char *ret);
-/* Whether the peer speaks with an admin key that is in force in a tenant's ledger. */
-bool kedge_host_is_admin(const struct kedge_host *h, const struct kedge_net_peer *peer);
+/* Whether the peer's key is an admin's in force, or a viewer's, of any tenant. */
+bool kedge_host_is_of_tenant(const struct kedge_host *h, const struct kedge_net_peer *peer);
 /* "owner", "operator" or "auditor", of a peer that may ask at least "whoami". */
 const char *kedge_host_role_name(const struct kedge_host *h, const struct kedge_net_peer *peer);
 /* role.grant, role.revoke, role.quorum, role.rotate, role.submit, role.list; false: another verb. */

@@ -1,10 +1,11 @@
 /* One gate, then the operators' verbs.
  *
  * Each verb of the table is about one tenant: the one that the request names, or, where it names none, the
- * one whose admin key this is. The gate looks whether the key is an admin's there. If not, the answer is the
- * same whether such a tenant exists or not, after the same look at the same tables, so nobody learns from it
- * who else is here. After the gate the request always names the tenant, and the verb runs as for an operator
- * who named it; a verb that could tell of more than the tenant that it is given does not belong in the table.
+ * one that this key sees. The gate looks whether the key is an admin's or a viewer's there. If not, the
+ * answer is the same whether such a tenant exists or not, after the same look at the same tables, so nobody
+ * learns from it who else is here. A viewer gets no further with a verb that changes something. After the
+ * gate the request always names the tenant, and the verb runs as for an operator who named it; a verb that
+ * could tell of more than the tenant that it is given does not belong in the table.
  *
  * What changes something is written to disk, and the loop waits for some of it, so such verbs have a rate per
  * tenant, besides the rate per key that the network holds: a tenant with many admin keys has no more. */
@@ -41,7 +42,8 @@ static const struct verb {
     {"witness.enroll", "tenant", true},   {"witness.revoke", "tenant", true},
     {"read.token", "tenant", true},       {"read.list", "tenant", false},
     {"read.revoke", "tenant", true},      {"event.own", "tenant", false},
-    {"job.list", "tenant", false},
+    {"job.list", "tenant", false},        {"viewer.add", "tenant", true},
+    {"viewer.list", "tenant", false},     {"viewer.remove", "tenant", true},
 };
 
 static const struct verb *find_verb(const char *name)
@@ -54,28 +56,53 @@ static const struct verb *find_verb(const char *name)
     return NULL;
 }
 
-/* The names of the key's tenants: one key may be an admin's of several. */
-static json_t *own_names(const struct kedge_host *h, const struct kedge_public_key *key)
+enum seen_as { AS_ADMIN, AS_VIEWER, AS_ANY };
+
+static bool is_seen(const struct kedge_tenant *t, const struct kedge_public_key *key, enum seen_as as)
+{
+    const bool is_admin = kedge_tenant_has_admin(t, key);
+    return as == AS_ADMIN ? is_admin : kedge_tenant_shows_to(t, key) && (as == AS_ANY || !is_admin);
+}
+
+/* The names of the key's tenants: one key may be an admin's or a viewer's of several. */
+static json_t *own_names(const struct kedge_host *h, const struct kedge_public_key *key, enum seen_as as)
 {
     json_t *names = json_array();
     for (uint32_t i = 0; i < h->tenant_count; i++) {
-        if (kedge_tenant_has_admin(&h->tenants[i], key)) {
+        if (is_seen(&h->tenants[i], key, as)) {
             json_array_append_new(names, json_string(h->tenants[i].id.s));
         }
     }
     return names;
 }
 
+static json_t *who_is(const struct kedge_host *h, const struct kedge_public_key *key)
+{
+    json_t *admins = own_names(h, key, AS_ADMIN), *views = own_names(h, key, AS_VIEWER);
+    if (json_array_size(admins) == 0) {
+        json_decref(admins);
+        return json_pack("{s:s,s:o}", "role", "tenant-viewer", "tenants", views);
+    }
+    json_t *o = json_pack("{s:s,s:o}", "role", "tenant-admin", "tenants", admins);
+    if (json_array_size(views) > 0) {
+        json_object_set(o, "views", views);
+    }
+    json_decref(views);
+    return o;
+}
+
 /* Names the tenant where the request does not. */
 static int name_tenant(const struct kedge_host *h, const struct kedge_public_key *key, const char *member,
                        json_t *io_args, struct kedge_diag *d)
 {
-    json_auto_t *names = own_names(h, key);
+    json_auto_t *names = own_names(h, key, AS_ANY);
     if (json_array_size(names) != 1) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT,
-                              "this key is an admin's of %zu tenants, %s and %s among them: name one of them",
-                              json_array_size(names), json_string_value(json_array_get(names, 0)),
-                              json_string_value(json_array_get(names, 1)));
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "this key is an admin's or a viewer's of %zu tenants, %s and %s among them: name "
+            "one of them",
+            json_array_size(names), json_string_value(json_array_get(names, 0)),
+            json_string_value(json_array_get(names, 1)));
     }
     json_object_set(io_args, member, json_array_get(names, 0));
     return KEDGE_OK;
@@ -91,11 +118,23 @@ static int find_tenant(const struct kedge_host *h, const struct kedge_public_key
     const char *name = json_string_value(json_object_get(io_args, member));
     uint32_t t = name && kedge_id_from(kedge_view_str(name), &id) == KEDGE_OK ? kedge_host_tenant_find(h, &id)
                                                                               : KEDGE_COORD_NONE;
-    if (t == KEDGE_COORD_NONE || !kedge_tenant_has_admin(&h->tenants[t], key)) {
-        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "this key is an admin's of no tenant of that name");
+    if (t == KEDGE_COORD_NONE || !kedge_tenant_shows_to(&h->tenants[t], key)) {
+        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "this key sees no tenant of that name");
     }
     *ret = t;
     return KEDGE_OK;
+}
+
+/* What changes something is an admin's. */
+static int check_change(const struct kedge_tenant *t, const struct kedge_public_key *key, const char *verb,
+                        struct kedge_diag *d)
+{
+    if (kedge_tenant_has_admin(t, key)) {
+        return KEDGE_OK;
+    }
+    (void)kedge_diag_set(d, KEDGE_E_DENIED, "this key is a viewer's of tenant %s: it may not ask \"%s\"",
+                         t->id.s, verb);
+    return KEDGE_E_DENIED;
 }
 
 bool kedge_admin_tenant_verb(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
@@ -106,13 +145,16 @@ bool kedge_admin_tenant_verb(struct kedge_host *h, struct kedge_net_request *req
     struct kedge_diag d = {.text = ""};
     uint32_t tenant = 0;
     if (strcmp(verb, "whoami") == 0) {
-        kedge_admin_ok(req, json_pack("{s:s,s:o}", "role", "tenant-admin", "tenants", own_names(h, key)));
+        kedge_admin_ok(req, who_is(h, key));
         return true;
     }
     if (!row) {
         return false;
     }
     int err = find_tenant(h, key, row->names, io_args, &tenant, &d);
+    if (!err && row->changes) {
+        err = check_change(&h->tenants[tenant], key, verb, &d);
+    }
     if (err) {
         kedge_admin_error(req, err, &d);
     } else if (row->changes

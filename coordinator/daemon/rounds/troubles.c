@@ -184,7 +184,7 @@ static const char *why_awaited(const struct kedge_host *h, uint32_t site, const 
 
 static bool may_tell(const struct kedge_host *h, uint32_t site, const struct kedge_public_key *for_admin)
 {
-    return !for_admin || kedge_tenant_has_admin(&h->tenants[h->sites[site].tenant], for_admin);
+    return !for_admin || kedge_tenant_shows_to(&h->tenants[h->sites[site].tenant], for_admin);
 }
 
 /* Whom the open round waits for. A round that does not close is the question that operators ask

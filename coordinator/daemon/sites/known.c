@@ -56,6 +56,15 @@ static void put_admins(struct table *t, const struct kedge_tenant *tenant, uint3
     }
 }
 
+/* Before all others: where a key has another role, too, that one's line counts, or a tenant could draw
+ * others' sites into its own line. */
+static void put_viewers(struct table *t, const struct kedge_tenant *tenant, uint32_t line)
+{
+    for (uint32_t i = 0; i < tenant->viewer_count; i++) {
+        put(t, &tenant->viewers[i].key, line);
+    }
+}
+
 static void release(struct table *t)
 {
     kedge_mem_free(t->used);
@@ -96,6 +105,7 @@ static size_t count_keys(const struct kedge_host *h)
     for (uint32_t i = 0; i < h->tenant_count; i++) {
         const size_t admins = h->tenants[i].keys.count;
         keys += admins < KEDGE_ADMIN_KEYS_MAX ? admins : KEDGE_ADMIN_KEYS_MAX;
+        keys += h->tenants[i].viewer_count;
     }
     return keys;
 }
@@ -105,6 +115,9 @@ static bool write_down(const struct kedge_host *h, struct table *t)
     const struct kedge_mainbook *book = &h->authority.book;
     if (!make_places(t, count_keys(h))) {
         return false;
+    }
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        put_viewers(t, &h->tenants[i], kedge_inbox_line(i));
     }
     for (uint32_t i = 0; i < h->site_count; i++) {
         if (h->sites[i].active) {

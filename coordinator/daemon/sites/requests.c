@@ -214,7 +214,7 @@ static void dispatch(struct kedge_host *h, struct kedge_net_request *req, const 
     if (msg->type == KEDGE_MSG_ADMIN) {
         if (kedge_host_may_ask(h, peer, "status")) { /* the least that anybody with a role may */
             kedge_host_admin(h, req, msg->u.admin.json);
-        } else if (kedge_host_is_admin(h, peer)) {
+        } else if (kedge_host_is_of_tenant(h, peer)) {
             kedge_host_tenant_admin(h, req, msg->u.admin.json);
         } else {
             kedge_host_reply_error(req, KEDGE_E_DENIED, 0, "not an operator of this coordinator");
@@ -226,7 +226,7 @@ static void dispatch(struct kedge_host *h, struct kedge_net_request *req, const 
         kedge_host_model_get(h, req, &msg->u.blob_get);
         return;
     }
-    if (msg->type == KEDGE_MSG_BLOB_GET && !is_site && kedge_host_is_admin(h, peer)) {
+    if (msg->type == KEDGE_MSG_BLOB_GET && !is_site && kedge_host_is_of_tenant(h, peer)) {
         kedge_host_tenant_model_get(h, req, &msg->u.blob_get);
         return;
     }

@@ -22,7 +22,7 @@
 #include "coordinator/daemon/sites/requests.h"
 #include "coordinator/daemon/tenant_keys.h"
 
-static const char not_joined[] = "no job of this name names the tenant whose admin key this is";
+static const char not_joined[] = "no job of this name names a tenant that this key sees";
 
 /* One key may be an admin's of several tenants. */
 static int check_joined(const struct kedge_host *h, const struct kedge_public_key *key,
@@ -32,7 +32,7 @@ static int check_joined(const struct kedge_host *h, const struct kedge_public_ke
     uint64_t index;
     snprintf(name, sizeof name, "job-joined/%s", job->s);
     for (uint32_t i = 0; i < h->tenant_count; i++) {
-        if (kedge_tenant_has_admin(&h->tenants[i], key)
+        if (kedge_tenant_shows_to(&h->tenants[i], key)
             && kedge_ledger_find(h->tenants[i].log.ledger, kedge_view_str(name), &index) == KEDGE_OK) {
             return KEDGE_OK;
         }
@@ -175,7 +175,7 @@ static bool is_invited(struct kedge_host *h, const struct kedge_public_key *key,
     const struct kedge_job *job = kedge_host_job_find(h, id, false);
     bool yes = false;
     for (uint32_t i = 0; job && i < job->params.tenant_count && !yes; i++) {
-        yes = kedge_tenant_has_admin(&h->tenants[job->params.tenants[i]], key);
+        yes = kedge_tenant_shows_to(&h->tenants[job->params.tenants[i]], key);
     }
     return yes;
 }
@@ -231,9 +231,9 @@ void kedge_host_tenant_admin(struct kedge_host *h, struct kedge_net_request *req
         if (kedge_admin_tenant_verb(h, req, verb, args)) {
             return;
         }
-        err = kedge_diag_set(
-            &d, KEDGE_E_DENIED,
-            "not an operator of this coordinator: the admin of a tenant may not ask \"%.40s\"", verb);
+        err = kedge_diag_set(&d, KEDGE_E_DENIED,
+                             "not an operator of this coordinator: who is of a tenant may not ask \"%.40s\"",
+                             verb);
     }
     if (err) {
         kedge_admin_error(req, err, &d);

@@ -108,6 +108,44 @@ START_TEST(test_torn)
 }
 END_TEST
 
+/* A viewer's tenant and name are in the key. */
+START_TEST(test_viewers)
+{
+    static const struct {
+        const char *key, *text, *said; /* said NULL: it is taken */
+    } rows[] = {
+        {"viewer/org-a/board", "{\"key\":\"" HASH "\",\"since_s\":7}", NULL},
+        {"viewer/org-a", "{\"key\":\"" HASH "\",\"since_s\":7}", "not that of a viewer"},
+        {"viewer/org-a/", "{\"key\":\"" HASH "\",\"since_s\":7}", "not that of a viewer"},
+        {"viewer//board", "{\"key\":\"" HASH "\",\"since_s\":7}", "not that of a viewer"},
+        {"viewer/org-a/b/c", "{\"key\":\"" HASH "\",\"since_s\":7}", "not that of a viewer"},
+        {"view", "{\"key\":\"" HASH "\",\"since_s\":7}", "not that of a viewer"},
+        {"viewer/org-a/board", "{\"key\":\"00\",\"since_s\":7}", "\"key\" has no right value"},
+        {"viewer/org-a/board", "{\"key\":\"" HASH "\"}", "\"since_s\" is missing"},
+        {"viewer/org-a/board", "{\"key\":\"" HASH "\",\"since_s\":-1}", "\"since_s\" has no right value"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct kedge_diag d = {.text = ""};
+        struct kedge_viewer_record r;
+        struct kedge_buf key, text;
+        int err =
+            kedge_viewer_record_decode(kedge_view_str(rows[i].key), kedge_view_str(rows[i].text), &r, &d);
+        ck_assert_msg(err == (rows[i].said ? KEDGE_E_CORRUPT : KEDGE_OK), "%s: %d", rows[i].key, err);
+        if (err) {
+            ck_assert_msg(strstr(d.text, rows[i].said) != NULL, "%s: %s", rows[i].key, d.text);
+            continue;
+        }
+        kedge_buf_init(&key, KEDGE_RECORD_KEY_MAX);
+        kedge_buf_init(&text, KEDGE_RECORD_MAX);
+        ck_assert_int_eq(kedge_viewer_record_encode(&r, &key, &text), KEDGE_OK);
+        ck_assert(kedge_view_eq(kedge_buf_view(&key), kedge_view_str(rows[i].key)));
+        ck_assert(kedge_view_eq(kedge_buf_view(&text), kedge_view_str(rows[i].text)));
+        kedge_buf_deinit(&key);
+        kedge_buf_deinit(&text);
+    }
+}
+END_TEST
+
 START_TEST(test_tokens_come_back)
 {
     struct kedge_token_record r = {.tenant = {"org-a"}, .site = {"site-1"}, .expiry_s = 1234567890}, same;
@@ -372,8 +410,8 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {test_texts,          test_torn,           test_tokens_come_back,
-                                  test_jobs_come_back, test_refusals,       test_refusal_values,
-                                  test_read_tokens,    test_moves_come_back};
+    const TTest *const tests[] = {
+        test_texts,          test_torn,        test_tokens_come_back, test_jobs_come_back, test_refusals,
+        test_refusal_values, test_read_tokens, test_moves_come_back,  test_viewers};
     return run_suite("coordinator-records", tests, sizeof tests / sizeof tests[0]);
 }
