@@ -51,33 +51,37 @@ class World:
     def ask(self, *argv):
         return json.loads(self.kedge(*argv, "--state", self.state, "--format", "json"))["data"]
 
-    def key(self, name):
-        path = self.scratch / f"{name}.pem"
-        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", path], check=True, capture_output=True)
-        path.chmod(0o600)
-        return path
-
     def add(self, name, sites):
         """A tenant; the key of its admin and those of its sites."""
         admin = self.scratch / f"{name}.pem"
         self.ask("tenant", "add", name, "--admin-key", admin)
-        return admin, [self.enrol(name, admin, f"s{i}") for i in range(sites)]
-
-    def enrol(self, tenant, admin, site):
-        tls, statement = self.key(f"{tenant}-{site}-tls"), self.key(f"{tenant}-{site}-st")
-        public = json.loads(self.kedge("key", "public", statement, "--format", "json"))["data"]["key"]
-        token = self.scratch / f"{tenant}-{site}.token"
-        self.ask("site", "enroll", tenant, site, "--out", token)
-        peer = spy.Peer(spy.dial(self.server, tls, self.scratch))
-        peer.ask(*spy.enroll(token_secret(token.read_text()), tenant, site, bytes.fromhex(public)))
-        peer.socket.close()
-        self.ask("site", "approve", tenant, site, "--admin-key", admin)
-        return tls
+        return admin, [enrol_site(self.bin, self.ask, self.scratch, self.server, name, admin, f"s{i}")
+                       for i in range(sites)]
 
     def close(self):
         self.process.terminate()
         self.process.wait()
         shutil.rmtree(self.scratch)
+
+
+def make_key(scratch, name):
+    path = scratch / f"{name}.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", path], check=True, capture_output=True)
+    path.chmod(0o600)
+    return path
+
+
+def enrol_site(bin_dir, ask, scratch, server, tenant, admin, site):
+    """A site that is only keys: its TLS key's file. `ask` runs kedge as the operator."""
+    tls, statement = make_key(scratch, f"{tenant}-{site}-tls"), make_key(scratch, f"{tenant}-{site}-st")
+    told = subprocess.run([bin_dir / "kedge", "key", "public", statement, "--format", "json"], check=True, capture_output=True)
+    token = scratch / f"{tenant}-{site}.token"
+    ask("site", "enroll", tenant, site, "--out", token)
+    peer = spy.Peer(spy.dial(server, tls, scratch))
+    peer.ask(*spy.enroll(token_secret(token.read_text()), tenant, site, bytes.fromhex(json.loads(told.stdout)["data"]["key"])))
+    peer.socket.close()
+    ask("site", "approve", tenant, site, "--admin-key", admin)
+    return tls
 
 
 def token_secret(text):

@@ -58,7 +58,7 @@ struct kedge_host {
     struct kedge_coord *coord;
     struct kedge_coord_effects fx;
     void (*execute)(struct kedge_host *h, const struct kedge_coord_effect *fx); /* effects.h */
-    struct kedge_queue *queue, *work_queue;
+    struct kedge_queue *queue;
     struct kedge_inbox *inbox; /* inbox.h: requests */
     struct kedge_net_server *server;
     struct kedge_known *known;  /* whose TLS keys the network knows; NULL: it does not listen yet */
@@ -66,9 +66,9 @@ struct kedge_host {
     struct kedge_https_turns *https_turns;
     struct kedge_http_server *https;   /* NULL: does not listen */
     struct kedge_main_view *main_view; /* any thread */
-    struct kedge_buf pruned; /* digests of models given up before this start, ascending; any thread */
-    pthread_t *workers;
-    unsigned worker_count;
+    struct kedge_buf pruned;       /* digests of models given up before this start, ascending; any thread */
+    struct kedge_workers *workers; /* workers.h */
+    uint32_t line;                 /* whose request, or work, the loop is at: inbox.h */
     uint64_t started_ns;
     uint64_t main_known; /* entries of the main chain that the loop has taken in; the ledger may have more */
     uint64_t refused_due_ns; /* when what is kept of refused updates is looked through next */

@@ -14,7 +14,6 @@
 #include "coordinator/daemon/loop.h"
 
 enum {
-    LINES = 8192,
     LINE_MAX = 8192,     /* every site of a full coordinator may be a tenant's, and come twice */
     QUANTUM_NS = 200000, /* some tens of polls; less only costs more changes of the line */
 };
@@ -23,7 +22,7 @@ struct kedge_inbox {
     pthread_mutex_t mutex;
     struct kedge_fair fair; /* under the mutex */
     struct kedge_item bell;
-    struct kedge_fair_flow lines[LINES];
+    struct kedge_fair_flow lines[KEDGE_LINES];
 };
 
 static void ring(struct kedge_host *h, struct kedge_item *bell)
@@ -41,7 +40,7 @@ int kedge_inbox_open(struct kedge_host *h, struct kedge_diag *d)
     pthread_mutex_init(&h->inbox->mutex, NULL);
     h->inbox->bell.handle = ring;
     h->inbox->fair = (struct kedge_fair){
-        .flows = h->inbox->lines, .flow_count = LINES, .line_max = LINE_MAX, .quantum_ns = QUANTUM_NS};
+        .flows = h->inbox->lines, .flow_count = KEDGE_LINES, .line_max = LINE_MAX, .quantum_ns = QUANTUM_NS};
     kedge_fair_init(&h->inbox->fair);
     return KEDGE_OK;
 }
@@ -57,7 +56,7 @@ void kedge_inbox_close(struct kedge_host *h)
 
 uint32_t kedge_inbox_line(uint32_t tenant)
 {
-    return KEDGE_LINE_TENANTS + tenant % (LINES - KEDGE_LINE_TENANTS);
+    return KEDGE_LINE_TENANTS + tenant % (KEDGE_LINES - KEDGE_LINE_TENANTS);
 }
 
 bool kedge_inbox_put(struct kedge_host *h, uint32_t line, struct kedge_inbox_item *item)
@@ -85,7 +84,9 @@ bool kedge_inbox_serve(struct kedge_host *h)
         return false;
     }
     uint64_t begun = kedge_os_now_ns();
+    h->line = line;
     item->handle(h, item);
+    h->line = KEDGE_LINE_OWN;
     uint64_t took = kedge_os_now_ns() - begun;
     pthread_mutex_lock(&inbox->mutex);
     kedge_fair_charge(&inbox->fair, line, took);

@@ -15,10 +15,12 @@ struct kedge_host;
 struct kedge_inbox; /* kedge_host.inbox */
 
 enum {
+    KEDGE_LINE_OWN, /* nobody's: what the coordinator does by itself, see workers.h */
     KEDGE_LINE_STRANGERS,
     KEDGE_LINE_OPERATORS,
     KEDGE_LINE_READERS,
     KEDGE_LINE_TENANTS, /* tenant t: KEDGE_LINE_TENANTS + t, modulo what there are */
+    KEDGE_LINES = 8192,
 };
 
 /* First member of what stands in line. `handle` runs on the loop thread and frees the item's owner. */

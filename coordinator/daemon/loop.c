@@ -16,14 +16,6 @@ void kedge_host_post(struct kedge_host *h, struct kedge_item *item)
     }
 }
 
-/* The loop may wait here until a worker takes something. Workers put nothing into this queue, so
- * none of them can wait for the loop in turn. */
-void kedge_host_work(struct kedge_host *h, struct kedge_work *work)
-{
-    int err = kedge_queue_put(h->work_queue, work);
-    KEDGE_ASSERT(err == KEDGE_OK || h->stop);
-}
-
 void kedge_host_fail(struct kedge_host *h, int err, const char *what)
 {
     if (!h->fatal) {

@@ -2,7 +2,10 @@
 #ifndef KEDGE_COORDINATOR_DAEMON_LOOP_H
 #define KEDGE_COORDINATOR_DAEMON_LOOP_H
 
+#include <stdint.h>
+
 #include "common/base/err.h"
+#include "coordinator/schedule/fair.h"
 
 struct kedge_host;
 struct kedge_coord_event;
@@ -18,12 +21,12 @@ struct kedge_item {
 struct kedge_work {
     struct kedge_item item;
     void (*run)(struct kedge_host *h, struct kedge_work *work);
+    struct kedge_item back; /* from here on: the workers' own */
+    struct kedge_fair_item in_line;
+    uint32_t line;
 };
 /* From any thread; waits for room. */
 void kedge_host_post(struct kedge_host *h, struct kedge_item *item);
-/* From the loop thread. Never fails: a full queue makes the loop wait, workers never wait for the loop's
- * queue. */
-void kedge_host_work(struct kedge_host *h, struct kedge_work *work);
 
 /* Steps the core and executes its effects until none are left. ev->now_ns is set here. */
 void kedge_host_step(struct kedge_host *h, struct kedge_coord_event *ev);
@@ -38,6 +41,15 @@ void kedge_host_log_commit(const struct kedge_commit_result *result);
  * that the entries are stored without a signed checkpoint, so the ledger is asked what keeps it from signing.
  * Stays UNKNOWN when nothing does any more. For the core every failure but REVOKED is of unknown outcome. */
 int kedge_host_commit_err(struct kedge_ledger *l, const struct kedge_commit_result *result);
+
+/* ---- workers.c ---- */
+/* From the loop thread; neither waits nor fails. The work stands in the line of the request, or the earlier
+ * work, that it comes from (workers.h). */
+void kedge_host_work(struct kedge_host *h, struct kedge_work *work);
+/* The same for whom it is known to be (inbox.h), and what the coordinator does for a job or for itself,
+ * whoever's request brought it about. */
+void kedge_host_work_in(struct kedge_host *h, uint32_t line, struct kedge_work *work);
+void kedge_host_work_own(struct kedge_host *h, struct kedge_work *work);
 
 /* ---- turns.c ---- */
 /* Takes items and watches the core's deadline until `stop`; returns `fatal`. */

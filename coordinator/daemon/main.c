@@ -36,30 +36,16 @@
 #include "coordinator/daemon/sites/blobs.h"
 #include "coordinator/daemon/sites/known.h"
 #include "coordinator/daemon/web/https.h"
+#include "coordinator/daemon/workers.h"
 #include "crypto/passphrase.h"
 
 enum {
     QUEUE_MAX = 65536,
-    WORK_QUEUE_MAX = 65536,
     CONFIG_TEXT_MAX = 65536,
     PRUNED_MAX = 1 << 27,
     COMMITTERS =
         16, /* threads for all tenants' ledgers: they wait for the disk, which takes syncs together */
 };
-
-/* A worker owns nothing. It runs what the loop handed over and posts the same item back, so that
- * the loop alone changes tables and no table needs a lock. */
-static void *worker_main(void *arg)
-{
-    struct kedge_host *h = arg;
-    void *taken;
-    while (kedge_queue_take(h->work_queue, KEDGE_TIME_NEVER, &taken) == KEDGE_OK) {
-        struct kedge_work *work = taken;
-        work->run(h, work);
-        kedge_host_post(h, &work->item);
-    }
-    return NULL;
-}
 
 struct stop_item {
     struct kedge_item item;
@@ -86,12 +72,6 @@ static void *signal_main(void *arg)
         kedge_host_post(h, &stop.item);
     }
     return NULL;
-}
-
-static int make_queues(struct kedge_host *h)
-{
-    KEDGE_TRY(kedge_queue_new(QUEUE_MAX, &h->queue));
-    return kedge_queue_new(WORK_QUEUE_MAX, &h->work_queue);
 }
 
 /* All tables have their largest size from the start. Handles are indices into them, and workers
@@ -124,7 +104,7 @@ static int make_tables(struct kedge_host *h, struct kedge_diag *d)
     h->execute = kedge_host_execute;
     int err = kedge_coord_init(h->coord_mem, len, &limits, &times, &h->coord);
     if (!err) {
-        err = make_queues(h);
+        err = kedge_queue_new(QUEUE_MAX, &h->queue);
     }
     if (!err) {
         err = kedge_inbox_open(h, d);
@@ -224,12 +204,7 @@ static int start_workers(struct kedge_host *h, struct kedge_diag *d)
                                    : (unsigned)(processors < 2   ? 4
                                                 : processors > 8 ? 16
                                                                  : 2 * processors);
-    h->workers = kedge_mem_new(n, sizeof *h->workers);
-    while (h->workers && h->worker_count < n
-           && pthread_create(&h->workers[h->worker_count], NULL, worker_main, h) == 0) {
-        h->worker_count++;
-    }
-    return h->worker_count == n ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "cannot start %u workers", n);
+    return kedge_workers_open(h, n, d);
 }
 
 /* More than enough in a service; a shell's limit may be low. */
@@ -317,12 +292,7 @@ static void stop_all(struct kedge_host *h, int err)
     kedge_host_known_close(h);
     kedge_host_https_close(h);
     kedge_host_events_stop(h);
-    if (h->work_queue) {
-        kedge_queue_close(h->work_queue);
-    }
-    for (unsigned i = 0; i < h->worker_count; i++) {
-        pthread_join(h->workers[i], NULL);
-    }
+    kedge_workers_close(h);
     for (uint32_t i = 0; i < h->tenant_count; i++) {
         kedge_committer_stop(h->tenants[i].committer);
     }

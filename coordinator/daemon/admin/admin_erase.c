@@ -124,7 +124,7 @@ static void list_updates(struct kedge_host *h, struct kedge_net_request *req, co
         kedge_admin_error(req, err ? err : KEDGE_E_NOMEM, &d);
         return;
     }
-    *w = (struct list_work){.work = {{list_done}, list_run},
+    *w = (struct list_work){.work = {.item = {list_done}, .run = list_run},
                             .req = req,
                             .ledger = h->tenants[tenant].log.ledger,
                             .blobs = h->tenants[tenant].log.blobs,
@@ -339,7 +339,7 @@ static void shred(struct kedge_host *h, struct kedge_net_request *req, const jso
         kedge_admin_error(req, err, &d);
         return;
     }
-    w->work = (struct kedge_work){{shred_done}, shred_run};
+    w->work = (struct kedge_work){.item = {shred_done}, .run = shred_run};
     w->req = req;
     kedge_host_work(h, &w->work);
 }

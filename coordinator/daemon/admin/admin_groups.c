@@ -77,7 +77,7 @@ void kedge_admin_job_groups(struct kedge_host *h, struct kedge_net_request *req,
         kedge_admin_error(req, KEDGE_E_NOMEM, &d);
         return;
     }
-    *w = (struct groups_work){.work = {{groups_done}, groups_run},
+    *w = (struct groups_work){.work = {.item = {groups_done}, .run = groups_run},
                               .req = req,
                               .job = id,
                               .picture = json_is_true(picture),

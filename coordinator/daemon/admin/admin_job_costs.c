@@ -141,7 +141,7 @@ static void ask(struct kedge_host *h, struct kedge_net_request *req, const json_
         return;
     }
     const struct kedge_job *job = kedge_host_job_find(h, &id, false);
-    *w = (struct costs_work){.work = {{costs_done}, costs_run},
+    *w = (struct costs_work){.work = {.item = {costs_done}, .run = costs_run},
                              .req = req,
                              .job = id,
                              .only_spec = only_spec,

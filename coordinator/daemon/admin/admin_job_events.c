@@ -78,6 +78,6 @@ void kedge_admin_job_events(struct kedge_host *h, struct kedge_net_request *req,
         kedge_admin_error(req, err ? err : KEDGE_E_NOMEM, err ? &d : NULL);
         return;
     }
-    *w = (struct events_work){.work = {{events_done}, events_run}, .req = req, .args = a};
+    *w = (struct events_work){.work = {.item = {events_done}, .run = events_run}, .req = req, .args = a};
     kedge_host_work(h, &w->work);
 }

@@ -415,7 +415,7 @@ static void view_ended(struct kedge_host *h, struct kedge_net_request *req, cons
         kedge_admin_error(req, KEDGE_E_NOMEM, NULL);
         return;
     }
-    *w = (struct view_work){.work = {{view_done}, view_run},
+    *w = (struct view_work){.work = {.item = {view_done}, .run = view_run},
                             .req = req,
                             .job = *job,
                             .from = from,
@@ -576,7 +576,8 @@ void kedge_admin_job_list(struct kedge_host *h, struct kedge_net_request *req, c
         kedge_admin_error(req, err ? err : KEDGE_E_NOMEM, err ? &d : NULL);
         return;
     }
-    *w = (struct list_work){.work = {{list_done}, list_run}, .req = req, .args = a, .running = json_object()};
+    *w = (struct list_work){
+        .work = {.item = {list_done}, .run = list_run}, .req = req, .args = a, .running = json_object()};
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
         const struct kedge_job *job = &h->jobs[i];
         if (job->used && !kedge_host_job_has_ended(job)) {

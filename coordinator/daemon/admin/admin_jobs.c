@@ -316,7 +316,7 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
                   "job=%s root site %s/%s is not enrolled; no round opens before it is", job->spec.name.s,
                   job->spec.tenants[job->spec.root_tenant].s, job->params.root_site.s);
     }
-    *w = (struct submit_work){.work = {{submit_done}, submit_run},
+    *w = (struct submit_work){.work = {.item = {submit_done}, .run = submit_run},
                               .req = req,
                               .job = job,
                               .spec_text = kedge_mem_strdup(a.spec),

@@ -104,7 +104,7 @@ static void list(struct kedge_host *h, struct kedge_net_request *req, const json
         kedge_admin_error(req, err, &d);
         return;
     }
-    w->work = (struct kedge_work){{list_done}, list_run};
+    w->work = (struct kedge_work){.item = {list_done}, .run = list_run};
     w->req = req;
     w->from = asked.from;
     w->unnoted = json_is_true(json_object_get(args, "unnoted"));

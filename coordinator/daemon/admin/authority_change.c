@@ -225,7 +225,7 @@ static struct next_work *new_work(struct kedge_net_request *req)
 {
     struct next_work *w = kedge_mem_new(1, sizeof *w);
     KEDGE_ASSERT(w);
-    w->work = (struct kedge_work){{next_done}, next_run};
+    w->work = (struct kedge_work){.item = {next_done}, .run = next_run};
     w->req = req;
     return w;
 }

@@ -166,7 +166,7 @@ void kedge_admin_tenant_jobs(struct kedge_host *h, struct kedge_net_request *req
         kedge_admin_error(req, err ? err : KEDGE_E_NOMEM, err ? &d : NULL);
         return;
     }
-    *w = (struct tenant_list){.work = {{list_done}, list_run},
+    *w = (struct tenant_list){.work = {.item = {list_done}, .run = list_run},
                               .req = req,
                               .args = a,
                               .ledger = h->tenants[tenant].log.ledger,

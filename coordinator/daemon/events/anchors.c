@@ -73,7 +73,7 @@ void kedge_host_anchors_look(struct kedge_host *h, struct kedge_anchors_seen *se
 {
     struct anchors_work *w = seen->is_busy || now_ns < seen->due_ns ? NULL : kedge_mem_new(1, sizeof *w);
     if (w) {
-        *w = (struct anchors_work){.work = {{look_done}, look_run}, .seen = seen};
+        *w = (struct anchors_work){.work = {.item = {look_done}, .run = look_run}, .seen = seen};
         seen->is_busy = true;
         seen->due_ns = now_ns + LOOK_NS;
         kedge_host_work(h, &w->work);

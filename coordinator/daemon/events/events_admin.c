@@ -222,7 +222,7 @@ static void record(struct kedge_host *h, struct kedge_net_request *req, const js
         kedge_admin_error(req, err, &d);
         return;
     }
-    w->work = (struct kedge_work){{record_done}, record_run};
+    w->work = (struct kedge_work){.item = {record_done}, .run = record_run};
     w->req = req;
     w->size = kedge_ledger_size(h->main.ledger);
     w->lines = json_array();

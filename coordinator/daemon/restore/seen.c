@@ -113,9 +113,9 @@ void kedge_host_saw(struct kedge_host *h, uint32_t site)
         kedge_mem_free(w);
         return;
     }
-    *w = (struct seen_work){.work = {{seen_done}, seen_run}, .rows = rows, .count = count};
+    *w = (struct seen_work){.work = {.item = {seen_done}, .run = seen_run}, .rows = rows, .count = count};
     h->seen = (struct kedge_seen){.written_ns = now_ns, .busy = true};
-    kedge_host_work(h, &w->work);
+    kedge_host_work_own(h, &w->work);
 }
 
 void kedge_host_seen_flush(struct kedge_host *h)

@@ -147,8 +147,8 @@ static void part_done(struct kedge_host *h, struct kedge_item *item)
  * Weights are needed by both, so they come first. */
 static void start(struct kedge_host *h, struct close_work *w)
 {
-    w->models = (struct close_part){.work = {{part_done}, models_run}, .close = w};
-    w->lists = (struct close_part){.work = {{part_done}, lists_run}, .close = w};
+    w->models = (struct close_part){.work = {.item = {part_done}, .run = models_run}, .close = w};
+    w->lists = (struct close_part){.work = {.item = {part_done}, .run = lists_run}, .close = w};
     bool both = w->close.result->kind != KEDGE_TASK_PRETRAIN && kedge_close_needs_no_files(&w->job->spec);
     int err = both ? kedge_close_weigh(&w->close) : KEDGE_OK;
     w->groups = w->close.result->groups;
@@ -158,9 +158,9 @@ static void start(struct kedge_host *h, struct close_work *w)
         kedge_host_post(h, &w->models.work.item);
         return;
     }
-    kedge_host_work(h, &w->models.work);
+    kedge_host_work_own(h, &w->models.work);
     if (both) {
-        kedge_host_work(h, &w->lists.work);
+        kedge_host_work_own(h, &w->lists.work);
     }
 }
 

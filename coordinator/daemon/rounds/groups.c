@@ -233,7 +233,7 @@ static void start(struct kedge_host *h, struct kedge_job *job, const struct kedg
     const uint32_t now = row->group == KEDGE_COORD_NONE ? 0 : row->group;
     const uint32_t group = assign ? now : fx->group; /* the effect has one only where it is known */
     KEDGE_ASSERT(group < KEDGE_GROUPS_MAX);
-    *w = (struct group_work){.work = {{group_done}, group_run},
+    *w = (struct group_work){.work = {.item = {group_done}, .run = group_run},
                              .job = job,
                              .site = fx->site,
                              .group = group,
@@ -244,7 +244,7 @@ static void start(struct kedge_host *h, struct kedge_job *job, const struct kedg
                              .update = update_of(job, row, fx, assign)};
     kedge_buf_init(&w->envelope, KEDGE_ENTRY_MAX);
     kedge_buf_init(&w->key, KEDGE_IDEM_KEY_MAX);
-    kedge_host_work(h, &w->work);
+    kedge_host_work_own(h, &w->work);
 }
 
 void kedge_host_assign(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx)

@@ -262,7 +262,7 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, const 
     w = kedge_mem_new(1, sizeof *w);
     struct opened_row *rows = kedge_mem_new(n, sizeof *rows);
     KEDGE_ASSERT(w && rows);
-    *w = (struct opened_work){.work = {{opened_done}, opened_run},
+    *w = (struct opened_work){.work = {.item = {opened_done}, .run = opened_run},
                               .job = job,
                               .round = round,
                               .draw = fx->draw,
@@ -288,7 +288,7 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, const 
     }
     note_opened(h, job, w, selected);
     job->round = round;
-    kedge_host_work(h, &w->work);
+    kedge_host_work_own(h, &w->work);
 }
 
 /* ---- round closed ---- */

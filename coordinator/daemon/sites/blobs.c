@@ -208,7 +208,7 @@ void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, ui
         kedge_host_reply_error(req, KEDGE_E_NOT_FOUND, 0, "no such blob"); /* nor is it said that it exists */
         return;
     }
-    struct get_work w = {.work = {{get_done}, get_run},
+    struct get_work w = {.work = {.item = {get_done}, .run = get_run},
                          .req = req,
                          .digest = digest,
                          .has_base = is_since && is_base(job, &digest, since->base),
@@ -223,8 +223,11 @@ void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, ui
 void kedge_host_blob_send(struct kedge_host *h, struct kedge_net_request *req,
                           const struct kedge_hash *digest, uint64_t offset, uint32_t max)
 {
-    const struct get_work w = {
-        .work = {{get_done}, get_run}, .req = req, .digest = *digest, .offset = offset, .max = max};
+    const struct get_work w = {.work = {.item = {get_done}, .run = get_run},
+                               .req = req,
+                               .digest = *digest,
+                               .offset = offset,
+                               .max = max};
     send_later(h, &w);
 }
 
@@ -425,7 +428,7 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
         return;
     }
     struct kedge_tenant *t = &h->tenants[s->tenant];
-    *w = (struct put_work){.work = {{put_done}, put_run},
+    *w = (struct put_work){.work = {.item = {put_done}, .run = put_run},
                            .req = req,
                            .site = site,
                            .job = job->slot,

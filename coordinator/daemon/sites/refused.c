@@ -280,7 +280,7 @@ void kedge_host_refuse(struct kedge_host *h, const struct kedge_refused_update *
     struct kedge_statement *st = w ? kedge_mem_new(1, sizeof *st) : NULL;
     int err = st ? KEDGE_OK : KEDGE_E_NOMEM;
     if (!err) {
-        *w = (struct refuse_work){.work = {{refuse_done}, refuse_run},
+        *w = (struct refuse_work){.work = {.item = {refuse_done}, .run = refuse_run},
                                   .req = u->req,
                                   .key = h->statement_key.public,
                                   .st = st,
@@ -381,7 +381,7 @@ void kedge_host_refused_look(struct kedge_host *h, uint64_t now_ns)
             kedge_mem_free(w);
             continue; /* the next hour's look is as good */
         }
-        w->work = (struct kedge_work){{look_done}, look_run};
+        w->work = (struct kedge_work){.item = {look_done}, .run = look_run};
         kedge_host_work(h, &w->work);
     }
 }

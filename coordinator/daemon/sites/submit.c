@@ -244,7 +244,7 @@ void kedge_host_submit(struct kedge_host *h, struct kedge_net_request *req, uint
         kedge_host_reply_error(req, KEDGE_E_NOMEM, 1000, "out of memory");
         return;
     }
-    *w = (struct open_work){.work = {{open_done}, open_run},
+    *w = (struct open_work){.work = {.item = {open_done}, .run = open_run},
                             .req = req,
                             .site = site,
                             .key = h->sites[site].statement_key,
@@ -360,7 +360,7 @@ void kedge_host_verify(struct kedge_host *h, uint32_t ticket)
         verified_now(h, ticket, KEDGE_E_BUSY);
         return;
     }
-    *w = (struct verify_work){.work = {{verify_done}, verify_run},
+    *w = (struct verify_work){.work = {.item = {verify_done}, .run = verify_run},
                               .ticket = ticket,
                               .site = t->site,
                               .blobs = h->tenants[s->tenant].log.blobs,

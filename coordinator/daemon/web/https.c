@@ -151,7 +151,7 @@ static void read_done(struct kedge_host *h, struct kedge_item *item);
 static void begin_work(struct kedge_host *h, struct read_work *w)
 {
     h->https_turns->of[w->party].running++;
-    kedge_host_work(h, &w->work);
+    kedge_host_work_in(h, w->party == 1 ? KEDGE_LINE_READERS : kedge_inbox_line(w->party - 2), &w->work);
 }
 
 static void read_run(struct kedge_host *h, struct kedge_work *work)
@@ -277,8 +277,11 @@ static void handle_request(struct kedge_host *h, struct kedge_inbox_item *item)
         refuse_error(i.req, i.offset, err ? err : KEDGE_E_NOMEM);
         return;
     }
-    *w = (struct read_work){
-        .work = {{read_done}, read_run}, .req = i.req, .ask = ask, .offset = i.offset, .party = party};
+    *w = (struct read_work){.work = {.item = {read_done}, .run = read_run},
+                            .req = i.req,
+                            .ask = ask,
+                            .offset = i.offset,
+                            .party = party};
     take_turn(h, w);
 }
 

@@ -72,7 +72,10 @@ void kedge_host_log_read(struct kedge_host *h, struct kedge_net_request *req,
         kedge_host_reply_error(req, err ? err : KEDGE_E_NOMEM, 0, kedge_strerror(err ? err : KEDGE_E_NOMEM));
         return;
     }
-    *w = (struct read_work){
-        .work = {{read_done}, read_run}, .req = req, .ask = ask, .offset = msg->offset, .max = msg->max};
+    *w = (struct read_work){.work = {.item = {read_done}, .run = read_run},
+                            .req = req,
+                            .ask = ask,
+                            .offset = msg->offset,
+                            .max = msg->max};
     kedge_host_work(h, &w->work);
 }

@@ -117,7 +117,7 @@ void kedge_host_model_get(struct kedge_host *h, struct kedge_net_request *req,
                                job ? "no such blob" : "out of memory");
         return;
     }
-    *w = (struct find_work){.work = {{find_done}, find_run},
+    *w = (struct find_work){.work = {.item = {find_done}, .run = find_run},
                             .req = req,
                             .job = get->job,
                             .digest = digest,

@@ -20,7 +20,7 @@ static struct kedge_host host;
 static unsigned worked;
 
 /* A worker that is done at once. */
-void kedge_host_work(struct kedge_host *h, struct kedge_work *work)
+void kedge_host_work_own(struct kedge_host *h, struct kedge_work *work)
 {
     worked++;
     work->run(h, work);
