@@ -1,5 +1,6 @@
 /* Requests on their way from the network to the loop, in lines: one for each tenant, whoever of it asks
- * (sites, admins, witnesses), one for operators and auditors, one for readers over HTTPS, one for strangers.
+ * (sites, admins, witnesses, readers over HTTPS), one for operators and auditors, one for readers of whom
+ * nothing is known yet, one for strangers.
  * The loop takes them by deficit round robin over the time that each line's requests took
  * (coordinator/schedule/fair.h), so what one tenant asks makes others wait for a turn of its line and not for
  * the line. */

@@ -78,6 +78,9 @@ void kedge_http_server_counters(struct kedge_http_server *server, struct kedge_h
 
 /* Borrowed until the whole answer has been given. */
 const struct kedge_http_head *kedge_http_request_head(const struct kedge_http_request *req);
+/* For whom (kedge_http_answer.party) the last answer on its connection was, 0: nobody yet. In the handler
+ * only: a guess before the request is looked at, for lines and rates. */
+uint32_t kedge_http_request_party(const struct kedge_http_request *req);
 
 struct kedge_http_answer {
     unsigned status;

@@ -117,6 +117,11 @@ const struct kedge_http_head *kedge_http_request_head(const struct kedge_http_re
     return &req->head;
 }
 
+uint32_t kedge_http_request_party(const struct kedge_http_request *req)
+{
+    return req->session->party;
+}
+
 /* Gives the request back: into the outbox, or, when nobody is left to send, away. */
 static void finish(struct kedge_http_request *req)
 {

@@ -148,10 +148,16 @@ static void reply(const struct read_work *w, const struct kedge_resource *r)
 
 static void read_done(struct kedge_host *h, struct kedge_item *item);
 
+/* Auditors stand where operators do. */
+static uint32_t line_of(uint32_t party)
+{
+    return party == 0 ? KEDGE_LINE_READERS : party == 1 ? KEDGE_LINE_OPERATORS : kedge_inbox_line(party - 2);
+}
+
 static void begin_work(struct kedge_host *h, struct read_work *w)
 {
     h->https_turns->of[w->party].running++;
-    kedge_host_work_in(h, w->party == 1 ? KEDGE_LINE_READERS : kedge_inbox_line(w->party - 2), &w->work);
+    kedge_host_work_in(h, line_of(w->party), &w->work);
 }
 
 static void read_run(struct kedge_host *h, struct kedge_work *work)
@@ -291,7 +297,7 @@ static void on_request(void *arg, struct kedge_http_request *req, uint64_t offse
     struct read_item *item = kedge_mem_new(1, sizeof *item);
     if (item) {
         *item = (struct read_item){.item = {.handle = handle_request}, .req = req, .offset = offset};
-        if (kedge_inbox_put(h, KEDGE_LINE_READERS, &item->item)) {
+        if (kedge_inbox_put(h, line_of(kedge_http_request_party(req)), &item->item)) {
             return;
         }
         kedge_mem_free(item);

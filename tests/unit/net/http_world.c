@@ -55,6 +55,8 @@ static void handle(void *arg, struct kedge_http_request *req, uint64_t offset)
         answer_big(w, req, offset);
     } else if (is_path(req, "/hello")) {
         http_world_answer(req, "hello");
+    } else if (is_path(req, "/who")) {
+        http_world_answer(req, kedge_http_request_party(req) == 7 ? "seven" : "nobody");
     } else if (is_path(req, "/mine")) {
         struct kedge_http_answer a = {.status = 200, .content_type = "text/plain", .len = 4, .party = 7};
         kedge_http_reply(req, &a, kedge_view_str("mine"));

@@ -10,7 +10,8 @@ enum { BIG = 3 * KEDGE_HTTP_PIECE_MAX + 17, ANSWER_MAX = BIG + 4096 };
 enum { QUICK_MS = 600, PATIENT_MS = 30000 };
 
 /* urls[0] is http://, urls[1] https://. Answers /hello, /mine (to party 7), /big (BIG bytes, to party 7),
- * /wide (as many, to nobody known), /cut (less than it says), /late (by another thread); parks /park. */
+ * /wide (as many, to nobody known), /cut (less than it says), /late (by another thread); parks /park;
+ * /who tells whom it has to do with. */
 struct http_world {
     struct kedge_key_pair key;
     struct kedge_http_options options;

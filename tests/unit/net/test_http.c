@@ -20,6 +20,8 @@ START_TEST(test_answers)
     int fd = raw_connect(http_world_port(w, 0));
     size_t len = 0;
     char *body = malloc(ANSWER_MAX);
+    http_say(fd, GET("/who"));
+    http_expect(fd, 200, "nobody");
     for (int i = 0; i < 3; i++) { /* one connection for all */
         http_say(fd, GET("/hello"));
         http_expect(fd, 200, "hello");
@@ -37,6 +39,8 @@ START_TEST(test_answers)
         ck_assert_uint_eq(http_hear(fd, false, NULL, 0, &len), 200);
         ck_assert_uint_eq(len, BIG);
     }
+    http_say(fd, GET("/who")); /* the big ones were for party 7 */
+    http_expect(fd, 200, "seven");
     http_say(fd, "GET /hello HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
     http_expect(fd, 200, "hello");
     ck_assert(raw_is_closed(fd, PATIENT_MS));
