@@ -228,6 +228,7 @@ int kedge_cmd_viewer_remove(struct kedge_cli *c);
 int kedge_cmd_site_enroll(struct kedge_cli *c);
 int kedge_cmd_site_approve(struct kedge_cli *c);
 int kedge_cmd_site_list(struct kedge_cli *c);
+int kedge_cmd_site_label(struct kedge_cli *c);
 int kedge_cmd_site_revoke(struct kedge_cli *c);
 int kedge_cmd_contact_set(struct kedge_cli *c);
 int kedge_cmd_contact_show(struct kedge_cli *c);

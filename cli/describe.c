@@ -140,6 +140,11 @@ static void describe_work(const struct kedge_statement *st, struct line *l)
         set_site(l, &st->u.contact.tenant, &st->u.contact.about);
         snprintf(l->what, sizeof l->what, "who answers for it: commitment %s", brief(st->subject.b).s);
         break;
+    case KEDGE_ST_SITE_LABELS:
+        set_site(l, &st->u.site_labels.tenant, &st->u.site_labels.site);
+        snprintf(l->what, sizeof l->what, "labels %.250s",
+                 st->u.site_labels.labels[0] ? st->u.site_labels.labels : "none");
+        break;
     default:
         set_site(l, &g->tenant, &g->site);
         snprintf(l->what, sizeof l->what, "%s r%u g%u %s, similarity %.3f", g->job.s, g->round, g->group,
@@ -267,6 +272,7 @@ static void describe_statement(const struct kedge_statement *st, struct line *l)
     case KEDGE_ST_GROUP_ASSIGNED:
     case KEDGE_ST_ERASED:
     case KEDGE_ST_CONTACT:
+    case KEDGE_ST_SITE_LABELS:
         describe_work(st, l);
         break;
     case KEDGE_ST_ROUND_OPENED:

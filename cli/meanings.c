@@ -155,6 +155,8 @@ static const struct {
     {"site enroll", "--ttl", "how long the token is good (86,400, which is a day)"},
     {"site enroll", "--address", "where the site reaches the coordinator, tls+tcp://HOST:PORT"},
     {"site approve", "--wait", "wait so long for the site to use its token"},
+    {"site label", "KEY=VALUE", "all labels that the site has from now on, at most 16"},
+    {"site label", "--none", "it has none from now on"},
     {"site list", "TENANT", "only the sites of this tenant"},
     {"site rotate", "--only", "only this key, instead of both"},
     {"witness init", "DIR", "the new folder, which stays at the tenant"},

@@ -345,6 +345,7 @@ static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_
     KEDGE_TRY(kedgei_spec_read_strategy(root, s, d));
     KEDGE_TRY(kedgei_spec_read_share(root, s, d));
     KEDGE_TRY(kedgei_spec_read_selection(root, s, d));
+    KEDGE_TRY(kedgei_spec_read_needs(root, s, d));
     KEDGE_TRY(kedgei_spec_read_budget(root, s, d));
     KEDGE_TRY(kedgei_spec_read_targets(root, s, d));
     KEDGE_TRY(check_together(s, root, d));

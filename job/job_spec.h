@@ -11,6 +11,7 @@
 #include "aggregation/rule/rule.h"
 #include "common/base/bytes.h"
 #include "common/base/diag.h"
+#include "common/base/labels.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/tensor/layout.h"
@@ -100,6 +101,7 @@ struct kedge_job_spec {
     uint32_t sites_min;               /* default 1 */
     uint32_t quorum;                  /* default 1 */
     bool by_charge;                   /* "selection": "charged"; default "uniform" */
+    struct kedge_label_set needs;     /* "needs": labels that a site must have; default none */
     uint32_t local_epochs;            /* default 1 */
     uint32_t batch;                   /* default 10; where sites choose theirs, that which they begin with */
     bool batch_auto;                  /* "batch": "auto" … */

@@ -70,6 +70,8 @@ KEDGE_NODISCARD int kedgei_spec_read_budget(const struct json_t *root, struct ke
                                             struct kedge_diag *d);
 /* Keys "targets", "hold" (job_spec_targets.c), once the metric, "evaluate_every" and the strategy are read.
  */
+KEDGE_NODISCARD int kedgei_spec_read_needs(const struct json_t *root, struct kedge_job_spec *s,
+                                           struct kedge_diag *d);
 KEDGE_NODISCARD int kedgei_spec_read_targets(const struct json_t *root, struct kedge_job_spec *s,
                                              struct kedge_diag *d);
 /* Of a strategy that has groups without a pre-training (job_spec_groups.c): "groups" and what goes with them,

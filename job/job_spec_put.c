@@ -207,6 +207,17 @@ static void put_budget(const struct kedge_job_spec *s, struct kedge_buf *out)
     kedge_buf_put_str(out, "}");
 }
 
+static void put_needs(const struct kedge_job_spec *s, struct kedge_buf *out)
+{
+    struct kedge_view rest = kedge_view_str(s->needs.text), label;
+    const char *before = "[";
+    while (kedge_labels_next(&rest, &label)) {
+        kedge_buf_printf(out, "%s\"%.*s\"", before, (int)label.len, (const char *)label.ptr);
+        before = ", ";
+    }
+    kedge_buf_put_str(out, "]");
+}
+
 static void put_targets(const struct kedge_job_spec *s, struct kedge_buf *out)
 {
     for (uint32_t i = 0; i < s->target_count; i++) {
@@ -250,6 +261,7 @@ static const struct {
     {"rule_bound", put_rule_bound},
     {"compression", put_compression},
     {"budget", put_budget},
+    {"needs", put_needs},
     {"targets", put_targets},
     {"control_sites", put_control_sites},
     {"root_site", put_root_site},

@@ -126,6 +126,11 @@ static const struct {
     {"rule_fraction", REAL ", \"minimum\": 0, \"maximum\": 0.499999", NULL},
     {"rule_bound", REAL ", \"minimum\": 0", NULL},
     {"compression", NULL, put_compression},
+    {"needs",
+     "\"type\": \"array\", \"minItems\": 1, \"maxItems\": 16, \"uniqueItems\": true,\n"
+     "      \"items\": {\"type\": \"string\", \"pattern\": "
+     "\"^[a-z0-9][a-z0-9._-]{0,30}=[a-z0-9][a-z0-9._-]{0,30}$\"}",
+     NULL},
     {"targets", "\"type\": \"array\", \"minItems\": 1, \"maxItems\": 2, \"items\": {" SHARE "}", NULL},
     {"budget",
      "\"type\": \"object\", \"additionalProperties\": false, \"minProperties\": 1, \"properties\": {\n"

@@ -94,6 +94,11 @@ static bool has_targets(const struct kedge_job_spec *s)
     return s->target_count > 0;
 }
 
+static bool has_needs(const struct kedge_job_spec *s)
+{
+    return s->needs.text[0] != '\0';
+}
+
 /* Of a world the sites are all there are, and the root is one more. */
 static bool names_root(const struct kedge_job_spec *s)
 {
@@ -120,6 +125,7 @@ static const struct {
     {"classes", has_classes},
     {"standardize", says_scales},
     {"budget", has_budget},
+    {"needs", has_needs},
     {"targets", has_targets},
     {"hold", has_targets},
     {"staleness_max", is_asynchronous},

@@ -38,7 +38,7 @@ KEYS = ("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
         "278117fc144c72340f67d0f2316e8386ceffbf2b2428c9c51fef7c597f1d426e")
 TEXTS = {"deployment": "fl.example.org", "name": "witness.example.org", "rule": "fedavg/v1", "engine": "kedge-train",
          "file": "digits-g0.safetensors", "authority": "data protection officer", "energy_how": "RAPL package",
-         "choice": "planned", "reason": "as agreed"}
+         "choice": "planned", "reason": "as agreed", "labels": "gpu=h100 zone=eu"}
 IDS = {"tenant": "org-a", "site": "site-1", "job": "digits", "witness": "witness-1", "name": "operator-1"}
 SOURCE = "chain/statement/statement_kinds.c"
 FIELD = re.compile(r"\{FIELD\(([^()]*)\)([^{}]*)\}|"

@@ -72,6 +72,7 @@ static int check_all(struct kedgei_audit *a, const char *const *seen_paths, size
     KEDGE_TRY(kedgei_check_anchors(a));
     KEDGE_TRY(kedgei_check_main(a));
     KEDGE_TRY(kedgei_check_contacts(a));
+    KEDGE_TRY(kedgei_check_labels(a));
     KEDGE_TRY(kedgei_check_tenants(a));
     kedgei_check_erased(a);
     KEDGE_TRY(kedgei_check_inputs(a));

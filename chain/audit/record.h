@@ -286,6 +286,12 @@ KEDGE_NODISCARD int kedgei_check_finality(struct kedgei_audit *a);
 /* ---- contacts.c: who answers for whom, and openings of such commitments ---- */
 KEDGE_NODISCARD int kedgei_check_contacts(struct kedgei_audit *a);
 
+/* ---- labels.c: what sites are, as their tenants say ---- */
+KEDGE_NODISCARD int kedgei_check_labels(struct kedgei_audit *a);
+/* Had the site all these labels at a time when the log had some size from least on, below most? */
+bool kedgei_labels_were(const struct kedgei_log *log, const struct kedge_id *site, uint64_t least,
+                        uint64_t most, struct kedge_view needs);
+
 /* ---- refusals.c: signed refusals that the auditor was shown; behind check_inputs ---- */
 KEDGE_NODISCARD int kedgei_check_refusals(struct kedgei_audit *a);
 

@@ -167,6 +167,11 @@ void kedge_statement_key(enum kedge_statement_kind kind, const void *body, struc
         kedge_buf_printf(out, "contact/%s", hex);
         break;
     }
+    case KEDGE_ST_SITE_LABELS: {
+        const struct kedge_st_site_labels *l = body;
+        kedge_buf_printf(out, "site-labels/%s/%08u", l->site.s, l->number);
+        break;
+    }
     case KEDGE_ST_POLICY:
         kedge_buf_put_str(out, "policy");
         break;

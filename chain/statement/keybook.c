@@ -198,7 +198,7 @@ int kedge_keybook_check(const struct kedge_keybook *book, const struct kedge_sta
     const struct kedge_st_site_enrolled *s = &st->u.site_enrolled;
     const struct kedge_st_witness_enrolled *w = &st->u.witness_enrolled;
     int err = KEDGE_OK;
-    if (!kedge_keybook_concerns(st->kind)) {
+    if (!kedge_keybook_concerns(st->kind) && st->kind != KEDGE_ST_SITE_LABELS) {
         return KEDGE_OK;
     }
     if (!kedge_id_eq(tenant_of(st), &book->tenant)) {
@@ -223,6 +223,9 @@ int kedge_keybook_check(const struct kedge_keybook *book, const struct kedge_sta
         return check_holder(book, KEDGE_ROLE_SITE, &s->site, &s->statement_key, &s->tls_key, reterr);
     case KEDGE_ST_SITE_REVOKED:
         return check_held(book, KEDGE_ROLE_SITE, &st->u.site_revoked.site, &st->u.site_revoked.statement_key,
+                          reterr);
+    case KEDGE_ST_SITE_LABELS:
+        return check_held(book, KEDGE_ROLE_SITE, &st->u.site_labels.site, &st->u.site_labels.statement_key,
                           reterr);
     case KEDGE_ST_WITNESS_ENROLLED:
         return check_holder(book, KEDGE_ROLE_WITNESS, &w->witness, &w->cosign_key, &w->tls_key, reterr);
@@ -374,6 +377,9 @@ static struct kedge_book_key *subject_row(const struct kedge_keybook *book, cons
     case KEDGE_ST_CONTACT:
         holder = &st->u.contact.about;
         break;
+    case KEDGE_ST_SITE_LABELS:
+        holder = &st->u.site_labels.site;
+        break;
     case KEDGE_ST_WITNESS_ENROLLED:
     case KEDGE_ST_WITNESS_REVOKED:
         role = KEDGE_ROLE_WITNESS;
@@ -423,7 +429,7 @@ int kedge_keybook_apply(struct kedge_keybook *book, const struct kedge_statement
                         struct kedge_diag *reterr)
 {
     int err = kedge_keybook_check(book, st, reterr);
-    if (!err && st->kind == KEDGE_ST_CONTACT) {
+    if (!err && kedge_keybook_takes(st->kind) && !kedge_keybook_concerns(st->kind)) {
         note_spoken(book, st, index);
     }
     if (err || !kedge_keybook_concerns(st->kind)) {

@@ -103,10 +103,10 @@ KEDGE_NODISCARD int kedge_keybook_verify(const struct kedge_keybook *book, const
  * witness or contact. */
 uint64_t kedge_keybook_rests_on(const struct kedge_keybook *book, const struct kedge_statement *st);
 
-/* Is there anything in it that a book takes in? Those that give or take keys, and contacts. */
+/* Is there anything in it that a book takes in? Those that give or take keys, contacts and labels. */
 static inline bool kedge_keybook_takes(enum kedge_statement_kind kind)
 {
-    return kind <= KEDGE_ST_WITNESS_REVOKED || kind == KEDGE_ST_CONTACT;
+    return kind <= KEDGE_ST_WITNESS_REVOKED || kind == KEDGE_ST_CONTACT || kind == KEDGE_ST_SITE_LABELS;
 }
 
 /* Does a statement of this kind give or take keys? */

@@ -15,6 +15,7 @@
 #include "chain/log/dsse.h"
 #include "chain/statement/main_entry.h"
 #include "common/base/diag.h"
+#include "common/base/labels.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/tensor/class_names.h"
@@ -32,7 +33,9 @@ enum {
     KEDGE_ST_ENGINE_MAX = 64,
     KEDGE_ST_HOW_MAX = 120,
     KEDGE_ST_RULE_MAX = 64,
-    KEDGE_ST_NAME_MAX = 128, /* deployment, file */
+    KEDGE_ST_NAME_MAX = 128,         /* deployment, file */
+    KEDGE_ST_LABELS_TEXT_MAX = 1023, /* of a site: KEDGE_LABELS_TEXT_MAX */
+    KEDGE_ST_LABELS_MAX = 99999999,  /* changes of one site's labels: eight digits of a key */
     KEDGE_ST_QUORUM_MAX =
         14, /* organisations that approve: with the old and new key, signatures fit one envelope */
 };
@@ -56,6 +59,7 @@ enum kedge_statement_kind {
     KEDGE_ST_GROUP_ASSIGNED,
     KEDGE_ST_ERASED,
     KEDGE_ST_CONTACT,
+    KEDGE_ST_SITE_LABELS,
     KEDGE_ST_POLICY,
     KEDGE_ST_ROLE_GRANTED,
     KEDGE_ST_ROLE_REVOKED,
@@ -228,6 +232,15 @@ struct kedge_st_erased {
 struct kedge_st_contact {
     struct kedge_id tenant, about; /* about: a site; empty: the tenant */
     struct kedge_hash commitment;  /* equals the subject */
+};
+
+/* By the tenant's admin key: what a site is, in words that jobs may need (common/base/labels.h); the one with
+ * the highest number counts, and before the first a site has no labels. Subject: SHA-256(statement_key). */
+struct kedge_st_site_labels {
+    struct kedge_id tenant, site;
+    struct kedge_public_key statement_key;     /* the site's, in force */
+    uint32_t number;                           /* 1, 2, …: so many of this site there are with this one */
+    char labels[KEDGE_ST_LABELS_TEXT_MAX + 1]; /* all that it has from here on */
 };
 
 /* First entry of the main chain. Subject: SHA-256(main_log_key). */
@@ -460,6 +473,7 @@ struct kedge_statement {
         struct kedge_st_group_assigned group_assigned;
         struct kedge_st_erased erased;
         struct kedge_st_contact contact;
+        struct kedge_st_site_labels site_labels;
         struct kedge_st_policy policy;
         struct kedge_st_role_granted role_granted;
         struct kedge_st_role_revoked role_revoked;

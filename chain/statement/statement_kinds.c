@@ -1,4 +1,6 @@
 /* The table of statements: what stands in each predicate, in this order. Names are part of the record. */
+#include <assert.h>
+
 #include "chain/log/note.h"
 #include "chain/statement/statement_fields.h"
 
@@ -239,6 +241,24 @@ static const struct kedgei_field contact_fields[] = {
     POSITION,
 };
 
+static const struct kedgei_field site_labels_fields[] = {
+    ID(site_labels, tenant),
+    ID(site_labels, site),
+    KEY(site_labels, statement_key),
+    U32(site_labels, number, 1, KEDGE_ST_LABELS_MAX),
+    TEXT(site_labels, labels, 0, KEDGE_ST_LABELS_TEXT_MAX),
+    POSITION,
+};
+
+static_assert((int)KEDGE_ST_LABELS_TEXT_MAX == (int)KEDGE_LABELS_TEXT_MAX, "a whole set");
+
+static const char *check_site_labels(const struct kedge_statement *st)
+{
+    return kedge_labels_are_valid(kedge_view_str(st->u.site_labels.labels))
+               ? NULL
+               : "labels like \"gpu=h100 zone=eu\": ascending, each key once, at most 16";
+}
+
 static const struct kedgei_field policy_fields[] = {
     TEXT(policy, deployment, 1, KEDGE_ST_NAME_MAX),
     KEY(policy, statement_key),
@@ -466,7 +486,8 @@ static const struct kedgei_field refused_fields[] = {
 
 bool kedge_statement_has_position(enum kedge_statement_kind kind)
 {
-    return (unsigned)kind <= KEDGE_ST_JOB_JOINED || kind == KEDGE_ST_ERASED || kind == KEDGE_ST_CONTACT;
+    return (unsigned)kind <= KEDGE_ST_JOB_JOINED || kind == KEDGE_ST_ERASED || kind == KEDGE_ST_CONTACT
+           || kind == KEDGE_ST_SITE_LABELS;
 }
 
 const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
@@ -508,6 +529,9 @@ const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
                          .subject_offset = AT(erased, update)},
     [KEDGE_ST_CONTACT] = {KIND("contact", "contact", contact_fields), .subject = KEDGEI_SUBJECT_COPY,
                           .subject_offset = AT(contact, commitment)},
+    [KEDGE_ST_SITE_LABELS] = {KIND("site-labels", "key", site_labels_fields),
+                              .subject = KEDGEI_SUBJECT_KEY_HASH,
+                              .subject_offset = AT(site_labels, statement_key), .check = check_site_labels},
     [KEDGE_ST_POLICY] = {KIND("policy", "key", policy_fields), .subject = KEDGEI_SUBJECT_KEY_HASH,
                          .subject_offset = AT(policy, main_log_key)},
     [KEDGE_ST_ROLE_GRANTED] = {KIND("role-granted", "key", role_granted_fields),

@@ -82,8 +82,14 @@ static void put_enrolment(const json_t *job, char *out, size_t size)
         at += n > 0 ? (size_t)n : 0;
     }
     if (lacking > 0 && at < size) {
-        snprintf(out + at, size - at, "%s%lld more site%s, of at least %lld online", at > 0 ? "; " : "",
-                 lacking, lacking == 1 ? "" : "s", (long long)kedge_cli_int(job, "sites_min"));
+        int n =
+            snprintf(out + at, size - at, "%s%lld more site%s, of at least %lld online", at > 0 ? "; " : "",
+                     lacking, lacking == 1 ? "" : "s", (long long)kedge_cli_int(job, "sites_min"));
+        at += n > 0 ? (size_t)n : 0;
+    }
+    if (lacking > 0 && at < size && json_object_get(job, "sites_fitting")) {
+        snprintf(out + at, size - at, ", with the labels that it needs (%lld have them)",
+                 (long long)kedge_cli_int(job, "sites_fitting"));
     }
 }
 

@@ -103,6 +103,17 @@ int kedge_coord_init(void *mem, size_t mem_len, const struct kedge_coord_limits 
     return KEDGE_OK;
 }
 
+static void dispatch_site(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    if (ev->type == KEDGE_EV_SITE_ADDED) {
+        kedgei_site_added(c, ev);
+    } else if (ev->type == KEDGE_EV_SITE_LABELS) {
+        kedgei_site_labels(c, ev);
+    } else {
+        kedgei_site_revoked(c, ev);
+    }
+}
+
 static void dispatch(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     switch (ev->type) {
@@ -122,10 +133,9 @@ static void dispatch(struct kedge_coord *c, const struct kedge_coord_event *ev)
         kedgei_tenant_added(c, ev);
         return;
     case KEDGE_EV_SITE_ADDED:
-        kedgei_site_added(c, ev);
-        return;
+    case KEDGE_EV_SITE_LABELS:
     case KEDGE_EV_SITE_REVOKED:
-        kedgei_site_revoked(c, ev);
+        dispatch_site(c, ev);
         return;
     case KEDGE_EV_JOB_SUBMIT:
         kedgei_job_submit(c, ev);
@@ -261,7 +271,8 @@ bool kedge_coord_step(struct kedge_coord *c, const struct kedge_coord_event *ev,
     KEDGE_ASSERT(ev->now_ns >= c->now_ns);
     bool loads = ev->type <= KEDGE_EV_START;
     bool either = ev->type == KEDGE_EV_TENANT_ADDED || ev->type == KEDGE_EV_SITE_ADDED
-                  || ev->type == KEDGE_EV_SITE_REVOKED || ev->type == KEDGE_EV_JOB_JOINED;
+                  || ev->type == KEDGE_EV_SITE_LABELS || ev->type == KEDGE_EV_SITE_REVOKED
+                  || ev->type == KEDGE_EV_JOB_JOINED;
     KEDGE_ASSERT(either || c->started != loads);
     c->now_ns = ev->now_ns;
     begin(c, ret_fx);

@@ -78,6 +78,7 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
+#include "common/base/labels.h"
 #include "common/base/limits.h"
 #include "common/base/task_kind.h"
 #include "common/base/text.h"
@@ -171,8 +172,11 @@ struct kedge_coord_job_params {
                         at work; groups is 1 then. 0: rounds wait for their sites */
     uint32_t staleness_max; /* asynchronous: rounds after that of its task in which an update still counts,
                                at most KEDGE_STALENESS_MAX */
-    bool by_charge;         /* TRAIN rounds take sites by what they say of their batteries, see
-                               kedge_coord_pick_charged; asynchronous and root jobs do not */
+    uint32_t need_count; /* only sites with all of these labels are asked; not with has_root. Numbers that the
+                            host gives to labels, ascending; 0: whatever labels they have */
+    uint64_t needs[KEDGE_LABEL_COUNT_MAX];
+    bool by_charge; /* TRAIN rounds take sites by what they say of their batteries, see
+                       kedge_coord_pick_charged; asynchronous and root jobs do not */
 };
 
 /* One accepted or refused contribution of a site to a round. */
@@ -233,6 +237,7 @@ enum kedge_coord_event_type {
     /* members, at any time (also used for loading) */
     KEDGE_EV_TENANT_ADDED,
     KEDGE_EV_SITE_ADDED,   /* its site-enrolled statement is durable */
+    KEDGE_EV_SITE_LABELS,  /* its site-labels statement is durable: label_count, labels, all that it has */
     KEDGE_EV_SITE_REVOKED, /* sent BEFORE site-revoked is appended: from here on nothing of it is accepted */
     /* operator and tenants */
     KEDGE_EV_JOB_SUBMIT, /* spec and initial models are durable blobs; models[0] is the initial model, the
@@ -292,8 +297,10 @@ struct kedge_coord_event {
     bool over_budget; /* ROUND_COMPUTED, LOAD_ROUND closed: what is left of the budget may not do for another
                          round: none opens, and the job is HALTED with KEDGE_E_BUDGET */
     uint64_t leaf, weight;
-    uint64_t cost;      /* SUBMIT of an update, LOAD_ACCEPTED: what it takes of the job's budget */
-    struct kedge_id id; /* TENANT_ADDED, SITE_ADDED */
+    uint64_t cost;          /* SUBMIT of an update, LOAD_ACCEPTED: what it takes of the job's budget */
+    struct kedge_id id;     /* TENANT_ADDED, SITE_ADDED */
+    uint32_t label_count;   /* SITE_LABELS, at most KEDGE_LABEL_COUNT_MAX … */
+    const uint64_t *labels; /* … numbers of labels, ascending; copied */
     struct kedge_digest envelope, update, base;
     const struct kedge_coord_job_params *params; /* LOAD_JOB, JOB_SUBMIT: copied */
     uint64_t waited_ns;   /* LOAD_JOB, JOB_SUBMIT: how much of enrol_within_ns had passed before */
@@ -400,7 +407,9 @@ struct kedge_coord_job_view {
     enum kedge_task_kind round_kind; /* of the current or last round */
     uint32_t model_count;
     const struct kedge_digest
-        *models; /* per group, after the last closed round; those it began with before */
+        *models;            /* per group, after the last closed round; those it began with before */
+    uint32_t fitting_count; /* sites, online or not, of tenants that joined, with the labels that the job
+                               needs; online_count: of them */
     uint32_t joined_count, online_count, accepted_count, selected_count, refused_count;
     uint64_t open_ns;     /* since when the open round collects, as events' now_ns … */
     uint64_t deadline_ns; /* … and when its time is over; UINT64_MAX: none is open, or it is over */

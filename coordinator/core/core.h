@@ -128,6 +128,8 @@ struct site {
     uint32_t position;        /* in the site order, where a job's set of eligible sites is not stale */
     uint64_t given;           /* jobs of which it has a task, as far as is known: a bit each */
     bool takes_several;       /* it asks for tasks while it has some in hand */
+    uint32_t label_count;
+    uint64_t labels[KEDGE_LABEL_COUNT_MAX]; /* ascending */
 };
 
 struct tenant {
@@ -284,7 +286,13 @@ uint64_t kedgei_after(const struct kedge_coord *c, uint64_t pause_ns); /* satura
 /* members.c */
 void kedgei_tenant_added(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_site_added(struct kedge_coord *c, const struct kedge_coord_event *ev);
+void kedgei_site_labels(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_site_revoked(struct kedge_coord *c, const struct kedge_coord_event *ev);
+/* Sites of the job's tenants that have joined and that have what it needs. */
+struct kedgei_crowd {
+    uint32_t active, online, gone;
+};
+struct kedgei_crowd kedgei_crowd_of(const struct kedge_coord *c, const struct job *j);
 void kedgei_presence_start(struct kedge_coord *c);                /* known sites get a lease to come back */
 void kedgei_presence_touch(struct kedge_coord *c, uint32_t site); /* it was heard of */
 void kedgei_presence_expire(struct kedge_coord *c);
@@ -349,7 +357,8 @@ struct kedge_coord_input *kedgei_input(struct row *row, enum item_kind kind);
 bool kedgei_in_flight(const struct kedge_coord_input *in); /* VERIFYING or APPENDING */
 void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site);
 bool kedgei_is_member(const struct kedge_coord *c, const struct job *j,
-                      uint32_t site);       /* joined and active */
+                      uint32_t site);                                              /* joined and active */
+bool kedgei_fits(const struct kedge_coord *c, const struct job *j, uint32_t site); /* has what it needs */
 bool kedgei_evaluates(const struct job *j); /* is the last closed round one that sites evaluate? */
 /* The last closed round is one whose evaluations are to be told, and are not yet. */
 bool kedgei_is_to_test(const struct job *j);

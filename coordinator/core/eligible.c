@@ -25,7 +25,8 @@ static bool is_eligible(const struct kedge_coord *c, const struct job *j, uint32
 {
     bool at_work = kedgei_is_asynchronous(j) && j->rows[site].pub.selected && !MUTANT(MUTANT_DRAWN_AT_WORK);
     bool able = !kedgei_is_unable(&j->rows[site]) || MUTANT(MUTANT_UNABLE_DRAWN);
-    return kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE && !at_work && able;
+    return kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE && !at_work && able
+           && kedgei_fits(c, j, site);
 }
 
 /* One bit and two counts for one site. While the set is stale nothing is kept up: the next question

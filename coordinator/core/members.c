@@ -142,6 +142,48 @@ void kedgei_site_added(struct kedge_coord *c, const struct kedge_coord_event *ev
     set_presence(c, ev->site, true, PRESENCE_GONE, UINT64_MAX);
 }
 
+/* What the site is asked for may have changed for every job that needs something. */
+void kedgei_site_labels(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    KEDGE_ASSERT(ev->site < c->site_count && ev->label_count <= KEDGE_LABEL_COUNT_MAX);
+    struct site *s = &c->sites[ev->site];
+    s->label_count = ev->label_count;
+    for (uint32_t i = 0; i < ev->label_count; i++) {
+        KEDGE_ASSERT(i == 0 || ev->labels[i] > ev->labels[i - 1]);
+        s->labels[i] = ev->labels[i];
+    }
+    for (uint32_t i = 0; i < c->limits.jobs_max; i++) {
+        struct job *j = &c->jobs[i];
+        if (j->used && j->params.need_count > 0 && j->members[s->tenant] != MEMBER_NO) {
+            kedgei_row_refresh(c, i, ev->site);
+            kedgei_offer_touched(j);
+        }
+    }
+}
+
+/* Sums over tenants and not over sites: the tenants' counts are kept as sites come and go, so the question
+ * costs the same for ten sites and for ten thousand. Only a job that needs something looks at each site. */
+struct kedgei_crowd kedgei_crowd_of(const struct kedge_coord *c, const struct job *j)
+{
+    struct kedgei_crowd sum = {0, 0, 0};
+    for (uint32_t i = 0; i < j->params.tenant_count && j->params.need_count == 0; i++) {
+        uint32_t tenant = j->params.tenants[i];
+        if (j->members[tenant] == MEMBER_JOINED) {
+            sum.active += c->tenants[tenant].active;
+            sum.online += c->tenants[tenant].online;
+            sum.gone += c->tenants[tenant].gone;
+        }
+    }
+    for (uint32_t i = 0; i < c->site_count && j->params.need_count > 0; i++) {
+        if (kedgei_is_member(c, j, i) && kedgei_fits(c, j, i)) {
+            sum.active++;
+            sum.online += c->sites[i].presence == PRESENCE_ONLINE;
+            sum.gone += c->sites[i].presence == PRESENCE_GONE;
+        }
+    }
+    return sum;
+}
+
 /* Its parked poll is answered at once: a revoked site learns it now and not at its next request. */
 void kedgei_site_revoked(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {

@@ -78,7 +78,8 @@ static bool find_task(const struct kedge_coord *c, uint32_t job, uint32_t site, 
         return false;
     }
     const struct row *row = &j->rows[site];
-    if (kedgei_is_unable(row) && !MUTANT(MUTANT_UNABLE_DRAWN)) {
+    if ((kedgei_is_unable(row) && !MUTANT(MUTANT_UNABLE_DRAWN))
+        || (!row->pub.selected && !kedgei_fits(c, j, site))) {
         return false;
     }
     *ret = (struct task){

@@ -13,26 +13,6 @@
 
 #include "coordinator/core/core.h"
 
-struct crowd {
-    uint32_t active, online, gone;
-};
-
-/* Sums over tenants and not over sites: the tenants' counts are kept as sites come and go, so the
- * question costs the same for ten sites and for ten thousand. */
-static struct crowd crowd_of(const struct kedge_coord *c, const struct job *j)
-{
-    struct crowd sum = {0, 0, 0};
-    for (uint32_t i = 0; i < j->params.tenant_count; i++) {
-        uint32_t tenant = j->params.tenants[i];
-        if (j->members[tenant] == MEMBER_JOINED) {
-            sum.active += c->tenants[tenant].active;
-            sum.online += c->tenants[tenant].online;
-            sum.gone += c->tenants[tenant].gone;
-        }
-    }
-    return sum;
-}
-
 /* Does the job still wait for its first round, with nothing that could open it? */
 bool kedgei_is_enrolling(const struct job *j)
 {
@@ -172,7 +152,7 @@ static bool lacks_able_sites(struct kedge_coord *c, uint32_t job)
 static bool advance_wish(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
-    struct crowd crowd = crowd_of(c, j);
+    struct kedgei_crowd crowd = kedgei_crowd_of(c, j);
     bool enough = j->joined_count == j->params.tenant_count && crowd.online >= j->params.sites_min
                   && kedgei_root_is_there(c, j);
     j->short_of_sites = enough && lacks_able_sites(c, job);

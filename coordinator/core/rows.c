@@ -91,6 +91,22 @@ bool kedgei_is_member(const struct kedge_coord *c, const struct job *j, uint32_t
            && j->members[c->sites[site].tenant] == MEMBER_JOINED;
 }
 
+/* Both lists ascend. */
+bool kedgei_fits(const struct kedge_coord *c, const struct job *j, uint32_t site)
+{
+    const struct site *s = &c->sites[site];
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < j->params.need_count; i++) {
+        while (at < s->label_count && s->labels[at] < j->params.needs[i]) {
+            at++;
+        }
+        if (at == s->label_count || s->labels[at] != j->params.needs[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* A group that has no model yet trains from the one that the job began with. */
 const struct kedge_digest *kedgei_base(const struct job *j, uint32_t group)
 {

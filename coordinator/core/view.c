@@ -30,10 +30,9 @@ bool kedge_coord_job(const struct kedge_coord *c, uint32_t job, struct kedge_coo
     ret->model_count = j->model_count;
     ret->models = j->models;
     ret->joined_count = j->joined_count;
-    for (uint32_t i = 0; i < j->params.tenant_count; i++) {
-        uint32_t tenant = j->params.tenants[i];
-        ret->online_count += j->members[tenant] == MEMBER_JOINED ? c->tenants[tenant].online : 0;
-    }
+    const struct kedgei_crowd crowd = kedgei_crowd_of(c, j);
+    ret->online_count = crowd.online;
+    ret->fitting_count = crowd.active;
     ret->accepted_count = j->accepted_count;
     ret->selected_count = j->selected_count;
     ret->refused_count = j->refused_count;

@@ -3,6 +3,7 @@
 #include "coordinator/daemon/members.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/os/clock.h"
@@ -11,6 +12,7 @@
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/sites/known.h"
 #include "coordinator/daemon/tenant_keys.h"
+#include "round/close/params.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -175,5 +177,17 @@ void kedge_host_site_revoke(struct kedge_host *h, uint32_t site)
     kedge_host_known_refresh(h);
     struct kedge_coord_event ev = {
         .type = KEDGE_EV_SITE_REVOKED, .tenant = h->sites[site].tenant, .site = site};
+    kedge_host_step(h, &ev);
+}
+
+void kedge_host_site_label(struct kedge_host *h, uint32_t site, const struct kedge_st_site_labels *st)
+{
+    uint64_t labels[KEDGE_LABEL_COUNT_MAX];
+    struct kedge_site_entry *s = &h->sites[site];
+    s->labels_number = st->number;
+    snprintf(s->labels.text, sizeof s->labels.text, "%s", st->labels);
+    struct kedge_coord_event ev = {.type = KEDGE_EV_SITE_LABELS, .tenant = s->tenant, .site = site};
+    ev.label_count = kedge_close_labels(kedge_view_str(s->labels.text), labels);
+    ev.labels = labels;
     kedge_host_step(h, &ev);
 }

@@ -42,9 +42,11 @@ struct kedge_site_entry {
     uint32_t tenant;
     struct kedge_id id;
     struct kedge_public_key tls_key, statement_key;
-    bool active;               /* enrolled and not revoked */
-    uint64_t last_seen_ms;     /* wall clock, 0: never; coordinator/daemon/restore/seen.h … */
-    uint64_t stored_seen_ms;   /* … keeps it: what its record says */
+    bool active;                   /* enrolled and not revoked */
+    uint32_t labels_number;        /* of the last statement about its labels, 0: there is none … */
+    struct kedge_label_set labels; /* … and what that says */
+    uint64_t last_seen_ms;         /* wall clock, 0: never; coordinator/daemon/restore/seen.h … */
+    uint64_t stored_seen_ms;       /* … keeps it: what its record says */
     uint64_t refuses_since_ms; /* wall clock: it refuses the main chain, as its polls say; 0: it does not */
     struct kedge_site_upload upload; /* uploads.h */
     uint64_t
@@ -70,5 +72,7 @@ bool kedge_host_site_may_say(struct kedge_host *h, uint32_t site);
 /* The site comes with another TLS key from now on; nobody has that one. */
 void kedge_host_site_rekey(struct kedge_host *h, uint32_t site, const struct kedge_public_key *tls_key);
 void kedge_host_site_revoke(struct kedge_host *h, uint32_t site);
+/* What its durable statement says it is, from now on. */
+void kedge_host_site_label(struct kedge_host *h, uint32_t site, const struct kedge_st_site_labels *st);
 
 #endif

@@ -2,6 +2,24 @@
 
 #include <string.h>
 
+uint32_t kedge_close_labels(struct kedge_view labels, uint64_t ret[KEDGE_LABEL_COUNT_MAX])
+{
+    struct kedge_view label;
+    uint32_t count = 0;
+    while (count < KEDGE_LABEL_COUNT_MAX && kedge_labels_next(&labels, &label)) {
+        struct kedge_hash hash;
+        uint64_t number = 0;
+        kedge_sha256(label, &hash);
+        memcpy(&number, hash.b, sizeof number);
+        uint32_t at = count++;
+        for (; at > 0 && ret[at - 1] > number; at--) {
+            ret[at] = ret[at - 1];
+        }
+        ret[at] = number;
+    }
+    return count;
+}
+
 /* The core is told numbers only, and never sees a spec: what a key means is decided here, once for daemon
  * and simulators. Times become nanoseconds, which are the core's unit. Options that mean nothing in an
  * ungrouped job are 0. */
@@ -24,6 +42,7 @@ void kedge_close_params(const struct kedge_job_spec *s, const uint32_t *tenants,
     p.migrate_every = s->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
     p.entry = kedge_job_spec_entry(s);
     p.by_charge = s->by_charge;
+    p.need_count = kedge_close_labels(kedge_view_str(s->needs.text), p.needs);
     p.evaluate_every = s->evaluate_every;
     p.has_targets = s->target_count > 0;
     p.weight_max = s->weight_max;

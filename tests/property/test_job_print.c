@@ -104,6 +104,7 @@ static const char *const servers[] = {"\"none\"", "\"momentum\"", "\"adagrad\"",
 static const char *const compressions[] = {
     "{\"kind\":\"int8\"}", "{\"kind\":\"bf16\",\"carry\":0}", "{\"kind\":\"topk\",\"share\":0.25}",
     "{\"kind\":\"topk-int8\",\"share\":\"0.010001\",\"carry\":\"0.9\"}", NULL};
+static const char *const needs[] = {"[\"gpu=h100\"]", "[\"zone=eu\",\"a=1\"]", NULL};
 static const char *const targets[] = {"[0.5]", "[\"0.25\",0.9]", "[0.000001,1]", NULL};
 static const char *const budgets[] = {"{\"joules\":50000}",
                                       "{\"joules\":\"0.000001\",\"watts\":0.25}",
@@ -124,6 +125,7 @@ static const struct {
 } own[] = {
     {"classes", classes, NULL},
     {"budget", budgets, NULL},
+    {"needs", needs, NULL},
     {"targets", targets, NULL},
     {"batch", batches, NULL},
     {"batch_start", sizes, NULL},

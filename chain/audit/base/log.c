@@ -30,6 +30,7 @@ static size_t body_size(enum kedge_statement_kind kind)
         [KEDGE_ST_GROUP_ASSIGNED] = sizeof(struct kedge_st_group_assigned),
         [KEDGE_ST_ERASED] = sizeof(struct kedge_st_erased),
         [KEDGE_ST_CONTACT] = sizeof(struct kedge_st_contact),
+        [KEDGE_ST_SITE_LABELS] = sizeof(struct kedge_st_site_labels),
         [KEDGE_ST_POLICY] = sizeof(struct kedge_st_policy),
         [KEDGE_ST_ROLE_GRANTED] = sizeof(struct kedge_st_role_granted),
         [KEDGE_ST_ROLE_REVOKED] = sizeof(struct kedge_st_role_revoked),

@@ -70,6 +70,11 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
         kedgei_error(c->f, KEDGE_AUDIT_CANDIDATE, &c->a->main, at,
                      "candidate \"%s\" of \"%s\" was revoked before", row->site.s, log->name);
     }
+    if (!kedgei_labels_were(log, &row->site, before, after, kedge_view_str(c->job->spec.needs.text))) {
+        kedgei_error(c->f, KEDGE_AUDIT_CANDIDATE, &c->a->main, at,
+                     "candidate \"%s\" of \"%s\" lacks what the job needs: %s", row->site.s, log->name,
+                     c->job->spec.needs.text);
+    }
     if (!joined || joined->index >= after) {
         kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, &c->a->main, at,
                      "\"%s\" has candidates, but had not joined job \"%s\"", log->name, c->job->id.s);

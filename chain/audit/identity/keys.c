@@ -211,7 +211,8 @@ static int assign_tenant(struct walk *w, struct kedgei_fact *fact)
     case KEDGE_ST_WITNESS_REVOKED:
     case KEDGE_ST_JOB_JOINED:
     case KEDGE_ST_ERASED:
-    case KEDGE_ST_CONTACT: /* all begin with their tenant */
+    case KEDGE_ST_CONTACT:
+    case KEDGE_ST_SITE_LABELS: /* all begin with their tenant */
         return check_authority(w, fact, fact->body);
     case KEDGE_ST_UPDATE:
         if (check_tenant(a, log, fact, &u->tenant) && site_key(w, fact, &u->site, &key)) {

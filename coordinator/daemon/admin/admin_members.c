@@ -189,6 +189,46 @@ static void site_revoke(struct kedge_host *h, struct kedge_net_request *req, con
     kedge_admin_append_submit(h, a, args, key);
 }
 
+/* ---- what sites are ---- */
+
+static void labelled(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    const struct kedge_st_site_labels *st = &a->st->u.site_labels;
+    uint32_t site = kedge_host_site_find(h, a->tenant, &st->site);
+    if (site != KEDGE_COORD_NONE && st->number > h->sites[site].labels_number) { /* else it was repeated */
+        kedge_host_site_label(h, site, st);
+        kedge_log(KEDGE_LOG_INFO, "site labelled", "tenant=%s site=%s labels=\"%s\"", st->tenant.s,
+                  st->site.s, st->labels);
+    }
+}
+
+/* Numbers have no gaps, so that a statement which was kept back shows. Of two that were signed at once the
+ * second is refused: who signed it had not seen the first. */
+static void site_label(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_append *a = kedge_admin_append_new(req);
+    int err = kedge_admin_append_open(h, args, KEDGE_ST_SITE_LABELS, a, &d);
+    const struct kedge_st_site_labels *st = err ? NULL : &a->st->u.site_labels;
+    uint32_t site = st ? kedge_host_site_find(h, a->tenant, &st->site) : KEDGE_COORD_NONE;
+    if (st && (site == KEDGE_COORD_NONE || !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id))) {
+        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no site \"%s\" in this tenant", st->site.s);
+    } else if (st && !a->repeated && st->number != h->sites[site].labels_number + 1) {
+        err = kedge_diag_set(&d, KEDGE_E_STATE,
+                             "number %" PRIu32 " of the labels of site %s, after number %" PRIu32
+                             "; ask for the newest and sign again",
+                             st->number, st->site.s, h->sites[site].labels_number);
+    }
+    if (err) {
+        kedge_admin_append_fail(a, err, &d);
+        return;
+    }
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    snprintf(key, sizeof key, "site-labels/%s/%08" PRIu32, st->site.s, st->number);
+    a->then = labelled;
+    kedge_admin_append_submit(h, a, args, key);
+}
+
 static void site_list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_admin_filter wanted = {.tenant = NULL};
@@ -215,6 +255,8 @@ static void site_list(struct kedge_host *h, struct kedge_net_request *req, const
         json_object_set_new(o, "tenant", json_string(h->tenants[s->tenant].id.s));
         json_object_set_new(o, "site", json_string(s->id.s));
         json_object_set_new(o, "state", json_string(s->active ? "active" : "revoked"));
+        json_object_set_new(o, "labels", json_string(s->labels.text));
+        json_object_set_new(o, "labels_number", json_integer(s->labels_number));
         json_object_set_new(o, "last_seen_ms", json_integer((json_int_t)s->last_seen_ms));
         if (s->refuses_since_ms > 0) {
             json_object_set_new(o, "refuses_main_since_ms", json_integer((json_int_t)s->refuses_since_ms));
@@ -314,6 +356,7 @@ void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, co
         {"site.pending", kedge_admin_site_pending},
         {"site.enroll", site_enroll},
         {"site.revoke", site_revoke},
+        {"site.label", site_label},
         {"site.list", site_list},
         {"contact.set", contact_set},
     };

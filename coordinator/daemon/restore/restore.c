@@ -64,6 +64,17 @@ static int load_revoked(struct kedge_walk *w, uint64_t index)
     return KEDGE_OK;
 }
 
+/* In the order of their numbers: the last one holds. */
+static int load_labels(struct kedge_walk *w, uint64_t index)
+{
+    (void)index;
+    uint32_t site = kedge_host_site_find(w->h, w->tenant, &w->st->u.site_labels.site);
+    if (site != KEDGE_COORD_NONE) {
+        kedge_host_site_label(w->h, site, &w->st->u.site_labels);
+    }
+    return KEDGE_OK;
+}
+
 /* What the ledger says of a witness that was revoked since needs no place; one for which there is none, or
  * whose key somebody else has by now, is said and left out: what a tenant's admin signed must not keep us
  * from starting. */
@@ -118,6 +129,7 @@ static int load_tenant(struct kedge_walk *w, const struct kedge_id *id)
     KEDGE_TRY(load_anchored(w, t));
     KEDGE_TRY(kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_ENROLLED, "", KEDGE_WALK_ALL, load_site));
     KEDGE_TRY(kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_REVOKED, "", KEDGE_WALK_ALL, load_revoked));
+    KEDGE_TRY(kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_LABELS, "", KEDGE_WALK_ALL, load_labels));
     return kedge_walk_all(w, t->log.ledger, KEDGE_ST_WITNESS_ENROLLED, "", KEDGE_WALK_ALL, load_witness);
 }
 

@@ -233,6 +233,9 @@ static void put_until(const struct kedge_job *job, const struct kedge_coord_job_
     const uint32_t least = job->params.sites_min;
     json_object_set_new(o, "enrol_until_ms", json_integer(wall_ms(view->enrol_ns)));
     json_object_set_new(o, "sites_min", json_integer(least));
+    if (job->spec.needs.text[0]) {
+        json_object_set_new(o, "sites_fitting", json_integer(view->fitting_count));
+    }
     json_object_set_new(o, "sites_lacking",
                         json_integer(view->online_count < least ? least - view->online_count : 0));
 }

@@ -11,7 +11,7 @@ ROW = ("site", "use", "group", "leaf", "leaf_hash", "update", "weight", "reason"
 LINE = "{" + ",".join('"%s":%s' % (k, "%d" if k in ("group", "leaf") else '"%s"') for k in ROW) + "}\n"
 USES = ["candidate", "selected", "aggregated", "grouped", "refused", "working", "away", "evaluated"]
 TENANT_KEYS = {"key": "admin", "site-enrolled": "{site}", "site-revoked": "{site}", "witness-enrolled": "{witness}",
-               "witness-revoked": "{witness}", "job-joined": "{job}", "erased": "{update}", "contact": "{commitment}",
+               "witness-revoked": "{witness}", "job-joined": "{job}", "erased": "{update}", "contact": "{commitment}", "site-labels": "{site}/{number:08}",
                "update": "{job}/{round:08}/{update_kind}/{site}", "evaluation": "{job}/{round:08}/{site}", "group-assigned": "{job}/{site}{tail}"}
 MAIN_KEYS = {"policy": "", "job-opened": "/{job}", "round-opened": "/{job}/{round:08}", "step": "/{job}/{round:08}",
              "aggregate": "/{job}/{round:08}/{group:02}", "release": "/{job}/{group:02}", "job-closed": "/{job}"}

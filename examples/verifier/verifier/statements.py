@@ -20,6 +20,7 @@ group-assigned spec=update tenant:id site:id job:id round:int group:int \
 how:=cold-start|newcomer|migration|recluster|split|merge|choice|nearest similarity:real update:hex
 erased spec=update @ tenant:id update:hex entry:int reason:text authority:text
 contact spec=contact @ tenant:id about:id0 commitment:hex
+site-labels spec=key @ tenant:id site:id statement_key:hex number:int labels:text
 policy spec=key deployment:text statement_key:hex main_log_key:hex
 job-opened spec=spec job:id parameters:int initial_model:hex tenants:[hex] first_models:[group:int,model:hex]? time_ms:int?
 round-opened spec=spec job:id round:int round_kind:=pretrain|train seed:u64 main_size:int main_root:hex tenants:[id:hex,candidates:int,selected:int,list:hex] draw:int? time_ms:int?
@@ -32,8 +33,7 @@ release spec=model job:id round:int group:int file:text tier:int?
 job-closed spec=spec job:id rounds:int outcome:=completed|cancelled|failed reason:text time_ms:int?
 """
 POSITION = " main_log_key:hex before:int seen_size:int seen_root:hex"  # "@": the deployment and the place that it is for
-ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}\Z")
-HEX = re.compile(r"[0-9a-f]{64}\Z")
+ID, HEX = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}\Z"), re.compile(r"[0-9a-f]{64}\Z")
 REAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?\Z")
 WHOLE = re.compile(r"(0|[1-9][0-9]*)\Z")
 
@@ -50,7 +50,7 @@ TESTS = {"int": lambda v: isinstance(v, int) and not isinstance(v, bool) and 0 <
     "hex": lambda v: isinstance(v, str) and HEX.match(v) is not None,
     "u64": lambda v: isinstance(v, str) and WHOLE.match(v) is not None and int(v) < 2**64,
     "real": lambda v: isinstance(v, str) and REAL.match(v) is not None,
-    "text": lambda v: isinstance(v, str) and len(v.encode()) <= 512 and all(c >= " " and c != "\x7f" for c in v),}
+    "text": lambda v: isinstance(v, str) and len(v.encode()) <= 1024 and all(c >= " " and c != "\x7f" for c in v),}
 
 def fits(kind, value):
     if kind[0] == "=":

@@ -246,6 +246,18 @@ static void fill_answer(enum kedge_statement_kind kind, struct kedge_statement *
     snprintf(r->reason, sizeof r->reason, "value out of the job's bound");
 }
 
+/* What a tenant's admin says of a site. */
+static void fill_about(enum kedge_statement_kind kind, struct kedge_statement *st)
+{
+    const struct kedge_id tenant = sample_id("north"), site = sample_id("north-1");
+    if (kind == KEDGE_ST_CONTACT) {
+        st->u.contact = (struct kedge_st_contact){tenant, site, sample_hash(0x73)};
+    } else {
+        st->u.site_labels =
+            (struct kedge_st_site_labels){tenant, site, sample_pair(1).public, 2, "gpu=h100 zone=eu-1"};
+    }
+}
+
 void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st)
 {
     struct kedge_id tenant = sample_id("north"), site = sample_id("north-1"), job = sample_id("digits");
@@ -286,7 +298,8 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
                                                 "retention of 180 days"};
         break;
     case KEDGE_ST_CONTACT:
-        st->u.contact = (struct kedge_st_contact){tenant, site, sample_hash(0x73)};
+    case KEDGE_ST_SITE_LABELS:
+        fill_about(kind, st);
         break;
     case KEDGE_ST_POLICY:
         st->u.policy = (struct kedge_st_policy){"fl.example.org", key1, key2};

@@ -1,0 +1,62 @@
+/* What sites are, as their tenants say, against what jobs need. A tenant's statements about one site are
+ * numbered, so that none can be kept back; and a candidate of a round must have had what its job needs when
+ * the round opened. The main chain tells that time only by the checkpoints around it: any set of labels
+ * counts that was in force between them. That a site which has what a job needs is no candidate says nothing:
+ * it may have been away. */
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/audit/record.h"
+
+static void check_number(struct kedgei_audit *a, const struct kedgei_log *log, const struct kedgei_fact *fact)
+{
+    const struct kedge_st_site_labels *l = fact->body;
+    const struct kedgei_fact *before =
+        l->number > 1 ? kedgei_log_find(log, "site-labels/%s/%08u", l->site.s, l->number - 1) : fact;
+    if (!before || before->index > fact->index) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_MISPLACED, log, fact->index,
+                     "number %u of the labels of site \"%s\", without number %u before it", l->number,
+                     l->site.s, l->number - 1);
+    }
+}
+
+int kedgei_check_labels(struct kedgei_audit *a)
+{
+    for (uint32_t t = 0; t < a->tenant_count && a->counts.statements[KEDGE_ST_SITE_LABELS] > 0; t++) {
+        const struct kedgei_log *log = &a->tenants[t];
+        for (uint64_t i = 0; i < log->count; i++) {
+            const struct kedgei_fact *fact = kedgei_fact_at(log, i);
+            if (fact->kind == KEDGE_ST_SITE_LABELS) {
+                check_number(a, log, fact);
+            }
+        }
+    }
+    return KEDGE_OK;
+}
+
+/* From the newest on: only those that the time in question can have seen are looked at. */
+bool kedgei_labels_were(const struct kedgei_log *log, const struct kedge_id *site, uint64_t least,
+                        uint64_t most, struct kedge_view needs)
+{
+    char first[KEDGE_IDEM_KEY_MAX + 2], last[KEDGE_IDEM_KEY_MAX + 2];
+    if (needs.len == 0) {
+        return true;
+    }
+    snprintf(first, sizeof first, "site-labels/%s/", site->s);
+    snprintf(last, sizeof last, "site-labels/%s0", site->s); /* what follows a slash */
+    const size_t begin = kedgei_log_lower(log, kedge_view_str(first));
+    for (size_t i = kedgei_log_lower(log, kedge_view_str(last)); i > begin; i--) {
+        const struct kedgei_fact *fact = kedgei_fact_at(log, kedgei_key_at(log, i - 1)->index);
+        const struct kedge_st_site_labels *l = fact->body;
+        if (fact->kind != KEDGE_ST_SITE_LABELS || fact->index >= most) {
+            continue;
+        }
+        if (kedge_labels_cover(kedge_view_str(l->labels), needs)) {
+            return true;
+        }
+        if (fact->index < least) {
+            return false;
+        }
+    }
+    return false;
+}
