@@ -64,8 +64,9 @@ struct kedge_host {
     struct kedge_known *known;  /* whose TLS keys the network knows; NULL: it does not listen yet */
     struct kedge_places places; /* connections that the limit of open files leaves room for */
     struct kedge_https_turns *https_turns;
-    struct kedge_http_server *https;   /* NULL: does not listen */
-    struct kedge_main_view *main_view; /* any thread */
+    struct kedge_events_waiting *events_waiting; /* web/events_wait.h; NULL: nobody can */
+    struct kedge_http_server *https;             /* NULL: does not listen */
+    struct kedge_main_view *main_view;           /* any thread */
     struct kedge_buf pruned;       /* digests of models given up before this start, ascending; any thread */
     struct kedge_workers *workers; /* workers.h */
     uint32_t line;                 /* whose request, or work, the loop is at: inbox.h */

@@ -7,6 +7,7 @@
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/restore/restore.h"
 #include "coordinator/daemon/sites/refused.h"
+#include "coordinator/daemon/web/events_wait.h"
 
 enum { SETTLE_STEP_NS = 50000000 };
 
@@ -46,6 +47,7 @@ int kedge_host_run(struct kedge_host *h)
         due = kedge_host_refused_due_ns(h) < due ? kedge_host_refused_due_ns(h) : due;
         due = h->moves_due_ns > 0 && h->moves_due_ns < due ? h->moves_due_ns : due;
         due = kedge_host_events_due_ns(h) < due ? kedge_host_events_due_ns(h) : due;
+        due = kedge_events_wait_due_ns(h) < due ? kedge_events_wait_due_ns(h) : due;
         int err = kedge_queue_take(h->queue, more ? 0 : next_bark < due ? next_bark : due, &taken);
         if (err == KEDGE_OK) {
             struct kedge_item *item = taken;
@@ -59,6 +61,7 @@ int kedge_host_run(struct kedge_host *h)
         kedge_host_refused_look(h, kedge_os_now_ns());
         kedge_host_jobs_store_again(h, kedge_os_now_ns());
         kedge_host_events_look(h, kedge_os_now_ns());
+        kedge_events_wait_look(h, kedge_os_now_ns());
         if (h->begun && !h->stop && kedge_os_now_ns() >= kedge_coord_deadline_ns(h->coord)) {
             struct kedge_coord_event ev = {.type = KEDGE_EV_TIMER};
             kedge_host_step(h, &ev);

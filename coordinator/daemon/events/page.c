@@ -3,6 +3,7 @@
 #include "coordinator/daemon/events/page.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "common/base/try.h"
 #include "coordinator/daemon/events/events.h"
@@ -77,15 +78,30 @@ int kedge_host_events_text(const struct kedge_host *h, uint32_t tenant, uint64_t
     return out->err;
 }
 
-bool kedge_events_target(struct kedge_view target, uint64_t *ret_from)
+/* "NAME" and a number up to max at the beginning of *io, which then begins behind them. */
+static bool take_number(struct kedge_view *io, const char *name, uint64_t max, uint64_t *ret)
 {
-    static const char asks[] = "/events?from=";
-    const size_t len = sizeof asks - 1;
-    *ret_from = 0;
+    struct kedge_view v = *io;
+    const size_t len = strlen(name);
+    size_t digits = 0;
+    if (v.len < len || !kedge_view_eq(kedge_view_of(v.ptr, len), kedge_view_str(name))) {
+        return false;
+    }
+    v = kedge_view_of(v.ptr + len, v.len - len);
+    while (digits < v.len && v.ptr[digits] >= '0' && v.ptr[digits] <= '9') {
+        digits++;
+    }
+    *io = kedge_view_of(v.ptr + digits, v.len - digits);
+    return kedge_decimal_decode(kedge_view_of(v.ptr, digits), max, ret) == KEDGE_OK;
+}
+
+bool kedge_events_target(struct kedge_view target, uint64_t *ret_from, uint64_t *ret_wait_s)
+{
+    *ret_from = *ret_wait_s = 0;
     if (kedge_view_eq(target, kedge_view_str("/events"))) {
         return true;
     }
-    return target.len > len && kedge_view_eq(kedge_view_of(target.ptr, len), kedge_view_str(asks))
-           && kedge_decimal_decode(kedge_view_of(target.ptr + len, target.len - len), SEQ_MAX, ret_from)
-                  == KEDGE_OK;
+    return take_number(&target, "/events?from=", SEQ_MAX, ret_from)
+           && (target.len == 0
+               || (take_number(&target, "&wait=", KEDGE_EVENTS_WAIT_S_MAX, ret_wait_s) && target.len == 0));
 }

@@ -7,6 +7,8 @@
 
 struct kedge_host;
 
+enum { KEDGE_EVENTS_WAIT_S_MAX = 30 };
+
 struct kedge_events_page {
     uint64_t first; /* the oldest number that is kept; that of the next event where none is */
     uint64_t next;  /* to go on from */
@@ -25,7 +27,8 @@ KEDGE_NODISCARD int kedge_host_events_page(const struct kedge_host *h, uint32_t 
  * and older than what is kept, after them `{"v":1,"next":N}`. KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_host_events_text(const struct kedge_host *h, uint32_t tenant, uint64_t from,
                                            struct kedge_buf *out);
-/* A request's target, "/events" or "/events?from=N"; false: another one. */
-bool kedge_events_target(struct kedge_view target, uint64_t *ret_from);
+/* A request's target, "/events", "/events?from=N" or "/events?from=N&wait=S", S at most
+ * KEDGE_EVENTS_WAIT_S_MAX (*ret_wait_s: 0 without); false: another one. */
+bool kedge_events_target(struct kedge_view target, uint64_t *ret_from, uint64_t *ret_wait_s);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "common/base/mem.h"
+#include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "common/base/try.h"
 #include "common/net/web/http.h"
@@ -17,6 +18,7 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/inbox.h"
 #include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/web/events_wait.h"
 #include "coordinator/daemon/web/read_tokens.h"
 #include "coordinator/daemon/web/resources.h"
 
@@ -43,6 +45,7 @@ struct read_item {
     struct kedge_inbox_item item;
     struct kedge_http_request *req;
     uint64_t offset;
+    bool has_waited; /* for events: it is answered now, whatever there is */
 };
 
 /* ---- answers ---- */
@@ -210,18 +213,27 @@ static int find_reader(struct kedge_host *h, const struct kedge_http_head *head,
     return KEDGE_OK;
 }
 
+static void answer_waiter(struct kedge_host *h, struct kedge_http_request *req);
+
 /* A page of the ring, made here: it is in the loop's memory, and short. */
 static bool reply_events(struct kedge_host *h, const struct read_item *i,
                          const struct kedge_log_reader *reader, uint32_t party)
 {
     const struct kedge_http_head *head = kedge_http_request_head(i->req);
-    uint64_t from;
-    if (!kedge_events_target(head->target, &from)) {
+    const uint32_t tenant = reader->auditor ? KEDGE_COORD_NONE : reader->tenant;
+    uint64_t from, wait_s;
+    if (!kedge_events_target(head->target, &from, &wait_s)) {
         return false;
+    }
+    if (wait_s > 0 && !i->has_waited && i->offset == 0
+        && kedge_events_wait(h, &(struct kedge_events_waiter){
+                                    i->req, tenant, party, from,
+                                    kedge_os_now_ns() + wait_s * UINT64_C(1000000000), answer_waiter})) {
+        return true;
     }
     struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&text, KEDGE_HTTP_PIECE_MAX); /* all of it is one piece */
-    int err = kedge_host_events_text(h, reader->auditor ? KEDGE_COORD_NONE : reader->tenant, from, &text);
+    int err = kedge_host_events_text(h, tenant, from, &text);
     if (err || i->offset > 0) {
         refuse_error(i->req, i->offset, err ? err : KEDGE_E_NOT_FOUND);
         return true;
@@ -259,13 +271,12 @@ static bool reply_final(struct kedge_host *h, const struct read_item *i, const s
     return there;
 }
 
-/* On the loop, where tokens and tenants are; nothing is read here. */
-static void handle_request(struct kedge_host *h, struct kedge_inbox_item *item)
+/* Tokens and tenants are looked at; nothing is read here. */
+static void answer(struct kedge_host *h, const struct read_item *item)
 {
-    struct read_item i = *(struct read_item *)item;
+    struct read_item i = *item;
     struct kedge_resource_ask ask;
     uint32_t party = 0;
-    kedge_mem_free(item);
     struct kedge_log_reader reader;
     const struct kedge_http_head *head = kedge_http_request_head(i.req);
     int err = find_reader(h, head, &reader, &party);
@@ -289,6 +300,18 @@ static void handle_request(struct kedge_host *h, struct kedge_inbox_item *item)
                             .offset = i.offset,
                             .party = party};
     take_turn(h, w);
+}
+
+static void answer_waiter(struct kedge_host *h, struct kedge_http_request *req)
+{
+    answer(h, &(struct read_item){.req = req, .has_waited = true});
+}
+
+static void handle_request(struct kedge_host *h, struct kedge_inbox_item *item)
+{
+    const struct read_item i = *(struct read_item *)item;
+    kedge_mem_free(item);
+    answer(h, &i);
 }
 
 static void on_request(void *arg, struct kedge_http_request *req, uint64_t offset)
@@ -332,7 +355,8 @@ int kedge_host_https_open(struct kedge_host *h, struct kedge_diag *d)
                                          .handler = on_request,
                                          .arg = h};
     h->https_turns = kedge_mem_new(1, sizeof *h->https_turns);
-    if (!h->https_turns) {
+    h->events_waiting = kedge_mem_new(1, sizeof *h->events_waiting);
+    if (!h->https_turns || !h->events_waiting) {
         return kedge_diag_set(d, KEDGE_E_NOMEM, "https: out of memory");
     }
     int err = kedge_http_server_open(&options, &h->https, d);
@@ -349,6 +373,7 @@ int kedge_host_https_open(struct kedge_host *h, struct kedge_diag *d)
 
 void kedge_host_https_close(struct kedge_host *h)
 {
+    kedge_events_wait_look(h, KEDGE_TIME_NEVER); /* each request comes back to the server */
     kedge_http_server_close(h->https);
     h->https = NULL;
 }
