@@ -1,5 +1,7 @@
 /* Talks to the coordinator, and signs what tenants' admins sign. Admin keys are read here and go nowhere
  * else. */
+#include <stdio.h>
+
 #include "cli/cli.h"
 #include "cli/ledger/position.h"
 #include "cli/receipt.h"
@@ -129,13 +131,28 @@ int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending, const str
                                  ret, d);
 }
 
+static int read_spec_digest(const json_t *shown, struct kedge_hash *ret)
+{
+    return kedge_hash_from_hex(kedge_view_str(kedge_cli_text(shown, "spec")), ret);
+}
+
+static int state_leave(const char *job, const struct kedge_id *tenant, const char *reason,
+                       const json_t *shown, struct kedge_statement *st)
+{
+    st->kind = KEDGE_ST_JOB_LEFT;
+    st->u.job_left.tenant = *tenant;
+    snprintf(st->u.job_left.reason, sizeof st->u.job_left.reason, "%s", reason);
+    KEDGE_TRY(kedge_id_from(kedge_view_str(job), &st->u.job_left.job));
+    return read_spec_digest(shown, &st->subject);
+}
+
 static int state_join(const char *job, const struct kedge_id *tenant, const json_t *shown,
                       const struct kedge_hash *agreed, struct kedge_statement *st, struct kedge_diag *d)
 {
     st->kind = KEDGE_ST_JOB_JOINED;
     st->u.job_joined.tenant = *tenant;
     KEDGE_TRY(kedge_id_from(kedge_view_str(job), &st->u.job_joined.job));
-    KEDGE_TRY(kedge_hash_from_hex(kedge_view_str(kedge_cli_text(shown, "spec")), &st->subject));
+    KEDGE_TRY(read_spec_digest(shown, &st->subject));
     if (agreed && !kedge_hash_eq(agreed, &st->subject)) {
         (void)kedge_diag_set(d, KEDGE_E_STATE,
                              "job \"%s\" has another spec here than the file says; nothing was signed", job);
@@ -168,6 +185,31 @@ int kedge_cli_job_join(struct kedge_cli *c, const char *job, const struct kedge_
     return err ? err
                : kedge_cli_admin(c,
                                  json_pack("{s:s,s:s,s:o}", "verb", "tenant.join", "tenant", tenant->s,
+                                           "envelope", envelope),
+                                 ret, d);
+}
+
+int kedge_cli_job_leave(struct kedge_cli *c, const char *job, const struct kedge_id *tenant,
+                        const struct kedge_key_pair *admin, const char *reason, json_t **ret,
+                        struct kedge_diag *d)
+{
+    json_t *shown = NULL, *envelope = NULL;
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    if (!st) {
+        return KEDGE_E_NOMEM;
+    }
+    int err = kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "job.show", "job", job), &shown, d);
+    if (!err) {
+        err = state_leave(job, tenant, reason, shown, st);
+    }
+    if (!err) {
+        err = kedge_cli_sign(c, st, admin, &envelope, d);
+    }
+    json_decref(shown);
+    kedge_mem_free(st);
+    return err ? err
+               : kedge_cli_admin(c,
+                                 json_pack("{s:s,s:s,s:o}", "verb", "tenant.leave", "tenant", tenant->s,
                                            "envelope", envelope),
                                  ret, d);
 }

@@ -181,6 +181,10 @@ KEDGE_NODISCARD int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pe
 KEDGE_NODISCARD int kedge_cli_job_join(struct kedge_cli *c, const char *job, const struct kedge_id *tenant,
                                        const struct kedge_key_pair *admin, const struct kedge_hash *agreed,
                                        json_t **ret, struct kedge_diag *d);
+/* Of a job that the tenant joined. reason: at most KEDGE_ST_REASON_MAX bytes. */
+KEDGE_NODISCARD int kedge_cli_job_leave(struct kedge_cli *c, const char *job, const struct kedge_id *tenant,
+                                        const struct kedge_key_pair *admin, const char *reason, json_t **ret,
+                                        struct kedge_diag *d);
 
 /* ---- show.c ---- */
 /* The table of a job's rounds. */
@@ -254,6 +258,7 @@ int kedge_cmd_key_unprotect(struct kedge_cli *c);
 int kedge_cmd_key_public(struct kedge_cli *c);
 int kedge_cmd_job_submit(struct kedge_cli *c);
 int kedge_cmd_job_join(struct kedge_cli *c);
+int kedge_cmd_job_leave(struct kedge_cli *c);
 int kedge_cmd_job_groups(struct kedge_cli *c);
 int kedge_cmd_job_plan(struct kedge_cli *c);
 int kedge_cmd_job_spec(struct kedge_cli *c);

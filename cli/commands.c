@@ -136,6 +136,9 @@ const struct kedge_command kedge_commands[] = {
     {"job", "join", kedge_cmd_job_join, "JOB TENANT --admin-key FILE [--spec FILE]",
      "join a job for a tenant", KEDGE_FOR_TENANT,
      "kedge job join first acme --admin-key acme-admin.pem --spec spec.json"},
+    {"job", "leave", kedge_cmd_job_leave, "JOB TENANT --admin-key FILE [--reason TEXT]",
+     "leave a job for a tenant, which goes on without it", KEDGE_FOR_TENANT,
+     "kedge job leave first acme --admin-key acme-admin.pem --reason \"the study is over\""},
     {"job", "list", kedge_cmd_job_list,
      "[--state-is STATE] [--tenant T] [--since TIME] [--name PATTERN] [--newest N | [--limit N] [--after "
      "JOB]]",

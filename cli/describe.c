@@ -100,6 +100,10 @@ static void describe_member(const struct kedge_statement *st, struct line *l)
         set_site(l, &st->u.witness_revoked.tenant, &st->u.witness_revoked.witness);
         snprintf(l->what, sizeof l->what, "%s", st->u.witness_revoked.reason);
         break;
+    case KEDGE_ST_JOB_LEFT:
+        snprintf(l->who, sizeof l->who, "%s", st->u.job_left.tenant.s);
+        snprintf(l->what, sizeof l->what, "%s, %s", st->u.job_left.job.s, st->u.job_left.reason);
+        break;
     default:
         snprintf(l->who, sizeof l->who, "%s", st->u.job_joined.tenant.s);
         snprintf(l->what, sizeof l->what, "%s, spec %s", st->u.job_joined.job.s, brief(st->subject.b).s);
@@ -265,6 +269,7 @@ static void describe_statement(const struct kedge_statement *st, struct line *l)
     case KEDGE_ST_WITNESS_ENROLLED:
     case KEDGE_ST_WITNESS_REVOKED:
     case KEDGE_ST_JOB_JOINED:
+    case KEDGE_ST_JOB_LEFT:
         describe_member(st, l);
         break;
     case KEDGE_ST_UPDATE:

@@ -373,6 +373,8 @@ bool kedgei_tries(const struct kedgei_job *job, const struct kedgei_round *round
 bool kedgei_meets(const struct kedgei_job *job, const struct kedgei_round *round);
 /* This step makes the group part of another one; makes its model of several groups'. */
 bool kedgei_merges(const struct kedgei_job *job, const struct kedgei_round *round, uint32_t group);
+/* Had the log's tenant left the job before that entry of its ledger? */
+bool kedgei_has_left(const struct kedgei_log *log, const struct kedge_id *job, uint64_t before);
 bool kedgei_is_joined(const struct kedgei_job *job, const struct kedgei_round *round, uint32_t group);
 /* The part that this step cuts off the group, 0: none. */
 uint32_t kedgei_part_of(const struct kedgei_round *round, uint32_t group);

@@ -192,6 +192,7 @@ int kedgei_ex_keys(struct kedgei_ex_work *w)
 static const struct kedge_id *job_of(const struct kedge_statement *st)
 {
     return st->kind == KEDGE_ST_JOB_JOINED       ? &st->u.job_joined.job
+           : st->kind == KEDGE_ST_JOB_LEFT       ? &st->u.job_left.job
            : st->kind == KEDGE_ST_UPDATE         ? &st->u.update.job
            : st->kind == KEDGE_ST_EVALUATION     ? &st->u.evaluation.job
            : st->kind == KEDGE_ST_GROUP_ASSIGNED ? &st->u.group_assigned.job

@@ -145,6 +145,9 @@ void kedge_statement_key(enum kedge_statement_kind kind, const void *body, struc
     case KEDGE_ST_JOB_JOINED:
         kedge_buf_printf(out, "job-joined/%s", ((const struct kedge_st_job_joined *)body)->job.s);
         break;
+    case KEDGE_ST_JOB_LEFT:
+        kedge_buf_printf(out, "job-left/%s", ((const struct kedge_st_job_left *)body)->job.s);
+        break;
     case KEDGE_ST_UPDATE:
         kedge_buf_printf(out, "update/%s/%08u/%s/%s", u->job.s, u->round, train_kind_name(u->update_kind),
                          u->site.s);

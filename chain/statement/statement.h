@@ -54,6 +54,7 @@ enum kedge_statement_kind {
     KEDGE_ST_WITNESS_ENROLLED,
     KEDGE_ST_WITNESS_REVOKED,
     KEDGE_ST_JOB_JOINED,
+    KEDGE_ST_JOB_LEFT,
     KEDGE_ST_UPDATE,
     KEDGE_ST_EVALUATION,
     KEDGE_ST_GROUP_ASSIGNED,
@@ -172,6 +173,12 @@ struct kedge_st_witness_revoked {
 /* By the tenant's admin key. Subject: digest of the job spec. */
 struct kedge_st_job_joined {
     struct kedge_id tenant, job;
+};
+
+/* By the tenant's admin key, of a job that it joined. Subject: digest of the job spec. */
+struct kedge_st_job_left {
+    struct kedge_id tenant, job;
+    char reason[KEDGE_ST_REASON_MAX + 1];
 };
 
 /* By the site. Subject: SHA-256 of the update file. */
@@ -468,6 +475,7 @@ struct kedge_statement {
         struct kedge_st_witness_enrolled witness_enrolled;
         struct kedge_st_witness_revoked witness_revoked;
         struct kedge_st_job_joined job_joined;
+        struct kedge_st_job_left job_left;
         struct kedge_st_update update;
         struct kedge_st_evaluation evaluation;
         struct kedge_st_group_assigned group_assigned;

@@ -153,6 +153,13 @@ static const struct kedgei_field job_joined_fields[] = {
     POSITION,
 };
 
+static const struct kedgei_field job_left_fields[] = {
+    ID(job_left, tenant),
+    ID(job_left, job),
+    TEXT(job_left, reason, 0, KEDGE_ST_REASON_MAX),
+    POSITION,
+};
+
 static const struct kedgei_field update_fields[] = {
     ID(update, tenant),
     ID(update, site),
@@ -486,7 +493,7 @@ static const struct kedgei_field refused_fields[] = {
 
 bool kedge_statement_has_position(enum kedge_statement_kind kind)
 {
-    return (unsigned)kind <= KEDGE_ST_JOB_JOINED || kind == KEDGE_ST_ERASED || kind == KEDGE_ST_CONTACT
+    return (unsigned)kind <= KEDGE_ST_JOB_LEFT || kind == KEDGE_ST_ERASED || kind == KEDGE_ST_CONTACT
            || kind == KEDGE_ST_SITE_LABELS;
 }
 
@@ -520,6 +527,7 @@ const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
                                   .subject = KEDGEI_SUBJECT_KEY_HASH,
                                   .subject_offset = AT(witness_revoked, cosign_key)},
     [KEDGE_ST_JOB_JOINED] = {KIND("job-joined", "spec", job_joined_fields)},
+    [KEDGE_ST_JOB_LEFT] = {KIND("job-left", "spec", job_left_fields)},
     [KEDGE_ST_UPDATE] = {KIND("update", "update", update_fields), .check = check_update},
     [KEDGE_ST_EVALUATION] = {KIND("evaluation", "model", evaluation_fields), .check = check_evaluation},
     [KEDGE_ST_GROUP_ASSIGNED] = {KIND("group-assigned", "update", group_assigned_fields),

@@ -233,6 +233,18 @@ static int agreed_spec(const char *path, const struct kedge_id *job, struct kedg
     return err;
 }
 
+/* JOB and TENANT; false after a usage error. */
+static bool take_job_and_tenant(struct kedge_cli *c, struct kedge_id *ret_job, struct kedge_id *ret_tenant)
+{
+    const char *name = kedge_cli_argument(c, 0), *who = kedge_cli_argument(c, 1);
+    if (!name || !who || kedge_id_from(kedge_view_str(name), ret_job) != KEDGE_OK
+        || kedge_id_from(kedge_view_str(who), ret_tenant) != KEDGE_OK) {
+        (void)kedge_cli_usage(c, "expected JOB and TENANT, names of a-z, 0-9, '.', '_', '-'");
+        return false;
+    }
+    return kedge_cli_no_more(c, 2);
+}
+
 /* The spec is read and its digest known before the admin's key is opened. Without --spec the command says
  * afterwards what it signed: the coordinator's word about the spec. */
 int kedge_cmd_job_join(struct kedge_cli *c)
@@ -243,12 +255,7 @@ int kedge_cmd_job_join(struct kedge_cli *c)
     struct kedge_key_pair admin;
     struct kedge_id job, tenant;
     json_t *o = NULL;
-    const char *name = kedge_cli_argument(c, 0), *who = kedge_cli_argument(c, 1);
-    if (!name || !who || kedge_id_from(kedge_view_str(name), &job) != KEDGE_OK
-        || kedge_id_from(kedge_view_str(who), &tenant) != KEDGE_OK) {
-        return kedge_cli_usage(c, "expected JOB and TENANT, names of a-z, 0-9, '.', '_', '-'");
-    }
-    if (!kedge_cli_no_more(c, 2)) {
+    if (!take_job_and_tenant(c, &job, &tenant)) {
         return 2;
     }
     int err = spec ? agreed_spec(spec, &job, &agreed, &d) : KEDGE_OK;
@@ -269,6 +276,37 @@ int kedge_cmd_job_join(struct kedge_cli *c)
     }
     kedge_cli_say(c, "Tenant %s has joined job %s, entry %lld of its ledger.\n", tenant.s, job.s,
                   (long long)kedge_cli_int(o, "leaf_index"));
+    json_object_set_new(o, "job", json_string(job.s));
+    return kedge_cli_ok(c, o);
+}
+
+/* The spec that was joined is what is left, so it is asked for and not given. */
+int kedge_cmd_job_leave(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    const char *reason = kedge_cli_option(c, "reason", "");
+    struct kedge_key_pair admin;
+    struct kedge_id job, tenant;
+    json_t *o = NULL;
+    if (!take_job_and_tenant(c, &job, &tenant)) {
+        return 2;
+    }
+    if (strlen(reason) > KEDGE_ST_REASON_MAX) {
+        return kedge_cli_usage(c, "--reason: expected at most %d bytes", KEDGE_ST_REASON_MAX);
+    }
+    int err = kedge_cli_key(c->admin_key, false, &admin, &d);
+    if (!err) {
+        err = kedge_cli_job_leave(c, job.s, &tenant, &admin, reason, &o, &d);
+        kedge_key_wipe(&admin);
+    }
+    if (err) {
+        return kedge_cli_fail(c, err, &d);
+    }
+    kedge_cli_say(
+        c,
+        "Tenant %s has left job %s, entry %lld of its ledger. Its sites get no more work of the job; "
+        "what they gave stays.\n",
+        tenant.s, job.s, (long long)kedge_cli_int(o, "leaf_index"));
     json_object_set_new(o, "job", json_string(job.s));
     return kedge_cli_ok(c, o);
 }

@@ -69,7 +69,7 @@ bool kedgei_stays_at_work(const struct kedge_coord *c, const struct job *j, uint
                     || (p->train.progress == KEDGE_INPUT_ACCEPTED && !MUTANT(MUTANT_AT_WORK_AGAIN));
     bool fresh = p->task_round + j->params.staleness_max >= next || MUTANT(MUTANT_STALE_TAKEN);
     return kedgei_is_asynchronous(j) && p->selected && !resolved && fresh && next <= j->params.rounds
-           && c->sites[site].active;
+           && kedgei_is_member(c, j, site);
 }
 
 /* Who holds a place when a round opens. A site that is offline or has ended its task keeps its task
@@ -81,7 +81,7 @@ uint32_t kedgei_places(struct kedge_coord *c, struct job *j)
     for (uint32_t i = 0; i < j->touched_count; i++) {
         uint32_t site = j->touched[i];
         struct kedge_coord_row *p = &j->rows[site].pub;
-        p->selected = p->selected && c->sites[site].active;
+        p->selected = p->selected && kedgei_is_member(c, j, site);
         p->ended = p->selected ? p->ended : KEDGE_TROUBLE_NONE;
         p->task_round = p->selected ? p->task_round : KEDGE_COORD_NONE;
         bool idle = c->sites[site].presence != PRESENCE_ONLINE || p->ended != KEDGE_TROUBLE_NONE;

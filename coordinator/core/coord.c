@@ -103,9 +103,11 @@ int kedge_coord_init(void *mem, size_t mem_len, const struct kedge_coord_limits 
     return KEDGE_OK;
 }
 
-static void dispatch_site(struct kedge_coord *c, const struct kedge_coord_event *ev)
+static void dispatch_member(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
-    if (ev->type == KEDGE_EV_SITE_ADDED) {
+    if (ev->type == KEDGE_EV_TENANT_ADDED) {
+        kedgei_tenant_added(c, ev);
+    } else if (ev->type == KEDGE_EV_SITE_ADDED) {
         kedgei_site_added(c, ev);
     } else if (ev->type == KEDGE_EV_SITE_LABELS) {
         kedgei_site_labels(c, ev);
@@ -130,18 +132,17 @@ static void dispatch(struct kedge_coord *c, const struct kedge_coord_event *ev)
         kedgei_start(c);
         return;
     case KEDGE_EV_TENANT_ADDED:
-        kedgei_tenant_added(c, ev);
-        return;
     case KEDGE_EV_SITE_ADDED:
     case KEDGE_EV_SITE_LABELS:
     case KEDGE_EV_SITE_REVOKED:
-        dispatch_site(c, ev);
+        dispatch_member(c, ev);
         return;
     case KEDGE_EV_JOB_SUBMIT:
         kedgei_job_submit(c, ev);
         return;
     case KEDGE_EV_JOB_JOINED:
-        kedgei_job_joined(c, ev);
+    case KEDGE_EV_JOB_LEFT:
+        kedgei_job_member(c, ev);
         return;
     case KEDGE_EV_JOB_HALT:
     case KEDGE_EV_JOB_RESUME:
@@ -272,7 +273,7 @@ bool kedge_coord_step(struct kedge_coord *c, const struct kedge_coord_event *ev,
     bool loads = ev->type <= KEDGE_EV_START;
     bool either = ev->type == KEDGE_EV_TENANT_ADDED || ev->type == KEDGE_EV_SITE_ADDED
                   || ev->type == KEDGE_EV_SITE_LABELS || ev->type == KEDGE_EV_SITE_REVOKED
-                  || ev->type == KEDGE_EV_JOB_JOINED;
+                  || ev->type == KEDGE_EV_JOB_JOINED || ev->type == KEDGE_EV_JOB_LEFT;
     KEDGE_ASSERT(either || c->started != loads);
     c->now_ns = ev->now_ns;
     begin(c, ret_fx);

@@ -26,8 +26,8 @@
  * JOB_SUBMIT, err the reason stored with the state (JOB_STATE's err): HALTED with KEDGE_OK is the
  * operator's halt, any other is derived anew; a host that keeps no other state says ENROLLING after a
  * durable job-opened. Then LOAD_ROUND closed (the last one), LOAD_ROUND open, LOAD_ROW, LOAD_GROUP,
- * LOAD_REFUSED, LOAD_ACCEPTED, LOAD_EVALUATED. TENANT_ADDED, SITE_ADDED come before them; SITE_REVOKED and
- * JOB_JOINED may come before START, too.
+ * LOAD_REFUSED, LOAD_ACCEPTED, LOAD_EVALUATED. TENANT_ADDED, SITE_ADDED come before them; SITE_REVOKED,
+ * JOB_JOINED and JOB_LEFT may come before START, too.
  *  - A refusal that belongs into the record of the round (TURN_AWAY with recorded) is made durable by the
  * host before it is told, and comes back by LOAD_REFUSED as long as its round is open; so a round neither
  * waits again for a site that was refused nor forgets to say so. A host that cannot keep it may leave it
@@ -243,6 +243,8 @@ enum kedge_coord_event_type {
     KEDGE_EV_JOB_SUBMIT, /* spec and initial models are durable blobs; models[0] is the initial model, the
                             base of all pre-training */
     KEDGE_EV_JOB_JOINED, /* tenant's job-joined statement is durable */
+    KEDGE_EV_JOB_LEFT, /* sent BEFORE the tenant's job-left is appended: from here on no site of it is in the
+                          job, as if each had been revoked for this job */
     KEDGE_EV_JOB_HALT,
     KEDGE_EV_JOB_RESUME,
     KEDGE_EV_JOB_CANCEL,

@@ -188,7 +188,7 @@ enum stage {
     STAGE_ENDED, /* freed by the next event */
 };
 
-enum member { MEMBER_NO, MEMBER_INVITED, MEMBER_JOINED };
+enum member { MEMBER_NO, MEMBER_INVITED, MEMBER_JOINED, MEMBER_LEFT };
 
 struct job {
     bool used, dirty;
@@ -389,7 +389,7 @@ void kedgei_sweep_row(struct kedge_coord *c, uint32_t job,
 /* job.c */
 void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_coord_event *ev);
 void kedgei_job_submit(struct kedge_coord *c, const struct kedge_coord_event *ev);
-void kedgei_job_joined(struct kedge_coord *c, const struct kedge_coord_event *ev);
+void kedgei_job_member(struct kedge_coord *c, const struct kedge_coord_event *ev); /* joined, left */
 void kedgei_job_operate(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_upload(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_job_tell(struct kedge_coord *c, uint32_t job); /* JOB_STATE when the host knows another one */

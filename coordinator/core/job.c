@@ -217,17 +217,41 @@ void kedgei_job_submit(struct kedge_coord *c, const struct kedge_coord_event *ev
     kedgei_main_emit(c, ev->job);
 }
 
-void kedgei_job_joined(struct kedge_coord *c, const struct kedge_coord_event *ev)
+static void joined(struct job *j, uint32_t tenant)
 {
-    KEDGE_ASSERT(ev->job < c->limits.jobs_max && ev->tenant < c->tenant_count);
-    struct job *j = &c->jobs[ev->job];
-    if (!j->used || j->members[ev->tenant] != MEMBER_INVITED) {
-        return; /* ended, joined before, or not one of the job's tenants: joining it then means nothing */
-    }
-    j->members[ev->tenant] = MEMBER_JOINED;
+    j->members[tenant] = MEMBER_JOINED;
     j->joined_count++;
     KEDGE_ASSERT(j->joined_count <= j->params.tenant_count);
     j->eligible_stale = true; /* its sites are; nobody was selected before all had joined */
+}
+
+/* Its sites are awaited no more, so the open round may be full or due now. What they had accepted stays in
+ * it: they signed it when the tenant was in the job. joined_count stays, too: the job goes on without the
+ * tenant and does not wait for it again. */
+static void left(struct kedge_coord *c, struct job *j, uint32_t job, uint32_t tenant)
+{
+    j->members[tenant] = MEMBER_LEFT;
+    for (uint32_t i = 0; i < c->site_count; i++) {
+        if (c->sites[i].tenant == tenant) {
+            kedgei_row_refresh(c, job, i);
+        }
+    }
+}
+
+/* Of a job that has ended, or that does not name the tenant, it means nothing, nor what was said before. */
+void kedgei_job_member(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    KEDGE_ASSERT(ev->job < c->limits.jobs_max && ev->tenant < c->tenant_count);
+    struct job *j = &c->jobs[ev->job];
+    const bool leaves = ev->type == KEDGE_EV_JOB_LEFT;
+    if (!j->used || j->members[ev->tenant] != (leaves ? MEMBER_JOINED : MEMBER_INVITED)) {
+        return;
+    }
+    if (leaves) {
+        left(c, j, ev->job, ev->tenant);
+    } else {
+        joined(j, ev->tenant);
+    }
     j->dirty = true;
 }
 

@@ -39,7 +39,8 @@ static void set_flags(const struct kedge_coord *c, const struct job *j, uint32_t
     row->accepted = p->selected && is_accepted(j, row);
     row->refused = p->selected && !row->accepted && is_refused(j, row);
     row->ended = p->selected && !row->accepted && !row->refused && p->ended != KEDGE_TROUBLE_NONE;
-    row->unresolved = p->selected && !row->accepted && !row->refused && !row->ended && c->sites[site].active;
+    row->unresolved =
+        p->selected && !row->accepted && !row->refused && !row->ended && kedgei_is_member(c, j, site);
     bool present = kedgei_is_member(c, j, site) && c->sites[site].presence != PRESENCE_GONE
                    && (p->selected || kedgei_fits(c, j, site));
     row->awaited =

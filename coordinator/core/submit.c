@@ -352,6 +352,9 @@ void kedgei_verified(struct kedge_coord *c, const struct kedge_coord_event *ev)
     } else if (j->cancelling || j->failing != KEDGE_OK) {
         err = KEDGE_E_NO_JOB;
         refuse = false;
+    } else if (!kedgei_is_member(c, j, ev->site) && c->sites[ev->site].active) { /* its tenant has left */
+        err = KEDGE_E_NOT_JOINED;
+        refuse = true;
     }
     if (err == KEDGE_OK || kedge_err_class(err) == KEDGE_CLASS_FULL) {
         kedgei_job_unstored(c, ev->job, ev->site, err);
@@ -406,8 +409,10 @@ void kedgei_appended(struct kedge_coord *c, const struct kedge_coord_event *ev)
     if (ev->err == KEDGE_OK) {
         kedgei_item_done(&c->jobs[ev->job], &row->item[kind]);
         accepted(c, ev, kind);
-    } else if (ev->err == KEDGE_E_REVOKED && !c->sites[ev->site].active) {
-        /* Definite: the ledger holds site-revoked and not this statement, so it will never hold it. */
+    } else if ((ev->err == KEDGE_E_REVOKED && !c->sites[ev->site].active)
+               || (ev->err == KEDGE_E_NOT_JOINED && !kedgei_is_member(c, &c->jobs[ev->job], ev->site))) {
+        /* Definite: the ledger holds site-revoked or job-left and not this statement, so it will never hold
+         * it. */
         kedgei_item_done(&c->jobs[ev->job], &row->item[kind]);
         give_up(c, ev, kind, ev->err, true);
     } else if (kedgei_is_final(ev->err)) { /* definite, too: this site's statement is at fault, not its job */

@@ -90,13 +90,14 @@ static int fill_slot(struct kedge_host *h, struct kedge_job *job, struct kedge_v
     KEDGE_TRY(set_params(h, job, d));
     KEDGE_TRY(set_sizes(job, d));
     job->joined = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *job->joined);
+    job->left = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *job->left);
     job->sites = kedge_mem_new(KEDGE_SITES_MAX, sizeof *job->sites);
     job->evaluations = kedge_mem_new(KEDGE_SITES_MAX, sizeof *job->evaluations);
     job->at.round = KEDGE_ROUND_NONE;
     uint64_t rounds = (uint64_t)job->spec.rounds + 1;
     job->history = kedge_history_rows_new(rounds < KEDGE_HISTORY_MAX ? (size_t)rounds : KEDGE_HISTORY_MAX,
                                           kedge_job_spec_groups_most(&job->spec));
-    return job->joined && job->sites && job->evaluations && job->history
+    return job->joined && job->left && job->sites && job->evaluations && job->history
                ? KEDGE_OK
                : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for a job");
 }
@@ -129,6 +130,7 @@ void kedge_host_job_free(struct kedge_job *job)
     kedge_layout_deinit(&job->layout);
     kedge_layout_deinit(&job->update_layout);
     kedge_mem_free(job->joined);
+    kedge_mem_free(job->left);
     kedge_mem_free(job->sites);
     kedge_mem_free(job->evaluations);
     kedge_mem_free(job->history);

@@ -60,6 +60,7 @@ struct kedge_job {
     uint64_t created_ms;
     char token_hash[KEDGE_HASH_HEX_LEN + 1]; /* of the submit token, "" without */
     bool *joined;                            /* by tenant handle, KEDGE_TENANTS_MAX */
+    bool *left;                              /* the same: it joined, and has left since */
     struct kedge_round_state at; /* after the last closed round; of an ended job the released models */
     struct kedge_job_test tested;
     struct kedge_round_site *sites; /* by handle: by, last_update, last_base; the rest is the core's */

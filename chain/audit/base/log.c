@@ -25,6 +25,7 @@ static size_t body_size(enum kedge_statement_kind kind)
         [KEDGE_ST_WITNESS_ENROLLED] = sizeof(struct kedge_st_witness_enrolled),
         [KEDGE_ST_WITNESS_REVOKED] = sizeof(struct kedge_st_witness_revoked),
         [KEDGE_ST_JOB_JOINED] = sizeof(struct kedge_st_job_joined),
+        [KEDGE_ST_JOB_LEFT] = sizeof(struct kedge_st_job_left),
         [KEDGE_ST_UPDATE] = sizeof(struct kedge_st_update),
         [KEDGE_ST_EVALUATION] = sizeof(struct kedge_st_evaluation),
         [KEDGE_ST_GROUP_ASSIGNED] = sizeof(struct kedge_st_group_assigned),

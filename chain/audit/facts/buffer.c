@@ -96,9 +96,9 @@ static bool goes_on(const struct kedgei_job *job, const struct kedgei_round *rou
     return w && !w->settled && round->number - w->task <= job->spec.staleness_max;
 }
 
-/* Who was at work and has not done with its task is at work now, unless its tenant signed it out. The
- * order to revoke the site may stand anywhere before the first checkpoint after the opening: until then
- * the coordinator may have known it. */
+/* Who was at work and has not done with its task is at work now, unless its tenant revoked it or left the
+ * job. The order to do so may stand anywhere before the first checkpoint after the opening: until then the
+ * coordinator may have known it. */
 static void check_kept(const struct kedgei_audit *a, const struct kedgei_job *job,
                        const struct kedgei_round *round, const struct kedgei_log *log,
                        const struct kedge_input_list *list, const struct kedgei_at_work *w,
@@ -111,7 +111,8 @@ static void check_kept(const struct kedgei_audit *a, const struct kedgei_job *jo
     }
     if (!row) {
         const struct kedgei_fact *revoked = kedgei_log_find(log, "site-revoked/%s", w->site.s);
-        if (!revoked || revoked->index >= kedgei_anchored_after(log, at)) {
+        const uint64_t after = kedgei_anchored_after(log, at);
+        if ((!revoked || revoked->index >= after) && !kedgei_has_left(log, &job->id, after)) {
             kedgei_error(f, KEDGE_AUDIT_CANDIDATE, &a->main, at,
                          "\"%s\" of \"%s\" is at work since round %u, and round %u leaves it out", w->site.s,
                          log->name, w->task, round->number);

@@ -79,6 +79,10 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
         kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, &c->a->main, at,
                      "\"%s\" has candidates, but had not joined job \"%s\"", log->name, c->job->id.s);
     }
+    if (kedgei_has_left(log, &c->job->id, before)) {
+        kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, &c->a->main, at,
+                     "\"%s\" has candidates, but had left job \"%s\" before", log->name, c->job->id.s);
+    }
     bool group_fits = chosen
                           ? row->group == ((const struct kedge_st_update *)chosen->body)->group
                           : row->group == kedgei_first_group(c->a, c->job, log)
@@ -458,6 +462,10 @@ static void check_update(const struct round_check *c, const struct kedgei_update
     if (!joined || joined->index > fact->index) {
         kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, log, fact->index,
                      "update for job \"%s\", which \"%s\" had not joined", c->job->id.s, log->name);
+    }
+    if (kedgei_has_left(log, &c->job->id, fact->index)) {
+        kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, log, fact->index,
+                     "update for job \"%s\", which \"%s\" had left before", c->job->id.s, log->name);
     }
     bool migrates = u->update_kind == KEDGE_TRAIN_PRETRAIN && !c->round->pretrain
                     && c->job->spec.shift != KEDGE_SHIFT_TEST_NONE

@@ -290,8 +290,14 @@ static enum kedgei_shown judge_job(struct kedgei_look *l)
 static enum kedgei_shown judge_joined(struct kedgei_look *l)
 {
     const struct kedgei_fact *joined = kedgei_log_find(l->log, "job-joined/%s", l->r->job.s);
+    const uint64_t anchored = kedgei_anchored_before(l->log, l->r->main_size);
+    if (kedgei_has_left(l->log, &l->r->job, UINT64_MAX)) {
+        return kedgei_has_left(l->log, &l->r->job, anchored)
+                   ? KEDGEI_SHOWN_FITS
+                   : nothing(l, "the tenant left the job about that time, or later");
+    }
     return !joined ? KEDGEI_SHOWN_FITS
-           : joined->index < kedgei_anchored_before(l->log, l->r->main_size)
+           : joined->index < anchored
                ? other(l, "the tenant had joined the job, as the main chain that it names says")
                : nothing(l, "the tenant joined the job, before or later");
 }

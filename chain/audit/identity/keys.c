@@ -210,6 +210,7 @@ static int assign_tenant(struct walk *w, struct kedgei_fact *fact)
     case KEDGE_ST_WITNESS_ENROLLED:
     case KEDGE_ST_WITNESS_REVOKED:
     case KEDGE_ST_JOB_JOINED:
+    case KEDGE_ST_JOB_LEFT:
     case KEDGE_ST_ERASED:
     case KEDGE_ST_CONTACT:
     case KEDGE_ST_SITE_LABELS: /* all begin with their tenant */

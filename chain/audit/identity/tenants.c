@@ -41,6 +41,26 @@ static void check_joined(struct kedgei_audit *a, const struct kedgei_log *log, c
     }
 }
 
+/* A tenant leaves a job that it has joined, and names the spec that it joined. */
+static void check_left(struct kedgei_audit *a, const struct kedgei_log *log, const struct kedgei_fact *fact)
+{
+    const struct kedge_st_job_left *s = fact->body;
+    const struct kedgei_fact *joined = kedgei_log_find(log, "job-joined/%s", s->job.s);
+    if (!joined || joined->index > fact->index) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_NOT_JOINED, log, fact->index,
+                     "left job \"%s\", which it had not joined", s->job.s);
+    } else if (!kedge_hash_eq(&joined->subject, &fact->subject)) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_SPEC, log, fact->index, "left job \"%s\" with another spec",
+                     s->job.s);
+    }
+}
+
+bool kedgei_has_left(const struct kedgei_log *log, const struct kedge_id *job, uint64_t before)
+{
+    const struct kedgei_fact *left = kedgei_log_find(log, "job-left/%s", job->s);
+    return left && left->index < before;
+}
+
 /* Whether the group was the site's at some time since this round closed: it may have changed while the
  * evaluation was under way. Where the round made groups anew its number means one of those. Lower bound:
  * what was anchored when the round's step was stated. An assignment that the close itself made comes
@@ -72,6 +92,10 @@ static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *lo
     if (!joined || joined->index > fact->index) {
         kedgei_error(&a->findings, KEDGE_AUDIT_NOT_JOINED, log, fact->index,
                      "evaluation in job \"%s\", which is not joined", e->job.s);
+    }
+    if (kedgei_has_left(log, &e->job, fact->index)) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_NOT_JOINED, log, fact->index,
+                     "evaluation in job \"%s\", which the tenant had left", e->job.s);
     }
     const struct kedgei_round *round = kedgei_round_find(job, e->round);
     const struct kedge_st_step_group *g = round ? kedgei_step_group(round->step, e->group) : NULL;
@@ -178,6 +202,8 @@ int kedgei_check_tenants(struct kedgei_audit *a)
             struct kedgei_fact *fact = kedgei_fact_at(log, i);
             if (fact->kind == KEDGE_ST_JOB_JOINED) {
                 check_joined(a, log, fact);
+            } else if (fact->kind == KEDGE_ST_JOB_LEFT) {
+                check_left(a, log, fact);
             } else if (fact->kind == KEDGE_ST_UPDATE) {
                 uint32_t j;
                 struct kedgei_round *round = round_of(a, &a->findings, t, fact, &j);

@@ -186,12 +186,25 @@ static void forget_others(const struct kedge_host *h, const struct kedge_public_
     forget_sums(o);
 }
 
+/* Which of its tenants are still to join, and which have left. */
+static void put_members(const struct kedge_host *h, const struct kedge_job *job, json_t *o)
+{
+    json_t *waiting = json_array(), *gone = json_array();
+    for (uint32_t i = 0; i < job->params.tenant_count; i++) {
+        const uint32_t tenant = job->params.tenants[i];
+        if (!job->joined[tenant] || job->left[tenant]) {
+            json_array_append_new(job->left[tenant] ? gone : waiting, json_string(h->tenants[tenant].id.s));
+        }
+    }
+    json_object_set_new(o, "tenants_missing", waiting);
+    json_object_set_new(o, "tenants_left", gone);
+}
+
 /* for_admin: whose sites are told of; NULL: all. */
 static void show_running(struct kedge_host *h, struct kedge_net_request *req, struct kedge_job *job,
                          uint32_t from, const struct kedge_public_key *for_admin)
 {
-    json_t *o = kedge_admin_job_summary(h, job), *rounds = json_array(), *waiting = json_array(),
-           *models = json_array();
+    json_t *o = kedge_admin_job_summary(h, job), *rounds = json_array(), *models = json_array();
     uint32_t shown = 0, most = kedge_history_page_rounds(kedge_job_spec_groups_most(&job->spec)), r = from;
     uint32_t kept = job->round < KEDGE_HISTORY_MAX ? 0 : job->round - KEDGE_HISTORY_MAX + 1;
     for (r = r < kept ? kept : r; r <= job->round && shown < most; r++) {
@@ -201,11 +214,7 @@ static void show_running(struct kedge_host *h, struct kedge_net_request *req, st
             shown++;
         }
     }
-    for (uint32_t i = 0; i < job->params.tenant_count; i++) {
-        if (!job->joined[job->params.tenants[i]]) {
-            json_array_append_new(waiting, json_string(h->tenants[job->params.tenants[i]].id.s));
-        }
-    }
+    put_members(h, job, o);
     struct kedge_coord_job_view view;
     bool known = kedge_host_job_view(h, job, &view);
     for (uint32_t g = 0; known && g < view.model_count; g++) {
@@ -217,7 +226,6 @@ static void show_running(struct kedge_host *h, struct kedge_net_request *req, st
     if (r <= job->round) {
         json_object_set_new(o, "next_round", json_integer(r));
     }
-    json_object_set_new(o, "tenants_missing", waiting);
     put_spec(o, &job->spec);
     const uint64_t next = kedge_schedule_estimate(&job->at.book);
     kedge_admin_put_budget(o, &job->spec, job->at.book.spent, &next);

@@ -299,6 +299,10 @@ static void tenant_join(struct kedge_host *h, struct kedge_net_request *req, con
         err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement joins another spec of job \"%s\"",
                              job->spec.name.s);
     }
+    if (!err && job->left[a->tenant]) {
+        err = kedge_diag_set(&d, KEDGE_E_STATE, "tenant %s has left job \"%s\": a tenant joins a job once",
+                             h->tenants[a->tenant].id.s, job->spec.name.s);
+    }
     if (err) {
         kedge_admin_append_fail(a, err, &d);
         return;
@@ -306,6 +310,56 @@ static void tenant_join(struct kedge_host *h, struct kedge_net_request *req, con
     char key[KEDGE_IDEM_KEY_MAX + 1];
     snprintf(key, sizeof key, "job-joined/%s", job->spec.name.s);
     a->then = joined;
+    kedge_admin_append_submit(h, a, args, key);
+}
+
+static void left(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    kedge_log(KEDGE_LOG_INFO, "job left", "tenant=%s job=%s entry=%" PRIu64 "%s", h->tenants[a->tenant].id.s,
+              a->st->u.job_left.job.s, a->index, a->repeated ? " (repeated)" : "");
+}
+
+static int check_leave(struct kedge_host *h, const struct kedge_admin_append *a, struct kedge_job **ret,
+                       struct kedge_diag *d)
+{
+    const struct kedge_st_job_left *st = &a->st->u.job_left;
+    struct kedge_job *job = kedge_host_job_find(h, &st->job, false);
+    if (!job || !kedge_host_job_names(job, a->tenant)
+        || !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id)) {
+        return kedge_diag_set(d, KEDGE_E_NO_JOB, "no running job \"%s\" names this tenant", st->job.s);
+    }
+    if (!job->joined[a->tenant] || !kedge_hash_eq(&a->st->subject, &job->spec_digest)) {
+        return kedge_diag_set(d, KEDGE_E_STATE, "tenant %s has not joined job \"%s\" with this spec",
+                              st->tenant.s, st->job.s);
+    }
+    *ret = job;
+    return KEDGE_OK;
+}
+
+/* As with a site that is revoked it works at once and not when it is durable: a site's statement that comes
+ * after this moment would stand behind job-left. If the append fails the tenant's sites stay out of the job
+ * until the next start, and the admin is told and can say it again. */
+static void tenant_leave(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_append *a = kedge_admin_append_new(req);
+    struct kedge_job *job = NULL;
+    int err = kedge_admin_append_open(h, args, KEDGE_ST_JOB_LEFT, a, &d);
+    if (!err && !a->repeated) {
+        err = check_leave(h, a, &job, &d);
+    }
+    if (err) {
+        kedge_admin_append_fail(a, err, &d);
+        return;
+    }
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    snprintf(key, sizeof key, "job-left/%s", a->st->u.job_left.job.s);
+    if (job) {
+        struct kedge_coord_event ev = {.type = KEDGE_EV_JOB_LEFT, .job = job->slot, .tenant = a->tenant};
+        job->left[a->tenant] = true;
+        kedge_host_step(h, &ev);
+    }
+    a->then = left;
     kedge_admin_append_submit(h, a, args, key);
 }
 
@@ -352,6 +406,7 @@ void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, co
         {"tenant.add", tenant_add},
         {"tenant.list", tenant_list},
         {"tenant.join", tenant_join},
+        {"tenant.leave", tenant_leave},
         {"site.token", kedge_admin_site_token},
         {"site.pending", kedge_admin_site_pending},
         {"site.enroll", site_enroll},

@@ -60,6 +60,7 @@ static const struct verb {
     {"viewer.add", "tenant", true},
     {"viewer.list", "tenant", false},
     {"viewer.remove", "tenant", true},
+    {"tenant.leave", "tenant", true},
 };
 
 static const struct verb *find_verb(const char *name)

@@ -231,7 +231,29 @@ static int load_moves(struct kedge_walk *w, const struct kedge_job_record *recor
     return KEDGE_OK;
 }
 
-/* Tells the core of the job (JOB_SUBMIT: the main chain does not know it yet) and of the tenants that joined.
+/* Where the tenant stands, by its own ledger. */
+static void tell_member(struct kedge_host *h, struct kedge_job *job, uint32_t tenant)
+{
+    struct kedge_ledger *ledger = h->tenants[tenant].log.ledger;
+    struct kedge_coord_event ev = {.type = KEDGE_EV_JOB_JOINED, .job = job->slot, .tenant = tenant};
+    char joined[KEDGE_IDEM_KEY_MAX + 1], left[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index;
+    snprintf(joined, sizeof joined, "job-joined/%s", job->spec.name.s);
+    snprintf(left, sizeof left, "job-left/%s", job->spec.name.s);
+    if (kedge_ledger_find(ledger, kedge_view_str(joined), &index) != KEDGE_OK) {
+        return;
+    }
+    job->joined[tenant] = true;
+    kedge_host_step(h, &ev);
+    if (kedge_ledger_find(ledger, kedge_view_str(left), &index) == KEDGE_OK) {
+        job->left[tenant] = true;
+        ev.type = KEDGE_EV_JOB_LEFT;
+        kedge_host_step(h, &ev);
+    }
+}
+
+/* Tells the core of the job (JOB_SUBMIT: the main chain does not know it yet) and of the tenants that joined,
+ * and of those that left.
  */
 static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coord_event_type type)
 {
@@ -245,16 +267,7 @@ static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coo
     kedge_first_models_tell(job, models, &ev);
     kedge_host_step(h, &ev);
     for (uint32_t i = 0; i < job->params.tenant_count; i++) {
-        char key[KEDGE_IDEM_KEY_MAX + 1];
-        uint64_t index;
-        uint32_t tenant = job->params.tenants[i];
-        snprintf(key, sizeof key, "job-joined/%s", job->spec.name.s);
-        if (kedge_ledger_find(h->tenants[tenant].log.ledger, kedge_view_str(key), &index) == KEDGE_OK) {
-            job->joined[tenant] = true;
-            struct kedge_coord_event joined = {
-                .type = KEDGE_EV_JOB_JOINED, .job = job->slot, .tenant = tenant};
-            kedge_host_step(h, &joined);
-        }
+        tell_member(h, job, job->params.tenants[i]);
     }
 }
 

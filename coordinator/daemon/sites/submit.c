@@ -426,8 +426,23 @@ static void append_done(void *arg, const struct kedge_commit_result *result)
     kedge_host_post(a->h, &a->item);
 }
 
-/* Of a revoked site nothing new is appended. But an append of before that failed with an unknown
- * outcome may be in the ledger, and then it counts; so the ledger is asked. */
+static const struct kedge_id *job_of(const struct kedge_statement *st)
+{
+    return st->kind == KEDGE_ST_UPDATE ? &st->u.update.job : &st->u.evaluation.job;
+}
+
+/* May something new of this site's come into the ledger? Not after site-revoked, and of a job not after
+ * job-left. */
+static int check_may_append(struct kedge_host *h, const struct kedge_ticket *t)
+{
+    const struct kedge_job *job = kedge_host_job_find(h, job_of(t->st), false);
+    const struct kedge_site_entry *site = &h->sites[t->site];
+    return !site->active ? KEDGE_E_REVOKED : job && job->left[site->tenant] ? KEDGE_E_NOT_JOINED : KEDGE_OK;
+}
+
+/* Of a revoked site nothing new is appended, nor of one whose tenant has left the job. But an append of
+ * before that failed with an unknown outcome may be in the ledger, and then it counts; so the ledger is
+ * asked. */
 void kedge_host_append(struct kedge_host *h, uint32_t ticket)
 {
     struct kedge_ticket *t = &h->tickets[ticket];
@@ -436,9 +451,10 @@ void kedge_host_append(struct kedge_host *h, uint32_t ticket)
     const struct kedge_tenant *tenant = &h->tenants[h->sites[t->site].tenant];
     *a =
         (struct append_item){.item = {append_handle}, .h = h, .ledger = tenant->log.ledger, .ticket = ticket};
-    if (!h->sites[t->site].active) { /* after site-revoked: only what is in the ledger already counts */
+    const int closed = check_may_append(h, t);
+    if (closed) { /* only what is in the ledger already counts */
         bool there = find_leaf(h, h->sites[t->site].tenant, t->st, kedge_buf_view(&t->envelope), &a->leaf);
-        a->err = there ? KEDGE_OK : KEDGE_E_REVOKED;
+        a->err = there ? KEDGE_OK : closed;
         kedge_host_post(h, &a->item);
         return;
     }

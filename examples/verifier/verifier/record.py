@@ -11,7 +11,7 @@ ROW = ("site", "use", "group", "leaf", "leaf_hash", "update", "weight", "reason"
 LINE = "{" + ",".join('"%s":%s' % (k, "%d" if k in ("group", "leaf") else '"%s"') for k in ROW) + "}\n"
 USES = ["candidate", "selected", "aggregated", "grouped", "refused", "working", "away", "evaluated"]
 TENANT_KEYS = {"key": "admin", "site-enrolled": "{site}", "site-revoked": "{site}", "witness-enrolled": "{witness}",
-               "witness-revoked": "{witness}", "job-joined": "{job}", "erased": "{update}", "contact": "{commitment}", "site-labels": "{site}/{number:08}",
+               "witness-revoked": "{witness}", "job-joined": "{job}", "job-left": "{job}", "erased": "{update}", "contact": "{commitment}", "site-labels": "{site}/{number:08}",
                "update": "{job}/{round:08}/{update_kind}/{site}", "evaluation": "{job}/{round:08}/{site}", "group-assigned": "{job}/{site}{tail}"}
 MAIN_KEYS = {"policy": "", "job-opened": "/{job}", "round-opened": "/{job}/{round:08}", "step": "/{job}/{round:08}",
              "aggregate": "/{job}/{round:08}/{group:02}", "release": "/{job}/{group:02}", "job-closed": "/{job}"}
@@ -37,7 +37,7 @@ class Tenant:
 
     def check_all(self):
         checks = {"site-enrolled": self.site_enrolled, "site-revoked": self.site_revoked, "update": self.by_site, "evaluation": self.by_site,
-                  "group-assigned": self.group_assigned, "erased": self.erasure}
+                  "group-assigned": self.group_assigned, "erased": self.erasure, "job-left": self.job_left}
         for entry in self.log.entries:
             need(entry.body.get("tenant") == self.name, entry.where, "is about another tenant")
             need((entry.index == 0) == (entry.kind == "key"), entry.where, "the first entry is the first key, and only it")
@@ -70,9 +70,18 @@ class Tenant:
     def by_site(self, entry):
         site = self.sites.get(entry.body["site"])
         need(site and entry.index < site["until"], entry.where, entry.kind, "of a site that is not enrolled")
-        need(self.log.find(f"job-joined/{entry.body['job']}") is not None
-             and self.log.find(f"job-joined/{entry.body['job']}").index < entry.index, entry.where, "before joining")
+        self.need_member(entry)
         entry.signed_by(site["key"])
+
+    def need_member(self, entry):
+        joined, left = (self.log.find(f"job-{moved}/{entry.body['job']}") for moved in ("joined", "left"))
+        need(joined is not None and joined.index < entry.index, entry.where, "before joining")
+        need(left is None or entry.index < left.index, entry.where, "after leaving")
+
+    def job_left(self, entry):
+        entry.signed_by(self.admin)
+        joined = self.log.find(f"job-joined/{entry.body['job']}")
+        need(joined is not None and joined.index < entry.index and joined.subject == entry.subject, entry.where, "leaves another job than it joined")
 
     def group_assigned(self, entry):
         b = entry.body
@@ -255,9 +264,10 @@ class Record:
     def check_candidate(self, job, round_, tenant, row):
         entry = round_.opened
         before, after = self.anchored(tenant.name, entry.index), self.anchored_next(tenant.name, entry.index)
-        site, joined = tenant.sites.get(row["site"]), tenant.log.find(f"job-joined/{job.name}")
+        site, joined, left = tenant.sites.get(row["site"]), tenant.log.find(f"job-joined/{job.name}"), tenant.log.find(f"job-left/{job.name}")
         need(site and site["since"] < after and site["until"] >= before, entry.where, row["site"], "was not enrolled")
         need(joined and joined.index < after, entry.where, tenant.name, "had not joined")
+        need(not left or left.index >= before, entry.where, tenant.name, "had left")
         plain = tuple(row[k] for k in ROW[3:])
         need(row["use"] in ("candidate", "selected") and plain == (0, "0" * 64, "0" * 64, "0", ""), entry.where, "row of", row["site"], "is no candidate's")
         groups = {tenant.group_at(job.name, row["site"], before)} | {g for at, g, _ in tenant.groups.get((job.name, row["site"]), []) if before <= at < after}

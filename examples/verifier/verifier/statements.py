@@ -11,6 +11,7 @@ site-revoked spec=key @ tenant:id site:id statement_key:hex reason:text
 witness-enrolled spec=key @ tenant:id witness:id tls_key:hex cosign_key:hex name:text
 witness-revoked spec=key @ tenant:id witness:id cosign_key:hex reason:text
 job-joined spec=spec @ tenant:id job:id
+job-left spec=spec @ tenant:id job:id reason:text
 update spec=update tenant:id site:id job:id round:int group:int update_kind:=pretrain|train base:hex samples:int \
 steps:int batch:int learning_rate:real energy_joules:real? energy_quality:=measured|modelled|unknown seconds:real \
 engine:text loss:real? energy_how:text? choice:text? classes:[text]?

@@ -16,6 +16,10 @@ static const struct twist_case cases[] = {
     {FX_OTHER_SITE_SIGNS, false, KEDGE_AUDIT_SIGNATURE},
     {FX_OTHER_ADMIN, false, KEDGE_AUDIT_KEY},
     {FX_NOT_JOINED, false, KEDGE_AUDIT_NOT_JOINED},
+    {FX_LEFT_UPDATE, false, KEDGE_AUDIT_NOT_JOINED},
+    {FX_LEFT_CANDIDATE, false, KEDGE_AUDIT_NOT_JOINED},
+    {FX_LEFT_SPEC, false, KEDGE_AUDIT_SPEC},
+    {FX_LEFT_UNJOINED, false, KEDGE_AUDIT_NOT_JOINED},
     {FX_KEY_TWICE, false, KEDGE_AUDIT_KEY},
     {FX_POLICY_KEY, false, KEDGE_AUDIT_KEY},
     {FX_WRONG_BASE, false, KEDGE_AUDIT_BASE},
@@ -101,6 +105,22 @@ START_TEST(test_drawn_again)
     ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
     ck_assert_uint_eq(r.finding_count, 0);
     ck_assert_uint_eq(r.counts.rounds, 5);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
+/* A tenant leaves after the first round: the second one goes on without its sites. */
+START_TEST(test_left)
+{
+    struct kedge_audit_options options = {.threads = 1};
+    make_scratch();
+    fx_federation(at("fx"), FX_LEFT);
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+    print_findings(&r);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    ck_assert_uint_eq(r.finding_count, 0);
+    ck_assert_uint_eq(r.counts.statements[KEDGE_ST_JOB_LEFT], 1);
     kedge_audit_report_deinit(&r);
     remove_scratch();
 }
@@ -264,6 +284,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_test(t, test_clean);
     tcase_add_test(t, test_drawn_again);
+    tcase_add_test(t, test_left);
     tcase_add_test(t, test_results);
     tcase_add_test(t, test_unfinished_is_a_note);
     tcase_add_test(t, test_capped);

@@ -258,6 +258,16 @@ static void fill_about(enum kedge_statement_kind kind, struct kedge_statement *s
     }
 }
 
+static void fill_membership(enum kedge_statement_kind kind, struct kedge_statement *st)
+{
+    const struct kedge_id tenant = sample_id("north"), job = sample_id("digits");
+    if (kind == KEDGE_ST_JOB_JOINED) {
+        st->u.job_joined = (struct kedge_st_job_joined){tenant, job};
+    } else {
+        st->u.job_left = (struct kedge_st_job_left){tenant, job, "the study is over"};
+    }
+}
+
 void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st)
 {
     struct kedge_id tenant = sample_id("north"), site = sample_id("north-1"), job = sample_id("digits");
@@ -281,7 +291,8 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
         fill_authority(kind, st);
         break;
     case KEDGE_ST_JOB_JOINED:
-        st->u.job_joined = (struct kedge_st_job_joined){tenant, job};
+    case KEDGE_ST_JOB_LEFT:
+        fill_membership(kind, st);
         break;
     case KEDGE_ST_UPDATE:
         fill_update(&st->u.update);

@@ -213,6 +213,13 @@ void host_joined(struct host *h, uint32_t tenant)
     host_step(h, &ev);
 }
 
+void host_left(struct host *h, uint32_t tenant)
+{
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_JOB_LEFT);
+    ev.tenant = tenant;
+    host_step(h, &ev);
+}
+
 void host_submit_job(struct host *h)
 {
     struct kedge_digest initial = digest_of(1);

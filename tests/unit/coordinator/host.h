@@ -30,6 +30,7 @@ void host_members(struct host *h, uint32_t tenants, uint32_t sites);
 void host_site(struct host *h, uint32_t tenant, uint32_t site);     /* one more */
 void host_simple(struct host *h, enum kedge_coord_event_type type); /* START, TIMER, JOB_HALT … of job 0 */
 void host_joined(struct host *h, uint32_t tenant);
+void host_left(struct host *h, uint32_t tenant);
 void host_submit_job(struct host *h); /* job 0, initial model digest 1 */
 void host_poll(struct host *h, uint32_t site, uint32_t request);
 void host_main(struct host *h, int err); /* MAIN_APPENDED of job 0 */
