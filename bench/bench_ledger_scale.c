@@ -56,7 +56,7 @@ struct bench {
     struct kedge_commit_pool *pool; /* as the coordinator has one for all tenants */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    size_t answered, failed, expected; /* whoever waits is woken by the last answer */
+    size_t answered, failed, expected; /* the waiter is woken by the last answer */
 };
 
 struct worker {

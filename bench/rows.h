@@ -34,7 +34,7 @@ int kedge_row_plan(struct row rows[ROWS_MAX], int *ret_count);
  * cost of 20 and of 100 runs, in parts of the default's; none where the traces are not there. */
 int kedge_row_batch(struct row rows[ROWS_MAX], int *ret_count);
 /* Batch sizes within one job: cost for as much learning of its first 60 and of 300 rounds, in parts of the
- * default's (baseline: the worst workload's), and the latter in parts of that of whoever knows the best size;
+ * default's (baseline: the worst workload's), and the latter in parts of that of one who knows the best size;
  * none where the traces are not there. */
 int kedge_row_rounds(struct row rows[ROWS_MAX], int *ret_count);
 /* What looking at meters, battery and temperature once a second takes of a core, and one reading of two

@@ -70,7 +70,7 @@ static int replay(const struct zeus_task *t, double epochs_limit, uint64_t seed,
     return err;
 }
 
-/* The targets of energy and time have two digits, and whoever knows the best size and cap from the start has
+/* The targets of energy and time have two digits, and one who knows the best size and cap from the start has
  * 0.5507 and 0.7007 by this cost: what holds is the figure at as many digits. */
 static bool holds_at_two_digits(double figure, double target)
 {

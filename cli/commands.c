@@ -163,7 +163,7 @@ const struct kedge_command kedge_commands[] = {
     {"job", "logs", kedge_cmd_job_logs, "JOB [--from ROUND] [--costs]", "one line per round",
      KEDGE_FOR_OPERATE, "kedge job logs first --from 10"},
     {"job", "events", kedge_cmd_job_events, "JOB [--follow] [--from N]",
-     "each move from one state to the next: when, why, on whose word", KEDGE_FOR_OPERATE,
+     "each move from one state to the next: when, why, at whose request", KEDGE_FOR_OPERATE,
      "kedge job events first --follow"},
     {"job", "compare", kedge_cmd_job_compare, "JOB_A JOB_B",
      "two jobs side by side: their specs, and round by round what came of them", KEDGE_FOR_OPERATE,

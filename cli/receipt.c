@@ -102,7 +102,7 @@ static int pin_by_state(const char *state, bool is_new, struct kedge_cli_append 
     return pin(a, deployment, &key);
 }
 
-/* On the coordinator's own machine its state folder says the key: whoever owns that folder owns the log, and
+/* On the coordinator's own machine its state folder says the key: who owns that folder owns the log, and
  * there is nobody to distrust. From elsewhere a trust file is demanded before anything is sent, because
  * afterwards would be too late to refuse. */
 static int find_pin(struct kedge_cli *c, bool is_new, struct kedge_cli_append *a, struct kedge_diag *d)

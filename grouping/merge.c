@@ -118,7 +118,7 @@ static void find_best(struct matching *m)
     }
 }
 
-/* The cluster takes the slot if the one that has it, and whoever has to move for that one, find others that
+/* The cluster takes the slot if the one that has it, and any that has to move for that one, find others that
  * are worth their prices, as far as to the slot that the cluster leaves. Clusters before it stay. */
 static bool can_take(struct matching *m, size_t cluster, size_t slot)
 {

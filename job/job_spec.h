@@ -273,7 +273,7 @@ uint32_t kedge_job_spec_buffer(const struct kedge_job_spec *spec);
 bool kedge_job_spec_weighs_samples(const struct kedge_job_spec *spec);
 /* Steps and loss that a training update states are such that it can be weighed: steps 1 … 2^31 − 1 and a loss
  * of at most KEDGE_LOSS_MAX where the strategy is none that weighs as FedAvg; with FedNova no more steps than
- * the job's passes over so many samples are, for whoever claims more bends all other weights. Others are
+ * the job's passes over so many samples are, for a claim of more bends all other weights. Others are
  * refused at the door. */
 #define KEDGE_LOSS_MAX 1e6
 bool kedge_job_spec_takes(const struct kedge_job_spec *spec, uint64_t samples, uint64_t steps, double loss);

@@ -63,7 +63,7 @@ int kedgei_spec_read_root(const json_t *root, struct kedge_job_spec *s, struct k
     if (!err && s->strategy->asynchronous) {
         return kedge_diag_set(
             d, KEDGE_E_FORMAT,
-            "job spec: \"root_site\": the server of strategy \"%s\" steps with whoever came, "
+            "job spec: \"root_site\": the server of strategy \"%s\" steps with the updates that came, "
             "the root or not; take another \"rule\"",
             s->strategy->name);
     }

@@ -243,7 +243,7 @@ static void fold_candidate(const struct kedge_round_fold *io, const struct kedge
     s->task = row->use == KEDGE_USE_CANDIDATE ? KEDGE_ROUND_NONE : row->round > 0 ? row->round : io->round;
 }
 
-/* A close that makes groups: an update that points nowhere gives group 0 to a site that had one. */
+/* A close that makes groups: an update of zeros gives group 0 to a site that had one. */
 static void fold_placed(const struct kedge_input_row *row, bool is_kept, struct kedge_round_site *s)
 {
     bool is_taken = row->use == KEDGE_USE_GROUPED;

@@ -1,4 +1,4 @@
-/* A map from 64-bit keys to numbers, for look-ups in what is durable. Keys are hashes; whoever looks up
+/* A map from 64-bit keys to numbers, for look-ups in what is durable. Keys are hashes; who looks up
  * compares. */
 #ifndef KEDGE_SIM_INDEX_H
 #define KEDGE_SIM_INDEX_H

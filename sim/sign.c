@@ -1,4 +1,4 @@
-/* Signed facts by a keyed hash: as binding as a signature for whoever does not know how it is made, and a
+/* Signed facts by a keyed hash: as binding as a signature for those who do not know how it is made, and a
  * thousand times faster. real.c has the same functions with those of chain/. */
 #include <string.h>
 

@@ -309,7 +309,7 @@ struct sim {
     uint64_t seed, now_ns, seq, steps, steps_max, digest;
     struct kedge_rng rng;
     struct sim_config config;
-    bool healed, failed, stopped; /* stopped: by whoever watches */
+    bool healed, failed, stopped; /* stopped: by the one who watches */
     sim_trace *trace;
     sim_tick *tick;
     void *tick_arg;

@@ -66,7 +66,7 @@ struct kedge_strategy {
     const struct kedge_local *local; /* what a site does with the model that it is given; never NULL */
     enum kedge_grouping_kind grouping;
     enum kedge_server server;
-    bool asynchronous;    /* the server steps after `buffer` updates, whoever is still at work */
+    bool asynchronous;    /* the server steps after `buffer` updates, with some still at work */
     bool everybody;       /* every site takes part in every round */
     bool needs_loss;      /* sites report the loss of the model given */
     bool comparison_only; /* for tables of a simulation, never for a job */

@@ -1,4 +1,4 @@
-/* Kinds of anchors: what a party outside saw of the main chain, as it lies in the record. Whoever audits,
+/* Kinds of anchors: what a party outside saw of the main chain, as it lies in the record. Who audits,
  * explains, exports, packs or tells of anchors loops over the kinds and names none of them: a new kind is a
  * file of its own here, a row of kinds.def, what its trust needs (trust.h), the process that makes it
  * (host/), and what the command line does with it (cli/anchor). Pure. */

@@ -1,4 +1,4 @@
-/* The auditor: what a stranger can say about a record, offline, without trust in whoever kept it.
+/* The auditor: what a stranger can say about a record, offline, without trust in its keeper.
  * docs/record.md is the contract that it checks, docs/modules/audit.md explains how.
  *
  * DIR is the folder that holds `state` and perhaps `models`, or a coordinator's state folder itself. Nothing

@@ -1,4 +1,4 @@
-/* An export, judged by itself: without the record, a network or trust in whoever made it. What it cannot say
+/* An export, judged by itself: without the record, a network or trust in its maker. What it cannot say
  * is whether anything was left out of the logs or computed wrongly: that needs the record (chain/audit). */
 #ifndef KEDGE_CHAIN_EXPORT_CHECK_H
 #define KEDGE_CHAIN_EXPORT_CHECK_H

@@ -17,7 +17,7 @@
 enum { TIME_LEN = 8, BLOB_LEN = KEDGE_KEY_ID_LEN + TIME_LEN + KEDGE_SIGNATURE_LEN };
 
 /* What is cosigned must be a checkpoint: a witness whose key signed arbitrary text would be of use to
- * whoever chose the text. */
+ * the one who chose the text. */
 int kedge_cosignature_make(struct kedge_view text, struct kedge_view name, const struct kedge_key_pair *pair,
                            uint64_t time_s, struct kedge_buf *ret_line)
 {

@@ -92,7 +92,7 @@ static bool is_signed_by_log(const struct known *known, const struct kedge_witne
     return false;
 }
 
-/* A cosignature holds for a time; whoever demands a fresh one, or one from before some date, says so in
+/* A cosignature holds for a time; who demands a fresh one, or one from before some date, says so in
  * the demand. */
 static enum kedge_witness_state state_of(const struct kedge_note_verdict *verdict,
                                          const struct kedge_witness_demand *demand)

@@ -1,4 +1,4 @@
-/* The row is first in, first out, and whoever had its turn and has more goes to its end: round robin over the
+/* The row is first in, first out, and who had a turn and has more goes to its end: round robin over the
  * ledgers that have something to commit. Beside it stand those that wait for a time: a ledger under load for
  * company, an idle one for its checkpoint to be stored.
  *

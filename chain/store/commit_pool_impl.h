@@ -38,8 +38,7 @@ void kedgei_pool_unlock(struct kedge_commit_pool *pool);
 void kedgei_pool_ready(struct kedge_commit_pool *pool, struct kedgei_member *m);
 /* … or not before that time (kedge_os_now_ns). Wherever it is now, but for READY to LATER. */
 void kedgei_pool_later(struct kedge_commit_pool *pool, struct kedgei_member *m, uint64_t due_ns);
-/* Under the mutex, by whoever is no thread of the pool, after one of the above: sees to it that a thread
- * looks. */
+/* Under the mutex, not from a thread of the pool, after one of the above: sees to it that a thread looks. */
 void kedgei_pool_wake(struct kedge_commit_pool *pool);
 /* Under the mutex: waits until somebody says that something has changed; says so. */
 void kedgei_pool_wait(struct kedge_commit_pool *pool);

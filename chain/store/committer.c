@@ -262,7 +262,7 @@ static void commit_group(struct kedge_committer *c, struct kedgei_commit_room *r
 static void reopen(struct kedge_committer *c)
 {
     kedgei_pool_unlock(c->pool);
-    int err = kedge_ledger_reopen(c->l, c->reopen_diag); /* whoever waits for it leaves both alone */
+    int err = kedge_ledger_reopen(c->l, c->reopen_diag); /* its waiter leaves both alone */
     kedgei_pool_lock(c->pool);
     c->reopen_err = err;
     c->must_reopen = false;

@@ -26,7 +26,7 @@ enum kedge_groups_place {
     KEDGE_GROUPS_ERASED,    /* its tenant had the update erased */
     KEDGE_GROUPS_ABSENT,    /* the file is not here */
     KEDGE_GROUPS_SEALED,    /* encrypted, and the key is not here */
-    KEDGE_GROUPS_ZERO,      /* an update of zeros points nowhere */
+    KEDGE_GROUPS_ZERO,      /* an update of zeros has no direction */
 };
 const char *kedge_groups_place_name(enum kedge_groups_place place); /* "erased" */
 

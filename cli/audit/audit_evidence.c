@@ -8,7 +8,7 @@
 #include "common/base/mem.h"
 #include "common/base/try.h"
 
-/* The signatures count by the key that the caller names, never by one in the file: whoever makes a file can
+/* The signatures count by the key that the caller names, never by one in the file: who makes a file can
  * sign it with a key of his own. */
 static int judge(const char *path, const struct kedge_vkey *vkey, struct kedge_buf *words,
                  struct kedge_diag *d)

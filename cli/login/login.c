@@ -1,7 +1,7 @@
 /* kedge login, logout, whoami.
  *
  * What makes later commands safe is written down once, here: whose key the coordinator must have (pinned,
- * from whoever invited us, never from the coordinator itself), and the keys of the logs against which its
+ * from the inviter, never from the coordinator itself), and the keys of the logs against which its
  * receipts are checked. The latter come with --trust FILE from elsewhere, or else from the coordinator at
  * this first meeting: then a later change of them is noticed, but not that they were wrong from the
  * beginning, and the command says so. */

@@ -99,7 +99,7 @@ int kedge_cmd_witness_init(struct kedge_cli *c)
     json_t *o = json_pack("{s:s,s:s,s:s,s:o}", "tenant", w.tenant.s, "witness", w.witness.s, "tls_key", tls,
                           "vkey", kedge_witness_vkey(&vkey));
     kedge_cli_say(c,
-                  "Made %s; its keys stay there. The tenant's admin signs it in:\n"
+                  "Made %s; its keys stay there. The tenant's admin enrols it:\n"
                   "  kedge witness enroll %s %s --tls-key %s \\\n    --vkey %s --admin-key FILE\n"
                   "Then it watches: kedge ledger follow %s\n",
                   dir, w.tenant.s, w.witness.s, tls, kedge_cli_text(o, "vkey"), dir);

@@ -6,7 +6,7 @@
  * nothing else is shared but the flags below.
  *
  *   SITE/site.json      who and where: tenant, site, server, server_key (made by enrolment)
- *   SITE/policy.json    the owner's word: jobs, data, trainer, limits
+ *   SITE/policy.json    the owner's policy: jobs, data, trainer, limits
  *   SITE/trust.json     optional: keys to check receipts by (the format of docs/record.md)
  *   SITE/keys/          tls.pem, statement.pem (made here, never leave)
  *   SITE/memory         unfinished results with their envelopes, and what was signed last; see stored.h

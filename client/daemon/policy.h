@@ -1,5 +1,5 @@
-/* SITE/policy.json, the owner's word: which jobs, with which data, trained by what. Strict JSON; unknown keys
- * are errors. Pure. */
+/* SITE/policy.json, the owner's policy: which jobs, with which data, trained by what. Strict JSON; unknown
+ * keys are errors. Pure. */
 #ifndef KEDGE_CLIENT_DAEMON_POLICY_H
 #define KEDGE_CLIENT_DAEMON_POLICY_H
 

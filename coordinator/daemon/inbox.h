@@ -1,9 +1,8 @@
-/* Requests on their way from the network to the loop, in lines: one for each tenant, whoever of it asks
+/* Requests on their way from the network to the loop, in lines: one for each tenant with all who ask for it
  * (sites, admins, witnesses, readers over HTTPS), one for operators and auditors, one for readers of whom
- * nothing is known yet, one for strangers.
- * The loop takes them by deficit round robin over the time that each line's requests took
- * (coordinator/schedule/fair.h), so what one tenant asks makes others wait for a turn of its line and not for
- * the line. */
+ * nothing is known yet, one for strangers. The loop takes them by deficit round robin over the time that each
+ * line's requests took (coordinator/schedule/fair.h), so what one tenant asks makes others wait for a turn of
+ * its line and not for the line. */
 #ifndef KEDGE_COORDINATOR_DAEMON_INBOX_H
 #define KEDGE_COORDINATOR_DAEMON_INBOX_H
 

@@ -1,5 +1,5 @@
 /* The status history of jobs: every move from one state to the next, appended to coordinator.lmdb and never
- * changed, so that whoever reads it again and again sees each move once and in order, over any number of
+ * changed, so that a reader who reads it again and again sees each move once and in order, over any number of
  * restarts. A move is a compare-and-swap: it names the state that it leaves, and is refused where the history
  * ends in another one. It is told when it is durable, not before. The core's table of transitions
  * (coordinator/core) says which moves there are.

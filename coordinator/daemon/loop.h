@@ -46,8 +46,8 @@ int kedge_host_commit_err(struct kedge_ledger *l, const struct kedge_commit_resu
 /* From the loop thread; neither waits nor fails. The work stands in the line of the request, or the earlier
  * work, that it comes from (workers.h). */
 void kedge_host_work(struct kedge_host *h, struct kedge_work *work);
-/* The same for whom it is known to be (inbox.h), and what the coordinator does for a job or for itself,
- * whoever's request brought it about. */
+/* The same in a line that is known already (inbox.h), and in the coordinator's own: what it does for a job or
+ * for itself, no matter whose request brought it about. */
 void kedge_host_work_in(struct kedge_host *h, uint32_t line, struct kedge_work *work);
 void kedge_host_work_own(struct kedge_host *h, struct kedge_work *work);
 

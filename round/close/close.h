@@ -187,7 +187,7 @@ KEDGE_NODISCARD int kedge_close_place(const struct kedge_close_host *host, const
                                       uint32_t *io_group, double *ret_similarity, struct kedge_diag *reterr);
 
 /* The group of a site whose update did not make the groups: the nearest direction, as of a newcomer's; of an
- * update that is gone, the nearest to the direction that its site's group had; 0 where it points nowhere. */
+ * update that is gone, the nearest to the direction that its site's group had; 0 where it is zero. */
 KEDGE_NODISCARD int kedge_close_nearest(const struct kedge_close_host *host,
                                         const struct kedge_layout *layout, uint32_t site,
                                         const struct kedge_hash *update, const struct kedge_hash *former,

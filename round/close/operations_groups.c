@@ -126,7 +126,7 @@ int kedge_close_nearest(const struct kedge_close_host *host, const struct kedge_
         return err;
     }
     err = kedge_compute_nearest(layout, &at, new_ones, groups, ret_group, &cosine, d);
-    if (err == KEDGE_E_NOT_FOUND) { /* points nowhere */
+    if (err == KEDGE_E_NOT_FOUND) { /* its length is zero */
         *ret_group = 0;
         err = KEDGE_OK;
     }
@@ -151,7 +151,7 @@ int kedge_close_cut(const struct kedge_close_host *host, const struct kedge_layo
     KEDGE_TRY(host->vector(host->arg, &directions[from], paths[0], &both[0]));
     KEDGE_TRY(host->vector(host->arg, &directions[to], paths[1], &both[1]));
     err = kedge_compute_nearest(layout, &at, both, 2, &nearest, &cosine, d);
-    if (err == KEDGE_E_NOT_FOUND) { /* points nowhere */
+    if (err == KEDGE_E_NOT_FOUND) { /* its length is zero */
         return KEDGE_OK;
     }
     *ret_group = !err && nearest == 1 ? to : from;

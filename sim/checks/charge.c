@@ -46,7 +46,7 @@ static void check_weight(struct sim *w, const struct sim_main *entry, uint32_t s
     d->said_since[entry->job] = (uint8_t)(1u << d->said);
 }
 
-/* Whoever stays a candidate among the same ones has its turn. */
+/* A site that stays a candidate among the same ones has its turn. */
 static void check_turn(struct sim *w, const struct sim_main *entry, uint32_t site, uint32_t count,
                        bool selected)
 {

@@ -232,7 +232,7 @@ void sim_check_entry(struct sim *w, uint32_t tenant, const struct sim_entry *e)
     if (w->jobs[e->job].params.buffer > 0) {
         sim_check_async_update(w, e);
     } else if (sim_main_find(w, SIM_ROUND_CLOSED, e->job, e->round)) {
-        sim_violate(w, "update of site %u accepted behind the close of round %u", e->site, e->round);
+        sim_violate(w, "update of site %u accepted after the close of round %u", e->site, e->round);
     }
     const struct sim_device *d = &w->devices[e->site];
     bool base = train ? is_base(w, e->job, e->round, e->group, &e->base)

@@ -241,7 +241,7 @@ struct kedgei_learn {
     struct kedgei_learn_lane *lanes;
     uint32_t lanes_count;
     struct kedgei_learn_together *together; /* together.c; NULL: each item by itself, on the processor */
-    void *owner;                            /* of whoever made it by kedgei_learn_new */
+    void *owner;                            /* of the maker by kedgei_learn_new */
     /* Closes decide whether sites are served by what their own training makes of their group's model;
      * is_personal: they are. */
     bool asks_own, is_personal;

@@ -1,5 +1,5 @@
 /* Stores that are open on demand: more of them than may have an environment at a time hold what they were
- * given, whoever has a transaction open keeps its environment, nobody else gets in meanwhile, and neither a
+ * given, one with a transaction open keeps its environment, nobody else gets in meanwhile, and neither a
  * kill nor a close in between loses or leaves anything. */
 #include <check.h>
 #include <pthread.h>
@@ -135,7 +135,7 @@ START_TEST(an_open_transaction_keeps_its_environment)
 }
 END_TEST
 
-/* A store that is used all the time stays open, whoever comes and goes: its file is away meanwhile, so that
+/* A store that is used all the time stays open, while others come and go: its file is away meanwhile, so that
  * to open it again would fail. */
 START_TEST(the_longest_unused_leaves)
 {

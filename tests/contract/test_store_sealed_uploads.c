@@ -135,7 +135,7 @@ START_TEST(keys_are_shredded)
 }
 END_TEST
 
-/* Whoever sealed the coordinator's key with a passphrase has new keys sealed alike. */
+/* With the coordinator's key under a passphrase, new keys are sealed alike. */
 START_TEST(new_keys_are_guarded_alike)
 {
     static const struct kedge_seal_cost cheap = {1, KEDGE_SEAL_MEMORY_MIN_KIB};

@@ -55,7 +55,7 @@ START_TEST(a_stores_name_is_as_durable_as_its_commits)
     snprintf(above, sizeof above, "%s/tenants", scratch);
     ck_assert(was_synced(above));
     kedge_kv_close(kv);
-    synced_count = 0; /* whoever only reads leaves the disk alone */
+    synced_count = 0; /* a reader leaves the disk alone */
     options = (struct kedge_kv_lmdb_options){.read_only = true};
     ck_assert_msg(kedge_kv_lmdb_open(path, &options, &kv, &d) == KEDGE_OK, "%s", d.text);
     kedge_kv_close(kv);

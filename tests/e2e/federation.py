@@ -269,7 +269,7 @@ def check_resume(world):
     port = int((federation.dir / "state" / "address").read_text().rsplit(":", 1)[1])
     with elsewhere(port):  # as another program may have got it meanwhile
         code = federation.finish(federation.start())
-    federation.audits("resume: a finished folder again is left as it is, whoever has its port elsewhere", code)
+    federation.audits("resume: a finished folder again is left as it is, even when its port is another's", code)
     after = federation.audit("verify").stdout
     report("resume: and gains no round", count_of(before, "rounds") == count_of(after, "rounds") != "")
 

@@ -144,7 +144,7 @@ class Site:
         return self.process
 
     def reload(self):
-        """The daemon reads its policy; true when that is in force, so that whoever goes on meets the new one."""
+        """The daemon reads its policy; true when that is in force, so that what follows meets the new one."""
         had = len(self.events("policy"))
         self.process.send_signal(signal.SIGHUP)
         return wait_for(lambda: len(self.events("policy")) > had)

@@ -69,7 +69,7 @@ class Spy:
 
 
 def hang_up(*sockets):
-    """Wakes whoever waits for them. They are not closed yet: somebody else's next connection would get their numbers, and a
+    """Wakes those who wait for them. They are not closed yet: somebody else's next connection would get their numbers, and a
     thread that still reads the old one its bytes."""
     for one in sockets:
         try:

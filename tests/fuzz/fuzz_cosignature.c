@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
             KEDGE_ASSERT(kedge_note_parse(other, &from) == KEDGE_OK);
             try_add(note, from.lines[i].line);
         }
-        /* What a witness cosigns is what it was given, whoever else signed it. */
+        /* What a witness cosigns is what it was given, no matter who else signed it. */
         struct kedge_seed seed = {{1}};
         struct kedge_key_pair pair;
         struct kedge_vkey key;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// Heads of append-only logs. Whoever sends transactions owns its own names: there is no owner, no upgrade, no
+/// Heads of append-only logs. Each sender of transactions owns its own names: there is no owner, no upgrade, no
 /// payment, and nobody can take or fill another sender's namespace. A head's sequence has no gaps and its size
 /// never shrinks, so that leaving one out or going back shows.
 contract KedgeAnchor {

@@ -2,7 +2,7 @@
  * unlinked files of $TMPDIR (/tmp), mapped: the system writes them back and lets go of them, so that a record
  * of any size is audited in the same memory. Work on large tables goes through them in order.
  *
- * Any thread; a block belongs to whoever asked for it. Child processes do not have the maps: what reads
+ * Any thread; a block belongs to its asker. Child processes do not have the maps: what reads
  * damaged stores cannot reach them. Internal to this room. */
 #ifndef KEDGE_CHAIN_AUDIT_BASE_SCRATCH_H
 #define KEDGE_CHAIN_AUDIT_BASE_SCRATCH_H

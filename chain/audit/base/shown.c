@@ -1,4 +1,4 @@
-/* The verdict "yes" alone says little: whoever holds the keys can write a whole other record that is
+/* The verdict "yes" alone says little: a holder of the keys can write a whole other record that is
  * consistent and signed. So the report is turned into claims, each with what shows it, and into what was
  * not shown, each with what would show it. Claims are made only from what the audit found; a record with
  * an error has none but that. */

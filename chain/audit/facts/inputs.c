@@ -248,7 +248,7 @@ static void check_named(const struct round_check *c, const struct kedgei_fact *a
     if (row->use != KEDGE_USE_REFUSED && u->update_kind != kind) {
         row_error(c, aggregate, log, row, "its update is of another kind");
     }
-    /* What is durable was checked before: left out is a pre-training that points nowhere, or came alone. */
+    /* What is durable was checked before: left out is a pre-training that is zero, or came alone. */
     const char *why = kedge_err_code(c->round->kept ? KEDGE_E_TIMEOUT : KEDGE_E_ARG);
     if (row->use == KEDGE_USE_REFUSED
         && (u->update_kind != KEDGE_TRAIN_PRETRAIN || strcmp(row->reason, why) != 0)) {

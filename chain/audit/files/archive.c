@@ -230,7 +230,7 @@ static void find_record(struct kedge_unpacked *to)
 
 /* ---- the keeper ---- */
 
-/* Waits for the end of whoever unpacked, however it comes: then nobody writes to the pipe any more. */
+/* Waits for the end of the unpacker, however it comes: then nobody writes to the pipe any more. */
 static _Noreturn void keep(const char *root, int fd)
 {
     static const int deaf_to[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE};
@@ -239,7 +239,7 @@ static _Noreturn void keep(const char *root, int fd)
         (void)signal(deaf_to[i], SIG_IGN); /* Ctrl-C reaches both */
     }
     for (int i = 0; i < 3; i++) {
-        close(i); /* whoever reads our output must not wait for us */
+        close(i); /* a reader of our output must not wait for us */
     }
     ssize_t n;
     do {

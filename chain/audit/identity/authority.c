@@ -101,7 +101,7 @@ static int put_boundary(struct kedgei_authority *y)
     return KEDGE_OK;
 }
 
-/* The first key is the trust file's where there is one, whatever the policy says. Whoever wrote the
+/* The first key is the trust file's where there is one, whatever the policy says. Who wrote the
  * record wrote the policy, too. The trust file's key is what an auditor has from elsewhere. */
 static int take_policy(struct kedgei_authority *y, const struct kedgei_fact *fact, struct kedge_diag *d)
 {

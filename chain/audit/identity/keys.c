@@ -111,7 +111,7 @@ static int check_signers(struct walk *w, struct kedgei_fact *fact, const struct 
     return err;
 }
 
-/* What a revoked key signed before stays valid; whoever reads the record should know. */
+/* What a revoked key signed before stays valid; readers of the record should know. */
 static void mark_revoked(struct walk *w, const struct kedgei_fact *fact)
 {
     char where[KEDGE_AUDIT_WHERE_MAX];

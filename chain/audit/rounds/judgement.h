@@ -12,7 +12,7 @@ kedgei_judge kedgei_judge_after; /* mixing, meeting, joining: what becomes of th
 kedgei_judge kedgei_judge_cluster, kedgei_judge_direction, kedgei_judge_drift;
 kedgei_judge kedgei_judge_pairs, kedgei_judge_trial, kedgei_judge_personal_models;
 kedgei_judge kedgei_judge_merges, kedgei_judge_cut, kedgei_judge_split, kedgei_judge_nearest;
-/* Behind the close: a cut that the engine did not come to, for there is no number for a part; whether groups
+/* After the close: a cut that the engine did not come to, for there is no number for a part; whether groups
  * that it had no reason to cut stay, and who was to be moved. */
 void kedgei_judge_uncut(struct kedgei_closing *c, struct kedgei_decision *item);
 void kedgei_judge_reshaped(struct kedgei_closing *c, struct kedgei_decision *item);

@@ -292,7 +292,7 @@ void kedgei_judge_split(struct kedgei_closing *c, struct kedgei_decision *item, 
     }
 }
 
-/* ---- behind the close ---- */
+/* ---- after the close ---- */
 
 void kedgei_judge_uncut(struct kedgei_closing *c, struct kedgei_decision *item)
 {

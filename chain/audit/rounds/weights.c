@@ -13,7 +13,7 @@ bool kedgei_weighs_together(const struct kedgei_job *job, const struct kedgei_ro
            || spec->rule->kind != KEDGE_RULE_MEAN || !kedge_job_spec_weighs_samples(spec);
 }
 
-/* Groups that are made anew: what a site counts in its group's model is known behind the close. */
+/* Groups that are made anew: what a site counts in its group's model is known after the close. */
 static void check_members(struct kedgei_closing *c)
 {
     for (size_t i = 0; i < c->inputs.count; i++) {

@@ -9,7 +9,7 @@
  * number and whether it is the last one are authenticated. So a changed bit anywhere, a chunk that is
  * missing, doubled or in another place, another file's chunk and another file under this name are found; a
  * chunk is read without the others. A file always has a last chunk, be it empty. The length is not in the
- * head: whoever cuts the file off makes the last chunk one that was not sealed as such. Nonces are random
+ * head: cutting the file off makes the last chunk one that was not sealed as such. Nonces are random
  * because an upload that goes on after a crash may write other bytes into the same place. Pure but for
  * randomness. */
 #ifndef KEDGE_CHAIN_STORE_BLOB_BLOB_CIPHER_H

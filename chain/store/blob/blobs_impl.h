@@ -8,7 +8,7 @@
 #include "chain/store/blob/packs.h"
 
 enum { KEDGEI_BLOB_SCRATCH = KEDGE_BLOB_HEAD_LEN + KEDGE_BLOB_STORED_MAX };
-/* This thread's, of that many bytes; NULL when out of memory. Whoever calls anything of this room meanwhile
+/* This thread's, of that many bytes; NULL when out of memory. A caller of anything of this room meanwhile
  * may find it used. */
 uint8_t *kedgei_blob_scratch(void);
 

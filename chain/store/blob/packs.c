@@ -343,7 +343,7 @@ int kedgei_packs_refresh(struct kedgei_packs *p, bool *ret_more)
 {
     pthread_mutex_lock(&p->mutex);
     *ret_more = false;
-    int err = p->fd >= 0 ? KEDGE_OK : refresh(p, ret_more); /* whoever appends knows all there is */
+    int err = p->fd >= 0 ? KEDGE_OK : refresh(p, ret_more); /* the appender knows all */
     pthread_mutex_unlock(&p->mutex);
     return err;
 }

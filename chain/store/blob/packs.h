@@ -10,8 +10,8 @@
  * A check is the beginning of a SHA-256: of the bytes, of the 56 bytes of head before it.
  * It tells what an interrupted write left behind; what the content is worth its digest tells. A file is only
  * appended to, by one process at a time (flock), and a record counts when its file was synced: writers that
- * come together share one sync. Removing overwrites the bytes with zeros before it changes the head. Whoever
- * reads finds the records by their heads, goes over what is none 64 bytes at a time, and of two records with
+ * come together share one sync. Removing overwrites the bytes with zeros before it changes the head. A
+ * reader finds the records by their heads, goes over what is none 64 bytes at a time, and of two records with
  * one digest believes the later one. So a copy of the files, made at any time, is a store.
  *
  * Inside this room a packed blob's path is "…/pack-N@OFFSET+LENGTH", where its bytes are. */

@@ -25,7 +25,7 @@ static void place_of(uint64_t where, struct kedgei_pack_record *ret)
     ret->len = (uint32_t)(where & 0x3ffff);
 }
 
-/* The slot of that key, or the free one where it would be. Digests of updates are chosen by whoever sends
+/* The slot of that key, or the free one where it would be. Digests of updates are chosen by who sends
  * them, by trying. The seed is this process's secret, so a site cannot make rows of collisions that would
  * slow each look. */
 static struct kedgei_pack_slot *slot_of(const struct kedgei_packs *p, const uint8_t key[16])

@@ -265,7 +265,7 @@ int kedgei_packs_put(struct kedgei_packs *p, const struct kedge_hash *digest, st
 
 /* ---- removing ---- */
 
-/* Zeros first: after a crash in between the blob is still found, and removed by whoever tries again.
+/* Zeros first: after a crash in between the blob is still found, and removed by the next try.
  * Three steps, in this order on the disk: zeros over the bytes, the head that says "removed", the hole. A
  * crash after the first leaves a record that still has its name, so it can be removed again, and bytes
  * that do not have its digest. */

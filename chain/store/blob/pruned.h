@@ -1,6 +1,6 @@
 /* Which blobs of a log's folder its operator has given up on purpose: DIR/pruned.txt, a first line
  * "kedge-pruned/v1", then a digest a line, 64 hex digits, ascending. It is the operator's word and proves
- * nothing; whoever reads a record allows it only what can be made again (chain/audit/files/prune.h). */
+ * nothing; who reads a record allows it only what can be made again (chain/audit/files/prune.h). */
 #ifndef KEDGE_CHAIN_STORE_BLOB_PRUNED_H
 #define KEDGE_CHAIN_STORE_BLOB_PRUNED_H
 

@@ -105,7 +105,7 @@ static int staged_write(struct kedgei_staged *s, struct kedge_view bytes, struct
     return KEDGE_OK;
 }
 
-/* The folder of a blob is there and its entry in blobs/ durable. Whoever finds it made cannot know whether
+/* The folder of a blob is there and its entry in blobs/ durable. Who finds it made cannot know whether
  * its maker, another thread or a process that was killed, has come to the sync: each process syncs once. */
 static int make_folder(struct kedge_blobs *b, const char *folder, uint8_t first, struct kedge_diag *reterr)
 {

@@ -93,7 +93,7 @@ static int find_or_make(struct kedgei_kv_dir *d, bool create, struct kedge_diag 
 }
 
 /* What the lock's file says after an orderly close. A copy of the folder has other inodes, so its names and
- * marks are synced by whoever opens it first. It is never synced itself: where the power failed, what is read
+ * marks are synced by its first opener. It is never synced itself: where the power failed, what is read
  * is on the disk by itself; and where a writer was killed, this machine has seen that it took the words out
  * before it began.
  */

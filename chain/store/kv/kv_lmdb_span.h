@@ -1,5 +1,5 @@
 /* What was read of a mapped store. Its pages count as this process's memory though they are the page cache's;
- * whoever reads all of a large store (an auditor) would seem to hold all of it. So what was read is let go
+ * who reads all of a large store (an auditor) would seem to hold all of it. So what was read is let go
  * now and then: the pages stay in the cache, pointers stay valid. Only for stores that nobody writes through
  * this mapping. */
 #ifndef KEDGE_CHAIN_STORE_KV_KV_LMDB_SPAN_H

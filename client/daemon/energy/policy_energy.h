@@ -1,4 +1,4 @@
-/* policy.json: "energy", the owner's word about meters, batches, power and budgets. Pure. */
+/* policy.json: "energy", what the owner says about meters, batches, power and budgets. Pure. */
 #ifndef KEDGE_CLIENT_DAEMON_ENERGY_POLICY_ENERGY_H
 #define KEDGE_CLIENT_DAEMON_ENERGY_POLICY_ENERGY_H
 

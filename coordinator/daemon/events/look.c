@@ -131,7 +131,7 @@ void kedge_host_events_serve(struct kedge_host *h)
     for (unsigned i = 0; i < c->events_listen_count; i++) {
         snprintf(companion->listen[i], sizeof companion->listen[i], "%s", c->events_listen[i]);
         kedge_log(KEDGE_LOG_WARN, "event stream",
-                  "%s: whoever can connect to it on this machine reads all events", c->events_listen[i]);
+                  "%s: every program on this machine can read all events there", c->events_listen[i]);
     }
     companion->listen_count = c->events_listen_count;
     err = err ? err : kedge_path_join(companion->socket, companion->folder, "operator.ipc");

@@ -23,7 +23,7 @@ static bool is_newer(const struct bare *a, const struct bare *b)
                                             : a->made.tv_nsec > b->made.tv_nsec;
 }
 
-/* What cannot be read counts as in use: whoever opens it will say why it cannot be read. */
+/* What cannot be read counts as in use: opening it will say why. */
 static struct bare look_at(const struct kedge_host *h, const struct kedge_id *id)
 {
     struct bare b = {.is_bare = false};

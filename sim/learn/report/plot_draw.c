@@ -1,4 +1,4 @@
-/* gnuplot is optional: whoever has none keeps the scripts, and is told. */
+/* gnuplot is optional: without it the scripts are kept, and the user is told. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

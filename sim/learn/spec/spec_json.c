@@ -40,7 +40,7 @@ static int refuse_old(const json_t *o, struct kedge_diag *d)
 }
 
 /* Words of earlier versions are named with what they are called now. As unknown keys they would only be
- * refused, and whoever has an old file would have to search. */
+ * refused, and a user with an old file would have to search. */
 static int refuse_old_words(const json_t *whole, struct kedge_diag *d)
 {
     KEDGE_TRY(refuse_old(whole, d));

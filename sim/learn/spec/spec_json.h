@@ -21,7 +21,7 @@ enum {
 
 /* Whether text is a JSON object that describes a learning simulation: it has "preset" or "world", or
  * "data", which was the word before. False also
- * for what is no JSON: whoever reads it next says so. */
+ * for what is no JSON: its next reader says so. */
 bool kedge_learn_spec_is(struct kedge_view text);
 
 /* Reads text. `variant` is NULL, the name of one of the file's "variants", or the name of a strategy, which

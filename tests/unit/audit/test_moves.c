@@ -78,7 +78,7 @@ static const struct {
     {"a move without a pre-training", fx_moving, FX_MOVE_UNTRAINED, false, KEDGE_AUDIT_GROUP},
     {"a move to another group than the nearest", fx_moving, FX_MOVE_GROUP, true, KEDGE_AUDIT_REPLAY_NEWCOMER},
     {"a move that names another round", fx_moving, FX_MOVE_EARLY, false, KEDGE_AUDIT_GROUP},
-    {"a move behind the close of its round", fx_moving, FX_MOVE_LATE, false, KEDGE_AUDIT_GROUP},
+    {"a move after the close of its round", fx_moving, FX_MOVE_LATE, false, KEDGE_AUDIT_GROUP},
     {"a move sooner than the job allows", fx_moving, FX_MOVE_PAUSE, false, KEDGE_AUDIT_GROUP},
     {"a move behind the training of its round", fx_moving, FX_MOVE_TRAINED, false, KEDGE_AUDIT_GROUP},
     {"a move where the job allows none", fx_moving, FX_MOVE_OFF, false, KEDGE_AUDIT_GROUP},

@@ -307,7 +307,7 @@ START_TEST(test_made)
 }
 END_TEST
 
-/* Whoever has several keys sees which one it was that the coordinator refuses. */
+/* A user of several keys sees which one it was that the coordinator refuses. */
 START_TEST(test_key_is_named)
 {
     const char *words = commands[_i].words;

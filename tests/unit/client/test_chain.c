@@ -40,7 +40,7 @@ START_TEST(test_judge)
         {9, 4, 4, true, KEDGE_SITE_CHAIN_LATE},
         {9, 4, 8, true, KEDGE_SITE_CHAIN_LATE},
         {9, 0, 1, true, KEDGE_SITE_CHAIN_LATE},
-        /* asked after it: whoever answers has lost it */
+        /* asked after it: the one that answers has lost it */
         {9, 9, 8, true, KEDGE_SITE_CHAIN_SHORTER},
         {9, 9, 1, true, KEDGE_SITE_CHAIN_SHORTER},
         {9, 4, 3, true, KEDGE_SITE_CHAIN_SHORTER},

@@ -73,7 +73,7 @@ START_TEST(no_round_is_late)
 }
 END_TEST
 
-/* No day's joules go beyond the budget by more than a round, whoever is killed when; each new day brings
+/* No day's joules go beyond the budget by more than a round, whatever is killed when; each new day brings
  * work, and the owner is told why there is none. */
 START_TEST(joules_of_a_day)
 {
@@ -177,7 +177,7 @@ END_TEST
 
 /* What trying costs stays within the owner's share, and nothing is tried with 0, also when he lowers it
  * later; what was learnt with another η, largest power or scope is not held against it. */
-START_TEST(the_owners_word_in_force)
+START_TEST(the_owners_policy_in_force)
 {
     static const struct device start_is_best = {0.01, 200, 30, 10, 50, 16};
     static const char *const shares[] = {"\"explore\": 0", "\"explore\": \"0.25\""};
@@ -372,7 +372,7 @@ int main(void)
     tcase_add_test(tests, joules_of_a_day);
     tcase_add_test(tests, the_battery_falls);
     tcase_add_test(tests, charger_and_heat);
-    tcase_add_test(tests, the_owners_word_in_force);
+    tcase_add_test(tests, the_owners_policy_in_force);
     tcase_add_test(tests, what_diverges_is_left);
     tcase_add_test(tests, power_is_the_owners);
     tcase_add_test(tests, a_share_is_attributed);

@@ -221,7 +221,7 @@ START_TEST(one_about_something_else)
 }
 END_TEST
 
-/* A reason that is none for good is not one to give a task up for, whoever signs it. */
+/* A reason that is none for good is not one to give a task up for, no matter who signs it. */
 START_TEST(one_that_is_not_for_good)
 {
     begin();

@@ -1,4 +1,4 @@
-/* Asynchronous jobs: rounds close with `buffer` updates, whoever is still at work stays at work. The models
+/* Asynchronous jobs: rounds close with `buffer` updates, who is still at work stays at work. The models
  * before rounds 1, 2, 3 … are digests 1, 10, 11 … */
 #include <check.h>
 #include <stdlib.h>
@@ -135,7 +135,7 @@ START_TEST(test_full)
     host_submit(&h, 2, T, 1, 0, 1, 63);
     EXPECT(&h, "away q63 BUSY again");
     host_submit(&h, 0, T, 1, 0, 1, 62);
-    EXPECT(&h, "away q62 BUSY again"); /* the receipt was lost; the host finds the leaf behind the close */
+    EXPECT(&h, "away q62 BUSY again"); /* the receipt was lost; the host finds the leaf after the close */
     host_close(&h);
 }
 END_TEST

@@ -84,7 +84,7 @@ START_TEST(weights_count)
 }
 END_TEST
 
-/* Whoever stays among the same candidates is selected within count / turns rounds, whatever it weighs. */
+/* A site that stays among the same candidates is selected within count / turns rounds, whatever it weighs. */
 START_TEST(nobody_is_forgotten)
 {
     static const uint32_t counts[] = {5, 17, 100, 399}, wanted[] = {1, 7, 8, 9, 40};

@@ -54,7 +54,7 @@ static void open_job(struct host *h, const char *root)
     host_joined(h, 0);
 }
 
-/* Whoever else is there: no round without the root, and it is selected in each. */
+/* No matter who else is there: no round without the root, and it is selected in each. */
 START_TEST(test_opens)
 {
     struct host h;

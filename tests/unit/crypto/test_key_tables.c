@@ -168,7 +168,7 @@ START_TEST(tables_accept_what_libsodium_accepts)
 }
 END_TEST
 
-/* S + L says the same as S to whoever reduces it; RFC 8032 section 5.1.7 refuses it. */
+/* S + L says the same as S to those who reduce it; RFC 8032 section 5.1.7 refuses it. */
 START_TEST(large_s_is_refused)
 {
     static struct kedgei_key_table table;

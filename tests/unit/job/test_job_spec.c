@@ -214,7 +214,7 @@ static const struct {
     {BUFFERED ",\"staleness_max\":65}", "\"staleness_max\": expected a whole number from 0 to 64"},
     {BUFFERED ",\"rule\":\"krum\",\"options\":{\"buffer\":\"513\"}}", "expected \"buffer\" from 1 to 512"},
     {BUFFERED ",\"rule\":\"root-trust\",\"sites_per_round\":10,\"root_site\":\"org-a/r\"}",
-     "steps with whoever came"},
+     "steps with the updates that came"},
     {HEAD ",\"staleness_max\":3}", "\"staleness_max\": with strategy \"fedavg\""},
     {HEAD ",\"options\":{\"buffer\":\"3\"}}", "\"options\": \"buffer\""},
     {HEAD ",\"strategy\":\"ifca\"}", "\"groups\": expected 2 to 64 with strategy \"ifca\""},

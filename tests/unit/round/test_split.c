@@ -77,7 +77,7 @@ static const struct {
     {"\"split_mean\":\"9\",\"split_max\":\"1\"", {10, -10, -10}, 3, true, {0, 1, 1}},
     {"\"split_mean\":\"9\",\"split_max\":\"1\"", {10}, 1, false, {0}},
     {"\"split_mean\":\"9\",\"split_max\":\"1\"", {0}, 0, false, {0}},
-    /* an update that points nowhere goes with the first part; one alone is nothing to cut by */
+    /* an update of zeros goes with the first part; one alone is nothing to cut by */
     {"\"split_mean\":\"9\",\"split_max\":\"1\"", {0, 10, -10, 0, -10}, 5, true, {0, 0, 1, 0, 1}},
     {"\"split_mean\":\"9\",\"split_max\":\"1\"", {0, 10, 0}, 3, false, {0}},
     {"\"split_mean\":\"9\",\"split_max\":\"0\"", {0, 0, 0}, 3, false, {0}},

@@ -301,7 +301,7 @@ START_TEST(sites_fail_while_trials_are_judged)
 }
 END_TEST
 
-/* What jobs do besides: whatever goes wrong, whoever computes it, and the sites learn. */
+/* What jobs do besides: whatever goes wrong, on any computer, and the sites learn. */
 START_TEST(strategies_of_jobs_go_through_the_protocol)
 {
     struct kedge_learn_spec s;

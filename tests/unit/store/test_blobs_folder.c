@@ -1,5 +1,5 @@
-/* A blob that was answered is there after a power cut, its folder too: whoever puts the first blob that this
- * process has in a folder has the folder's own entry synced, also when another has made the folder. */
+/* A blob that was answered is there after a power cut, its folder too: the one that puts the first blob that
+ * this process has in a folder has the folder's own entry synced, also when another has made the folder. */
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
