@@ -11,8 +11,10 @@
 
 #include "common/base/limits.h"
 #include "common/base/try.h"
+#include "common/tensor/layout.h"
 
-#define BLOB_MAX ((uint64_t)16 << 30)
+/* What is fetched is a model, at most as long as one can be. */
+#define BLOB_MAX (sizeof(float) * KEDGE_LAYOUT_VALUES_MAX + KEDGE_TENSOR_HEADER_MAX + 8)
 
 struct fetch {
     struct kedge_cli *c;

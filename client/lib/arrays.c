@@ -75,7 +75,7 @@ int kedge_arrays_add(struct kedge_arrays *a, const char *name, const uint64_t *d
         if (dims[i] == 0 || dims[i] > KEDGE_LAYOUT_VALUES_MAX / count) {
             return kedgei_lib_fail(KEDGE_E_SHAPE,
                                    "tensor \"%s\": dimension %u is %llu, expected 1 or more, and at most "
-                                   "2^31 values together",
+                                   "2^36 values together",
                                    name, i, (unsigned long long)dims[i]);
         }
         count *= dims[i];

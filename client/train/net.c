@@ -87,6 +87,12 @@ int kedge_net_new_on(const struct kedge_model_spec *spec, uint32_t batch_max, co
         return kedge_diag_set(reterr, KEDGE_E_ARG, "batch of %u, expected 1 to %d", batch_max,
                               KEDGE_TRAIN_BATCH_MAX);
     }
+    if (kedge_model_values_count(spec) > KEDGE_TRAIN_VALUES_MAX) {
+        return kedge_diag_set(
+            reterr, KEDGE_E_SHAPE,
+            "model of %llu parameters, this trainer takes at most %llu; bind a trainer of your own",
+            (unsigned long long)kedge_model_values_count(spec), (unsigned long long)KEDGE_TRAIN_VALUES_MAX);
+    }
     struct kedge_net *net = kedge_mem_new(1, sizeof *net);
     int err = KEDGE_E_NOMEM;
     if (net) {

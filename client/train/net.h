@@ -15,13 +15,16 @@
 #include "common/tensor/model.h"
 
 enum { KEDGE_TRAIN_BATCH_MAX = 65536, KEDGE_TRAIN_THREADS_MAX = 256 };
+/* Parameters of a net, which are in memory: products of shapes stay below 2^31 (ops.h). Jobs may have larger
+ * models, for trainers of an owner's own. */
+#define KEDGE_TRAIN_VALUES_MAX ((uint64_t)1 << 31)
 
 struct kedge_net;
 struct kedge_ops;
 struct kedge_device;
 
 /* A net for batches of up to batch_max samples (1 to KEDGE_TRAIN_BATCH_MAX), weights zero, on the CPU. The
- * caller frees it. */
+ * caller frees it. KEDGE_E_SHAPE: a model that is none, or of more than KEDGE_TRAIN_VALUES_MAX parameters. */
 KEDGE_NODISCARD int kedge_net_new(const struct kedge_model_spec *spec, uint32_t batch_max,
                                   struct kedge_net **ret, struct kedge_diag *reterr);
 /* On a device that the caller opened for one site and closes behind the net. KEDGE_E_NOMEM says of what. */

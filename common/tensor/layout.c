@@ -73,7 +73,7 @@ static int count_elements(const char *name, const uint64_t *dims, uint32_t dims_
             char shape[KEDGE_SHAPE_TEXT_MAX];
             kedge_shape_text(dims, dims_count, shape);
             return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\": shape %s has %s", name, shape,
-                                  dims[i] == 0 ? "a zero dimension" : "too many elements (2^31 in a model)");
+                                  dims[i] == 0 ? "a zero dimension" : "too many elements (2^36 in a model)");
         }
         count *= dims[i];
     }
@@ -98,7 +98,7 @@ int kedge_layout_add(struct kedge_layout *layout, const char *name, const uint64
         return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\" appears twice", name);
     }
     KEDGE_TRY(left == 0 ? kedge_diag_set(reterr, KEDGE_E_SHAPE,
-                                         "tensor \"%s\": model is full (2^31 elements)", name)
+                                         "tensor \"%s\": model is full (2^36 elements)", name)
                         : count_elements(name, dims, dims_count, left, &count, reterr));
     if (layout->count == layout->cap) {
         uint32_t cap = layout->cap ? layout->cap * 2 : 8;

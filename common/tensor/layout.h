@@ -9,7 +9,10 @@
 #include "common/base/limits.h"
 
 enum { KEDGE_TENSOR_NAME_MAX = 127 };
-#define KEDGE_LAYOUT_VALUES_MAX ((uint64_t)1 << 31) /* elements of one model: 8 GiB of F32 */
+/* Elements of one model: 256 GiB of F32. Files of models are mapped or read by pieces, so what bounds them is
+ * the disk, which is asked before a file is begun, and the owner's "model_bytes_max" at a site. Sums over as
+ * many elements hold: those of inner products reach 2^22 * 2^36, those of squares are of 128 bits. */
+#define KEDGE_LAYOUT_VALUES_MAX ((uint64_t)1 << 36)
 
 enum kedge_dtype {
     KEDGE_DTYPE_F32 = 1,

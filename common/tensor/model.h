@@ -80,7 +80,7 @@ KEDGE_NODISCARD int kedge_model_preset(const char *name, uint32_t classes, struc
                                        struct kedge_diag *reterr);
 
 /* KEDGE_E_SHAPE names the layer whose numbers are out of range or do not fit the one before, an activation
- * on the last layer (its outputs are logits), a last layer that gives no vector, or a model of more than 2^31
+ * on the last layer (its outputs are logits), a last layer that gives no vector, or a model of more than 2^36
  * values. */
 KEDGE_NODISCARD int kedge_model_check(const struct kedge_model_spec *spec, struct kedge_diag *reterr);
 /* Whether two models have the same layers, input and loss. */

@@ -28,6 +28,17 @@ int kedge_client_base_check(const struct kedge_client_work *w, const struct kedg
                                 "the coordinator's task does not name the base that the job's spec does");
 }
 
+int kedge_client_whole_check(const struct kedge_client_work *w, struct kedge_diag *d)
+{
+    const uint64_t len = kedge_safetensors_file_len(&w->whole, KEDGE_DTYPE_F32),
+                   most = w->policy->model_bytes_max;
+    return len <= most ? KEDGE_OK
+                       : kedge_diag_set(
+                           d, KEDGE_E_DENIED,
+                           "the job's whole model has %llu bytes, policy.json's \"model_bytes_max\" is %llu",
+                           (unsigned long long)len, (unsigned long long)most);
+}
+
 int kedge_client_base_path(const struct kedge_client_work *w, const struct kedge_site_digest *digest,
                            char ret[KEDGE_PATH_MAX], struct kedge_diag *d)
 {

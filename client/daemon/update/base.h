@@ -19,6 +19,9 @@ struct kedge_client_base {
 /* The coordinator's task names what the spec names, or nothing where the spec has no base. KEDGE_E_DENIED. */
 KEDGE_NODISCARD int kedge_client_base_check(const struct kedge_client_work *w,
                                             const struct kedge_site_task *t, struct kedge_diag *d);
+/* The job's whole model is no longer than the owner's "model_bytes_max" permits, also where a part of it
+ * never travels: files and vectors of it are made here. KEDGE_E_DENIED. */
+KEDGE_NODISCARD int kedge_client_whole_check(const struct kedge_client_work *w, struct kedge_diag *d);
 /* Where the base of this digest is or will be; its folder is there. */
 KEDGE_NODISCARD int kedge_client_base_path(const struct kedge_client_work *w,
                                            const struct kedge_site_digest *digest, char ret[KEDGE_PATH_MAX],

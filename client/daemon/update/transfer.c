@@ -254,6 +254,7 @@ static int check_len(struct kedge_client_work *w, const struct kedge_site_effect
     }
     struct kedge_layout control;
     KEDGE_TRY(kedge_client_spec(w, &fx->task.job, &fx->task.spec, d));
+    KEDGE_TRY(kedge_client_whole_check(w, d));
     KEDGE_TRY(kedge_client_base_check(w, &fx->task, d));
     const bool beside = fx->blob == KEDGE_SITE_BLOB_CONTROL, is_base = kedge_job_spec_has_base(w->spec);
     const bool variate = beside && !is_base;

@@ -155,6 +155,19 @@ START_TEST(another_base_is_refused)
 }
 END_TEST
 
+START_TEST(a_whole_model_beyond_the_owners_bound_is_refused)
+{
+    struct kedge_site_policy policy = {.model_bytes_max =
+                                           kedge_safetensors_file_len(&work.whole, KEDGE_DTYPE_F32)};
+    work.policy = &policy;
+    ck_assert_int_eq(kedge_client_whole_check(&work, &d), KEDGE_OK);
+    policy.model_bytes_max--;
+    ck_assert_int_eq(kedge_client_whole_check(&work, &d), KEDGE_E_DENIED);
+    ck_assert_msg(strstr(d.text, "model_bytes_max") != NULL, "%s", d.text);
+    work.policy = NULL;
+}
+END_TEST
+
 START_TEST(those_used_last_stay)
 {
     char path[KEDGE_PATH_MAX];
@@ -187,6 +200,7 @@ int main(void)
     tcase_add_test(t, base_and_part_go_together_and_apart);
     tcase_add_test(t, a_changed_base_is_refused);
     tcase_add_test(t, another_base_is_refused);
+    tcase_add_test(t, a_whole_model_beyond_the_owners_bound_is_refused);
     tcase_add_test(t, those_used_last_stay);
     suite_add_tcase(s, t);
     return run_suite(s);

@@ -199,7 +199,7 @@ static const struct {
     {"{\"layers\":[{\"type\":\"dense\",\"in\":1,\"out\":1,\"activation\":\"relu\"}]}", "logits"},
     {"{\"layers\":[{\"type\":\"dense\",\"in\":4,\"out\":3},{\"type\":\"dense\",\"in\":4,\"out\":2}]}",
      "layer 1: \"in\" is 4, but layer 0 has \"out\" 3"},
-    {"{\"layers\":[{\"type\":\"dense\",\"in\":65536,\"out\":65536}]}", "at most 2147483648"},
+    {"{\"layers\":[{\"type\":\"dense\",\"in\":16777216,\"out\":4096}]}", "at most 68719476736"},
     {"{\"layers\":[{\"type\":\"dense\",\"in\":4,\"out\":3}],\"seed\":1}", "unknown key \"seed\""},
     {"{\"preset\":\"cnn\",\"inputs\":1,\"classes\":2}", "\"mclr\" or \"mlp\""},
     {"{\"preset\":\"mclr\",\"inputs\":4,\"hidden\":3,\"classes\":2}", "unknown key \"hidden\""},

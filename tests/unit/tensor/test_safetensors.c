@@ -259,14 +259,14 @@ END_TEST
 
 START_TEST(layouts_are_bounded)
 {
-    static const uint64_t half[] = {1 << 15, 1 << 15}, one[] = {1};
+    static const uint64_t half[] = {1 << 17, 1 << 18}, one[] = {1};
     struct kedge_layout l;
     char name[32];
     kedge_layout_init(&l, KEDGE_DTYPE_F32);
     ck_assert_int_eq(kedge_layout_add(&l, "a", half, 2, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_layout_add(&l, "a", half, 2, NULL), KEDGE_E_SHAPE); /* twice */
     ck_assert_int_eq(kedge_layout_add(&l, "b", half, 2, NULL), KEDGE_OK);
-    ck_assert_int_eq(kedge_layout_add(&l, "c", one, 1, NULL), KEDGE_E_SHAPE); /* 2^31 are there */
+    ck_assert_int_eq(kedge_layout_add(&l, "c", one, 1, NULL), KEDGE_E_SHAPE); /* 2^36 are there */
     ck_assert_int_eq(kedge_layout_add(&l, "d", NULL, 0, NULL), KEDGE_E_SHAPE);
     ck_assert_uint_eq(l.count, 2);
     kedge_layout_deinit(&l);

@@ -509,6 +509,20 @@ START_TEST(divergence_is_an_error)
 }
 END_TEST
 
+/* Jobs may have such models; they are refused before memory is taken, and by name. */
+START_TEST(a_model_that_is_too_large_for_memory_is_refused)
+{
+    struct kedge_model_spec spec;
+    struct kedge_net *net = NULL;
+    struct kedge_diag diag = {0};
+    ck_assert_int_eq(kedge_model_mclr((1 << 24) - 1, 129, &spec, NULL), KEDGE_OK);
+    ck_assert_uint_gt(kedge_model_values_count(&spec), KEDGE_TRAIN_VALUES_MAX);
+    ck_assert_int_eq(kedge_net_new(&spec, 1, &net, &diag), KEDGE_E_SHAPE);
+    ck_assert_msg(strstr(diag.text, "trainer of your own") != NULL, "%s", diag.text);
+    ck_assert_ptr_null(net);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("net");
@@ -526,6 +540,7 @@ int main(void)
     tcase_add_test(tc, what_does_not_fit_is_refused_by_name);
     tcase_add_test(tc, a_weight_that_is_not_finite_is_an_error);
     tcase_add_test(tc, divergence_is_an_error);
+    tcase_add_test(tc, a_model_that_is_too_large_for_memory_is_refused);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
