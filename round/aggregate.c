@@ -1,4 +1,4 @@
-/* Opens the files, weighs, then runs the pure kernels tile by tile.
+/* What the updates of a group weigh; the vectors that come of it are made in result.c.
  *
  * Weights are found in a fixed order: what the strategy gives, the rule's base, the tenants' cap, then the
  * rule itself. The cap comes before a robust rule, so that no tenant has more of a say in what that rule
@@ -8,141 +8,13 @@
 #include <string.h>
 
 #include "aggregation/gram.h"
-#include "aggregation/mean.h"
 #include "aggregation/norm.h"
 #include "aggregation/share_cap.h"
 #include "common/base/mem.h"
 #include "common/base/try.h"
 #include "round/compute_impl.h"
 
-enum { TILE = KEDGEI_TENSORS_TILE_MAX, HELD = KEDGEI_TENSORS_HELD_MAX };
-
-/* ---- mean ---- */
-
-/* The sum of many updates over a tile: exact in 64 bits, and handed on as two rows of 32. Encrypted files
- * cannot be mapped, and only so many of them are decrypted at once; integers can be added in parts without
- * any rounding, which sums of floating-point numbers could not. */
-struct sum {
-    int64_t *total;
-    int32_t *low, *high;
-};
-
-/* The sums wrap as unsigned numbers, whose order of addition does not matter. kedge_mean_weight_sum has made
- * sure that the true sum fits, so what stands there in the end is right whatever stood there in between. */
-static int sum_many(struct kedgei_tensors *t, const struct kedge_mean_source *rows, size_t first, size_t n,
-                    const struct sum *sum, struct kedge_diag *d)
-{
-    memset(sum->total, 0, n * sizeof *sum->total);
-    for (size_t from = 0; from < t->count; from += HELD) {
-        size_t to = t->count - from < HELD ? t->count : from + HELD;
-        int err = kedgei_tensors_seek(t, from, to, first, n, d);
-        if (err) {
-            return err;
-        }
-        for (size_t k = from; k < to; k++) {
-            const int32_t *values = t->tile[k];
-            for (size_t i = 0; i < n; i++) {
-                sum->total[i] =
-                    (int64_t)((uint64_t)sum->total[i] + rows[k].weight * (uint64_t)(int64_t)values[i]);
-            }
-        }
-    }
-    for (size_t i = 0; i < n; i++) {
-        sum->low[i] = (int32_t)(sum->total[i] & INT32_MAX);
-        sum->high[i] = (int32_t)(sum->total[i] >> 31); /* |sum| < 2^62: kedge_mean_weight_sum */
-    }
-    return KEDGE_OK;
-}
-
-/* The usual case hands the kernel one row for each update. Where sum_many had to run it has added them up
- * already, weights included, and the kernel gets two rows whose weights put low and high half together
- * again: sum = low + 2^31 · high. */
-static int mean_tile(struct kedgei_tensors *updates, const float *base, struct kedge_mean_source *rows,
-                     const struct sum *sum, size_t first, size_t n, unsigned scale, uint64_t divisor,
-                     float *out, struct kedge_diag *d)
-{
-    if (sum->total) {
-        const struct kedge_mean_source two[] = {{sum->low, 1}, {sum->high, UINT64_C(1) << 31}};
-        int err = sum_many(updates, rows, first, n, sum, d);
-        return err ? err : kedge_mean_tile(base + first, two, 2, 0, n, scale, divisor, out);
-    }
-    int err = kedgei_tensors_seek(updates, 0, updates->count, first, n, d);
-    for (size_t i = 0; i < updates->count && !err; i++) {
-        rows[i].values = updates->tile[i];
-    }
-    return err ? err : kedge_mean_tile(base + first, rows, updates->count, 0, n, scale, divisor, out);
-}
-
-/* Memory that a mean needs besides; `sum` only for more encrypted updates than are decrypted at once. */
-static int mean_memory(const struct kedgei_tensors *updates, struct sum *ret)
-{
-    *ret = (struct sum){.total = NULL};
-    if (updates->sealed_count <= HELD) {
-        return KEDGE_OK;
-    }
-    size_t n = KEDGE_BLOB_CHUNK / sizeof(int32_t);
-    *ret = (struct sum){kedge_mem_new(n, sizeof *ret->total), kedge_mem_new(n, sizeof *ret->low),
-                        kedge_mem_new(n, sizeof *ret->high)};
-    return ret->total && ret->low && ret->high ? KEDGE_OK : KEDGE_E_NOMEM;
-}
-
-/* An update of a job with control variates has more values than the model: tiles go by the update's layout,
- * and end where the model ends. */
-static int mean_run(const struct kedge_layout *layout, struct kedgei_tensors *updates, const float *base,
-                    struct kedge_mean_source *rows, unsigned scale, uint64_t divisor, struct kedge_sink sink,
-                    struct kedge_diag *d)
-{
-    struct sum sum;
-    float *tile = kedge_mem_new(TILE, sizeof *tile);
-    int err = mean_memory(updates, &sum);
-    err = tile && !err ? kedgei_write_header(layout, KEDGE_DTYPE_F32, sink)
-                       : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for a mean");
-    for (size_t first = 0, n; first < layout->values_count && !err; first += n) {
-        n = kedgei_tensors_tile(updates, first);
-        n = layout->values_count - first < n ? (size_t)(layout->values_count - first)
-                                             : n; /* not what is behind */
-        err = mean_tile(updates, base, rows, &sum, first, n, scale, divisor, tile, d);
-        if (!err) {
-            err = sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
-        }
-    }
-    kedge_mem_free(sum.total);
-    kedge_mem_free(sum.low);
-    kedge_mem_free(sum.high);
-    kedge_mem_free(tile);
-    return err;
-}
-
-/* ---- coordinate rules ---- */
-
-static int coordinate_tiles(const struct kedge_job_spec *spec, struct kedgei_tensors *updates,
-                            const float *base, const struct kedge_compute_weights *w, float *tile,
-                            struct kedge_sink sink, struct kedge_diag *d)
-{
-    KEDGE_TRY(kedgei_write_header(updates->layout, KEDGE_DTYPE_F32, sink));
-    for (size_t first = 0, n; first < updates->layout->values_count; first += n) {
-        n = kedgei_tensors_tile(updates, first);
-        KEDGE_TRY(kedgei_tensors_seek(updates, 0, updates->count, first, n, d));
-        KEDGE_TRY(kedge_rule_tile(w->rule, &spec->rule_params, base + first,
-                                  (const int32_t *const *)updates->tile, w->weight, updates->count, 0, n,
-                                  spec->scale, tile));
-        KEDGE_TRY(sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile)));
-    }
-    return KEDGE_OK;
-}
-
-static int coordinate_run(const struct kedge_job_spec *spec, struct kedgei_tensors *updates,
-                          const float *base, const struct kedge_compute_weights *w, struct kedge_sink sink,
-                          struct kedge_diag *d)
-{
-    float *tile = kedge_mem_new(TILE, sizeof *tile);
-    int err = tile ? coordinate_tiles(spec, updates, base, w, tile, sink, d)
-                   : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for a rule");
-    kedge_mem_free(tile);
-    return err;
-}
-
-/* ---- weights ---- */
+enum { HELD = KEDGEI_TENSORS_HELD_MAX };
 
 /* What the group's files tell, for the rules that ask. */
 struct vectors {
@@ -342,70 +214,4 @@ int kedgei_weigh(const struct kedge_job_spec *spec, const struct kedge_layout *l
     return err ? kedge_diag_set(reterr, err, "weights of %zu updates: %s", count,
                                 why.text[0] ? why.text : kedge_strerror(err))
                : KEDGE_OK;
-}
-
-/* ---- the result ---- */
-
-/* Sources of a mean; those that weigh nothing are left out, and so are never read: a rule that discarded an
- * update need not have its file. The sum of weights times the largest value must stay below what 64 bits
- * hold; a rule with a Gram matrix has held its weights against the largest values themselves, so it is
- * asked with 1. */
-static int mean_sources(const struct kedge_compute_input *inputs, size_t count,
-                        const struct kedge_compute_weights *w, int32_t limit,
-                        struct kedge_compute_input *used, struct kedge_mean_source *rows, size_t *ret_count,
-                        struct kedge_diag *d)
-{
-    uint64_t sum = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (w->weight[i] > 0) {
-            rows[n].weight = w->weight[i];
-            used[n++] = inputs[i];
-        }
-    }
-    bool nobody = n == 0 && w->rule->needs_root; /* nobody is trusted: the model stays */
-    int err = nobody ? KEDGE_OK : kedge_mean_weight_sum(rows, n, w->rule->needs_gram ? 1 : limit, &sum);
-    *ret_count = n;
-    return err ? kedge_diag_set(d, err, "weights of %zu updates: %s", count, kedge_strerror(err)) : KEDGE_OK;
-}
-
-/* A coordinate rule sorts the values of all updates, also of those that weigh nothing, since its guarantee
- * counts them; a mean reads those with weight only. */
-int kedge_compute_aggregate(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
-                            const struct kedge_blob_at *of_base, const struct kedge_compute_input *inputs,
-                            size_t count, const struct kedge_compute_weights *weights, int32_t limit,
-                            struct kedge_sink sink, struct kedge_diag *reterr)
-{
-    struct kedgei_tensors updates = {.count = 0}, base = {.count = 0};
-    struct kedge_layout update_layout = {.count = 0};
-    struct kedge_mean_source *rows = kedge_mem_new(count + 1, sizeof *rows);
-    struct kedge_compute_input *used = kedge_mem_new(count + 1, sizeof *used);
-    bool coordinate = weights->rule->kind == KEDGE_RULE_COORDINATE;
-    size_t n = count;
-    int err = rows && used ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a mean");
-    if (!err && !coordinate) {
-        err = mean_sources(inputs, count, weights, limit, used, rows, &n, reterr);
-    }
-    if (!err) {
-        err = kedge_job_spec_update_layout(spec, layout, &update_layout, reterr);
-    }
-    if (!err) {
-        err = kedgei_tensors_open(&update_layout, KEDGE_DTYPE_I32,
-                                  coordinate ? &inputs[0].update : &used[0].update, sizeof *inputs, n,
-                                  &updates, reterr);
-    }
-    if (!err) {
-        err = kedgei_tensors_open(layout, KEDGE_DTYPE_F32, of_base, sizeof *of_base, 1, &base, reterr);
-    }
-    if (!err && coordinate) {
-        err = coordinate_run(spec, &updates, base.values[0], weights, sink, reterr);
-    } else if (!err) {
-        err = mean_run(layout, &updates, base.values[0], rows, spec->scale, weights->divisor, sink, reterr);
-    }
-    kedgei_tensors_close(&updates);
-    kedgei_tensors_close(&base);
-    kedge_layout_deinit(&update_layout);
-    kedge_mem_free(rows);
-    kedge_mem_free(used);
-    return err;
 }

@@ -9,10 +9,12 @@
 #include "aggregation/mixing.h"
 #include "aggregation/quantise.h"
 #include "common/base/mem.h"
+#include "common/base/try.h"
 #include "common/tensor/model.h"
 #include "common/tensor/safetensors.h"
 #include "grouping/flexcfl.h"
 #include "round/compute_impl.h"
+#include "round/shards.h"
 
 enum { TILE = KEDGEI_TENSORS_TILE_MAX };
 
@@ -240,42 +242,87 @@ static int mixing_norms(const struct kedge_layout *layout, const struct kedgei_t
     return KEDGE_OK;
 }
 
+/* Each model is moved towards all others, so all are made in one pass: a tile of each, one behind the
+ * other. */
+struct mix {
+    struct kedge_mixing mixing;
+    const struct kedgei_tensors *models;
+    const bool *trained;
+    size_t groups;
+    const struct kedge_sink *sinks;
+};
+
+static size_t mix_len(void *arg, uint64_t first)
+{
+    const struct mix *m = arg;
+    return tile_len(m->models->layout, (size_t)first);
+}
+
+static int mix_tile(void *arg, unsigned thread, uint64_t first, size_t n, void *out, struct kedge_diag *d)
+{
+    const struct mix *m = arg;
+    float *tiles = out, *of_group[KEDGE_GROUPS_MAX] = {NULL};
+    (void)thread;
+    (void)d;
+    for (size_t j = 0; j < m->groups; j++) {
+        of_group[j] = tiles + j * TILE;
+    }
+    kedge_mixing_tile(&m->mixing, (const float *const *)m->models->values, (size_t)first, n, of_group);
+    return KEDGE_OK;
+}
+
+static int put_mixed(void *arg, uint64_t first, size_t n, const void *out)
+{
+    const struct mix *m = arg;
+    const float *tiles = out;
+    (void)first;
+    for (size_t j = 0; j < m->groups; j++) {
+        if (m->trained[j]) {
+            KEDGE_TRY(m->sinks[j].write(m->sinks[j].arg, kedge_view_of(tiles + j * TILE, n * sizeof *tiles)));
+        }
+    }
+    return KEDGE_OK;
+}
+
+/* As the first of the sinks permits. */
+static int run_mix(struct mix *m, struct kedge_diag *d)
+{
+    const uint64_t values = m->models->layout->values_count;
+    const struct kedgei_tiles tiles = {.arg = m,
+                                       .values = values,
+                                       .tile_bytes = m->groups * TILE * sizeof(float),
+                                       .length = mix_len,
+                                       .make = mix_tile,
+                                       .take = put_mixed};
+    struct kedge_cut cut = {.threads = 1};
+    for (size_t j = m->groups; j-- > 0;) {
+        if (m->trained[j]) {
+            cut = m->sinks[j].cut;
+            KEDGE_TRY(kedgei_write_header(m->models->layout, KEDGE_DTYPE_F32, m->sinks[j]));
+        }
+    }
+    return kedgei_shards_run(&cut, kedgei_shards_threads(&cut, values), &tiles, d);
+}
+
 int kedge_compute_mixing(const struct kedge_layout *layout, const struct kedge_blob_at *of_groups,
                          const bool *trained, size_t groups, double eta, const struct kedge_sink *sinks,
                          struct kedge_diag *reterr)
 {
     struct kedgei_tensors models = {.count = 0};
-    struct kedge_mixing mixing;
+    struct mix m = {.models = &models, .trained = trained, .groups = groups, .sinks = sinks};
     double norms[KEDGE_GROUPS_MAX];
-    float *out[KEDGE_GROUPS_MAX] = {NULL};
     KEDGE_ASSERT(groups >= 1 && groups <= KEDGE_GROUPS_MAX);
-    float *tiles = kedge_mem_new(groups * TILE, sizeof *tiles);
-    int err = tiles ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for mixing");
+    KEDGE_TRY(
+        kedgei_tensors_open(layout, KEDGE_DTYPE_F32, of_groups, sizeof *of_groups, groups, &models, reterr));
+    int err = mixing_norms(layout, &models, groups, norms);
     if (!err) {
-        err = kedgei_tensors_open(layout, KEDGE_DTYPE_F32, of_groups, sizeof *of_groups, groups, &models,
-                                  reterr);
-    }
-    if (!err) {
-        err = mixing_norms(layout, &models, groups, norms);
-    }
-    if (!err) {
-        err = kedge_mixing_init(&mixing, norms, trained, groups, eta);
+        err = kedge_mixing_init(&m.mixing, norms, trained, groups, eta);
         err = err ? kedge_diag_set(reterr, err, "mixing of %zu groups: %s", groups, kedge_strerror(err))
                   : KEDGE_OK;
     }
-    for (size_t j = 0; j < groups && !err; j++) {
-        out[j] = tiles + j * TILE;
-        err = trained[j] ? kedgei_write_header(layout, KEDGE_DTYPE_F32, sinks[j]) : KEDGE_OK;
-    }
-    for (size_t first = 0; first < layout->values_count && !err; first += TILE) {
-        size_t n = tile_len(layout, first);
-        kedge_mixing_tile(&mixing, (const float *const *)models.values, first, n, out);
-        for (size_t j = 0; j < groups && !err; j++) {
-            err =
-                trained[j] ? sinks[j].write(sinks[j].arg, kedge_view_of(out[j], n * sizeof **out)) : KEDGE_OK;
-        }
+    if (!err) {
+        err = run_mix(&m, reterr);
     }
     kedgei_tensors_close(&models);
-    kedge_mem_free(tiles);
     return err;
 }

@@ -22,11 +22,23 @@
 #include "common/tensor/layout.h"
 #include "job/job_spec.h"
 
+/* How the making of a vector is cut, by coordinates: into `shards`, of which each has every so-manieth tile,
+ * made side by side by `threads` threads, the caller's included. What is made is the same for every cut: it
+ * is a matter of speed and of memory, which is a tile of each input for each thread, and of the result for
+ * each shard. Zeros: one thread; two shards for each thread. Beyond the bounds the bound counts; where there
+ * are too many encrypted inputs, or too few values, fewer threads do it. */
+enum { KEDGE_CUT_THREADS_MAX = 16, KEDGE_CUT_SHARDS_MAX = 64 };
+struct kedge_cut {
+    unsigned threads, shards;
+};
+
 /* Where result bytes go, in order. Returns KEDGE_OK or the error that ends the computation. */
 struct kedge_sink {
     int (*write)(void *arg, struct kedge_view bytes);
     void *arg;
     bool values_only; /* it takes no header: the vector stays in memory */
+    struct kedge_cut
+        cut; /* how what goes there may be made; `write` is called by the caller's thread alone */
 };
 
 /* The first model, made from the spec's seed. */

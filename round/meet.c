@@ -5,9 +5,9 @@
 #include "round/meet.h"
 
 #include "aggregation/share_cap.h"
-#include "common/base/mem.h"
 #include "common/base/try.h"
 #include "round/compute_impl.h"
+#include "round/shards.h"
 #include "strategy/blend.h"
 
 enum { TILE = KEDGEI_TENSORS_TILE_MAX };
@@ -38,18 +38,32 @@ int kedge_compute_meeting_weights(const struct kedge_job_spec *spec, const uint6
     return err;
 }
 
-static int write_blend(const struct kedgei_tensors *models, const uint64_t *weight, float *tile,
-                       struct kedge_sink sink)
+struct blend {
+    const struct kedgei_tensors *models;
+    const uint64_t *weight;
+    struct kedge_sink sink;
+};
+
+static size_t tile_len(void *arg, uint64_t first)
 {
-    const uint64_t values = models->layout->values_count;
-    KEDGE_TRY(kedgei_write_header(models->layout, KEDGE_DTYPE_F32, sink));
-    for (size_t first = 0, n; first < values; first += n) {
-        n = values - first < TILE ? (size_t)(values - first) : TILE;
-        KEDGE_TRY(
-            kedge_blend_tile((const float *const *)models->values, weight, models->count, first, n, tile));
-        KEDGE_TRY(sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile)));
-    }
-    return KEDGE_OK;
+    const uint64_t left = ((const struct blend *)arg)->models->layout->values_count - first;
+    return left < TILE ? (size_t)left : TILE;
+}
+
+static int blend_tile(void *arg, unsigned thread, uint64_t first, size_t n, void *out, struct kedge_diag *d)
+{
+    const struct blend *b = arg;
+    (void)thread;
+    (void)d;
+    return kedge_blend_tile((const float *const *)b->models->values, b->weight, b->models->count,
+                            (size_t)first, n, out);
+}
+
+static int put_tile(void *arg, uint64_t first, size_t n, const void *out)
+{
+    const struct blend *b = arg;
+    (void)first;
+    return b->sink.write(b->sink.arg, kedge_view_of(out, n * sizeof(float)));
 }
 
 int kedge_compute_blend(const struct kedge_layout *layout, const struct kedge_blob_at *of,
@@ -57,13 +71,19 @@ int kedge_compute_blend(const struct kedge_layout *layout, const struct kedge_bl
                         struct kedge_diag *reterr)
 {
     struct kedgei_tensors models = {.count = 0};
-    float *tile = kedge_mem_new(TILE, sizeof *tile);
-    int err = tile ? kedgei_tensors_open(layout, KEDGE_DTYPE_F32, of, sizeof *of, edges, &models, reterr)
-                   : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a model");
+    struct blend b = {.models = &models, .weight = weight, .sink = sink};
+    const struct kedgei_tiles tiles = {.arg = &b,
+                                       .values = layout->values_count,
+                                       .tile_bytes = TILE * sizeof(float),
+                                       .length = tile_len,
+                                       .make = blend_tile,
+                                       .take = put_tile};
+    KEDGE_TRY(kedgei_tensors_open(layout, KEDGE_DTYPE_F32, of, sizeof *of, edges, &models, reterr));
+    int err = kedgei_write_header(layout, KEDGE_DTYPE_F32, sink);
     if (!err) {
-        err = write_blend(&models, weight, tile, sink);
+        err = kedgei_shards_run(&sink.cut, kedgei_shards_threads(&sink.cut, layout->values_count), &tiles,
+                                reterr);
     }
     kedgei_tensors_close(&models);
-    kedge_mem_free(tile);
     return err;
 }

@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/mem.h"
+#include "common/base/try.h"
 #include "round/compute_impl.h"
+#include "round/shards.h"
 
 enum { TILE = KEDGEI_TENSORS_TILE_MAX };
 
@@ -54,18 +55,27 @@ struct step {
     struct kedge_strategy_options options;   /* as they hold in the round */
     const float *before, *aggregate, *state; /* coordinate 0; state NULL: zeros */
     uint64_t values;                         /* of a model */
-    size_t states;
-    float *tiles; /* of `after` and of each state */
+    size_t states, pass;
+    struct kedge_sink after, state_after;
 };
 
-/* One tile: the model after and all states after, side by side. The state before is copied to where the
- * state after is made, since kedge_server_step changes it in place and the file before is mapped
- * read-only. */
-static int step_tile(const struct step *s, size_t first, size_t n)
+static size_t tile_len(void *arg, uint64_t first)
 {
-    float *state[KEDGE_SERVER_STATES_MAX] = {NULL};
+    const struct step *s = arg;
+    return s->values - first < TILE ? (size_t)(s->values - first) : TILE;
+}
+
+/* One tile: the model after and all states after, side by side in `out`. The state before is copied to where
+ * the state after is made, since kedge_server_step changes it in place and the file before is mapped
+ * read-only. */
+static int step_tile(void *arg, unsigned thread, uint64_t first, size_t n, void *out, struct kedge_diag *d)
+{
+    const struct step *s = arg;
+    float *tiles = out, *state[KEDGE_SERVER_STATES_MAX] = {NULL};
+    (void)thread;
+    (void)d;
     for (size_t k = 0; k < s->states; k++) {
-        state[k] = s->tiles + (k + 1) * TILE;
+        state[k] = tiles + (k + 1) * TILE;
         if (s->state) {
             memcpy(state[k], s->state + k * s->values + first, n * sizeof *state[k]);
         } else {
@@ -73,28 +83,36 @@ static int step_tile(const struct step *s, size_t first, size_t n)
         }
     }
     return kedge_server_step(s->spec->server, &s->options, s->before + first, s->aggregate + first, state, n,
-                             s->tiles);
+                             tiles);
+}
+
+static int put_tile(void *arg, uint64_t first, size_t n, const void *out)
+{
+    const struct step *s = arg;
+    const float *tiles = out;
+    (void)first;
+    if (s->pass == 0) {
+        KEDGE_TRY(s->after.write(s->after.arg, kedge_view_of(tiles, n * sizeof *tiles)));
+    }
+    return s->state_after.write(s->state_after.arg,
+                                kedge_view_of(tiles + (s->pass + 1) * TILE, n * sizeof *tiles));
 }
 
 /* For each state vector all tiles of the step are computed again and one vector is written; the model is
  * written in the first pass. The result is the same as side by side, for a tile depends on no other. */
-static int run_step(const struct step *s, struct kedge_sink after, struct kedge_sink state_after)
+static int run_step(struct step *s, struct kedge_diag *d)
 {
-    int err = KEDGE_OK;
-    for (size_t k = 0; k < s->states; k++) {
-        for (size_t first = 0, n; first < s->values && !err; first += n) {
-            n = s->values - first < TILE ? (size_t)(s->values - first) : TILE;
-            err = step_tile(s, first, n);
-            if (!err && k == 0) {
-                err = after.write(after.arg, kedge_view_of(s->tiles, n * sizeof *s->tiles));
-            }
-            if (!err) {
-                err = state_after.write(state_after.arg,
-                                        kedge_view_of(s->tiles + (k + 1) * TILE, n * sizeof *s->tiles));
-            }
-        }
+    const struct kedge_cut *cut = &s->after.cut;
+    const struct kedgei_tiles tiles = {.arg = s,
+                                       .values = s->values,
+                                       .tile_bytes = (s->states + 1) * TILE * sizeof(float),
+                                       .length = tile_len,
+                                       .make = step_tile,
+                                       .take = put_tile};
+    for (s->pass = 0; s->pass < s->states; s->pass++) {
+        KEDGE_TRY(kedgei_shards_run(cut, kedgei_shards_threads(cut, s->values), &tiles, d));
     }
-    return err;
+    return KEDGE_OK;
 }
 
 int kedge_compute_server(const struct kedge_job_spec *spec, uint32_t round, const struct kedge_layout *layout,
@@ -108,14 +126,14 @@ int kedge_compute_server(const struct kedge_job_spec *spec, uint32_t round, cons
     struct step s = {.spec = spec,
                      .options = kedge_server_options(&spec->options, round),
                      .values = layout->values_count,
-                     .states = kedge_server_states(spec->server)};
+                     .states = kedge_server_states(spec->server),
+                     .after = after,
+                     .state_after = state_after};
     int err = kedge_compute_state_layout(layout, spec->server, &state_layout, reterr);
     if (err) {
         return err;
     }
-    s.tiles = kedge_mem_new((s.states + 1) * TILE, sizeof *s.tiles);
-    err = s.tiles ? kedgei_tensors_open(layout, KEDGE_DTYPE_F32, both, sizeof *both, 2, &models, reterr)
-                  : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for the server's step");
+    err = kedgei_tensors_open(layout, KEDGE_DTYPE_F32, both, sizeof *both, 2, &models, reterr);
     if (!err && state_before) {
         err = kedgei_tensors_open(&state_layout, KEDGE_DTYPE_F32, state_before, sizeof *state_before, 1,
                                   &state, reterr);
@@ -130,7 +148,7 @@ int kedge_compute_server(const struct kedge_job_spec *spec, uint32_t round, cons
         s.before = models.values[0];
         s.aggregate = models.values[1];
         s.state = state_before ? state.values[0] : NULL;
-        err = run_step(&s, after, state_after);
+        err = run_step(&s, reterr);
         if (err == KEDGE_E_NOT_FINITE) {
             (void)kedge_diag_set(reterr, err,
                                  "%s: the server's step is not finite; a smaller server_lr may help",
@@ -139,7 +157,6 @@ int kedge_compute_server(const struct kedge_job_spec *spec, uint32_t round, cons
     }
     kedgei_tensors_close(&models);
     kedgei_tensors_close(&state);
-    kedge_mem_free(s.tiles);
     kedge_layout_deinit(&state_layout);
     return err;
 }

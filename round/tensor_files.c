@@ -13,6 +13,7 @@
 #include "common/tensor/safetensors.h"
 
 enum { WORD = 4, LINE = 64, CHUNK_VALUES = KEDGE_BLOB_CHUNK / WORD };
+enum { CHUNKS_MAX = (64 << 20) / KEDGE_BLOB_CHUNK }; /* of all threads' encrypted files together */
 _Static_assert((int)CHUNK_VALUES % (int)KEDGE_COMPACT_BLOCK == 0, "a chunk holds whole blocks");
 
 /* The header of an encrypted file, into head. The length that the first eight bytes state is bounded
@@ -84,6 +85,25 @@ static int check_file(struct kedgei_tensors *t, size_t i, enum kedge_dtype dtype
     return err ? kedge_diag_wrap(d, err, "%s", t->paths[i]) : KEDGE_OK;
 }
 
+static size_t held_count(const struct kedgei_tensors *t)
+{
+    return t->sealed_count < KEDGEI_TENSORS_HELD_MAX ? t->sealed_count : KEDGEI_TENSORS_HELD_MAX;
+}
+
+/* Memory for a chunk of each file that is not mapped. */
+static int take_tiles(struct kedgei_tensors *t, struct kedge_diag *d)
+{
+    if (t->sealed_count == 0) {
+        return KEDGE_OK;
+    }
+    t->memory = kedge_mem_new(held_count(t) * KEDGE_BLOB_CHUNK + LINE, 1);
+    if (!t->memory) {
+        return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for the tiles of %zu files", held_count(t));
+    }
+    t->held = t->memory + (LINE - (uintptr_t)t->memory % LINE) % LINE;
+    return KEDGE_OK;
+}
+
 int kedgei_tensors_open(const struct kedge_layout *layout, enum kedge_dtype dtype,
                         const struct kedge_blob_at *at, size_t stride, size_t count,
                         struct kedgei_tensors *ret, struct kedge_diag *d)
@@ -113,13 +133,32 @@ int kedgei_tensors_open(const struct kedge_layout *layout, enum kedge_dtype dtyp
             err = check_file(&t, i, dtype, d);
         }
     }
-    if (!err && t.sealed_count > 0) {
-        size_t held = t.sealed_count < KEDGEI_TENSORS_HELD_MAX ? t.sealed_count : KEDGEI_TENSORS_HELD_MAX;
-        t.memory = kedge_mem_new(held * KEDGE_BLOB_CHUNK + LINE, 1);
-        err = t.memory ? KEDGE_OK
-                       : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for the tiles of %zu files", held);
-        t.held = err ? NULL : t.memory + (LINE - (uintptr_t)t.memory % LINE) % LINE;
+    err = err ? err : take_tiles(&t, d);
+    if (err) {
+        kedgei_tensors_close(&t);
+        return err;
     }
+    *ret = t;
+    return KEDGE_OK;
+}
+
+unsigned kedgei_tensors_threads(const struct kedgei_tensors *t, unsigned threads)
+{
+    const size_t most = t->compact_count > 0   ? 1
+                        : t->sealed_count == 0 ? threads
+                                               : CHUNKS_MAX / held_count(t);
+    return threads < most ? threads : (unsigned)most;
+}
+
+int kedgei_tensors_share(const struct kedgei_tensors *of, struct kedgei_tensors *ret, struct kedge_diag *d)
+{
+    struct kedgei_tensors t = *of;
+    KEDGE_ASSERT(of->compact_count == 0);
+    t.is_shared = true;
+    t.memory = t.held = NULL;
+    t.tile = kedge_mem_new(t.count + 1, sizeof *t.tile);
+    int err = t.tile ? take_tiles(&t, d)
+                     : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for the tiles of %zu files", t.count);
     if (err) {
         kedgei_tensors_close(&t);
         return err;
@@ -130,14 +169,16 @@ int kedgei_tensors_open(const struct kedge_layout *layout, enum kedge_dtype dtyp
 
 void kedgei_tensors_close(struct kedgei_tensors *t)
 {
-    for (size_t i = 0; i < t->count; i++) {
+    for (size_t i = 0; i < t->count && !t->is_shared; i++) {
         kedgei_compact_close(&t->compact[i]);
         kedge_blob_file_close(&t->files[i]);
     }
-    kedge_mem_free(t->compact);
-    kedge_mem_free(t->files);
-    kedge_mem_free(t->paths);
-    kedge_mem_free(t->values);
+    if (!t->is_shared) {
+        kedge_mem_free(t->compact);
+        kedge_mem_free(t->files);
+        kedge_mem_free(t->paths);
+        kedge_mem_free(t->values);
+    }
     kedge_mem_free(t->tile);
     kedge_mem_free(t->memory);
     *t = (struct kedgei_tensors){.count = 0};

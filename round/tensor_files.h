@@ -21,6 +21,7 @@ struct kedgei_tensors {
     size_t compact_count;
     uint64_t start;         /* of the values in an encrypted file's content */
     uint8_t *memory, *held; /* a chunk for each such file, KEDGEI_TENSORS_HELD_MAX at most; held: aligned */
+    bool is_shared;         /* files, paths and values are another one's */
 };
 
 /* Files must be canonical, of the layout and that type; updates (I32) may be compact instead, all or none.
@@ -30,6 +31,13 @@ KEDGE_NODISCARD int kedgei_tensors_open(const struct kedge_layout *layout, enum 
                                         const struct kedge_blob_at *at, size_t stride, size_t count,
                                         struct kedgei_tensors *ret, struct kedge_diag *d);
 void kedgei_tensors_close(struct kedgei_tensors *t);
+/* Of at most `threads` threads so many may read these files at once: 1 where they are compact, for these are
+ * read in their order, and not so many that the chunks of encrypted ones take more than 64 MiB. */
+unsigned kedgei_tensors_threads(const struct kedgei_tensors *t, unsigned threads);
+/* The same files for another thread, with tiles of its own; none of them compact. Close it before `of`.
+ * KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_tensors_share(const struct kedgei_tensors *of, struct kedgei_tensors *ret,
+                                         struct kedge_diag *d);
 
 /* Values of the tile that begins at `first`: to the end of a chunk where files are encrypted, to a multiple
  * of a chunk's values where they are compact. */

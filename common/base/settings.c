@@ -19,6 +19,7 @@ const struct kedge_setting kedge_settings_coordinator[] = {
     {"encrypt_blobs", false, 0, 0, 0},
     {"pack_blobs", false, 0, 0, 0},
     {"workers", true, 0, 16, 0},
+    {"close_threads", true, 0, 16, 0},
     {"lease_ms", true, KEDGE_LEASE_MIN_MS, 3600000, 15000},
     {"offline_grace_ms", true, 100, 3600000, 5000},
     {"settle_ms", true, 0, 3600000, 1000},

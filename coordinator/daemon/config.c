@@ -20,6 +20,7 @@ static const struct {
     size_t offset;
 } numbers[] = {
     {"workers", offsetof(struct kedge_config, workers)},
+    {"close_threads", offsetof(struct kedge_config, close_threads)},
     {"lease_ms", offsetof(struct kedge_config, lease_ms)},
     {"offline_grace_ms", offsetof(struct kedge_config, offline_grace_ms)},
     {"settle_ms", offsetof(struct kedge_config, settle_ms)},

@@ -17,7 +17,8 @@ struct kedge_config {
     unsigned listen_count;
     struct kedge_public_key operators[KEDGE_CONFIG_OPERATORS_MAX]; /* "operators": TLS keys, hex */
     unsigned operator_count;
-    unsigned workers; /* "workers": threads, 1…16; 0: twice the processors, 4…16 */
+    unsigned workers;       /* "workers": threads, 1…16; 0: twice the processors, 4…16 */
+    unsigned close_threads; /* "close_threads": that make one vector of a close, 1…16; 0: the processors */
     uint32_t lease_ms, offline_grace_ms, settle_ms; /* "lease_ms", … see coordinator/core/coord.h */
     bool witness_strict; /* "witness_strict": refuse a witness policy whose quorum is not safe */
     char https_listen[KEDGE_NET_URL_MAX];   /* "https_listen": https://HOST:PORT, "": none */

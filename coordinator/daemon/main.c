@@ -204,6 +204,9 @@ static int start_workers(struct kedge_host *h, struct kedge_diag *d)
                                    : (unsigned)(processors < 2   ? 4
                                                 : processors > 8 ? 16
                                                                  : 2 * processors);
+    if (h->config.close_threads == 0) {
+        h->config.close_threads = processors < 1 ? 1 : processors > 16 ? 16 : (unsigned)processors;
+    }
     return kedge_workers_open(h, n, d);
 }
 

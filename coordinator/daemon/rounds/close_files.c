@@ -62,7 +62,8 @@ static int begin(void *arg, uint64_t len, struct kedge_close_file *ret, struct k
     struct kedge_host *h = arg;
     struct kedge_blob_writer *writer;
     KEDGE_TRY(kedge_blob_writer_open(h->main.blobs, len, &writer, d));
-    *ret = (struct kedge_close_file){writer, {.write = sink_to_blob, .arg = writer}};
+    *ret = (struct kedge_close_file){
+        writer, {.write = sink_to_blob, .arg = writer, .cut = {.threads = h->config.close_threads}}};
     return KEDGE_OK;
 }
 

@@ -19,6 +19,8 @@ static const struct {
     {"{}", "\"deployment\" is missing", NULL},
     {WITH("\"lease\":5000"), "unknown key \"lease\"", NULL},
     {WITH("\"workers\":17"), "\"workers\": expected a whole number from 0 to 16", NULL},
+    {WITH("\"close_threads\":16"), NULL, NULL},
+    {WITH("\"close_threads\":17"), "\"close_threads\": expected a whole number from 0 to 16", NULL},
     {WITH("\"lease_ms\":5000"), NULL, NULL},
     {WITH("\"lease_ms\":4999"), "\"lease_ms\": expected a whole number from 5000 to 3600000",
      "every 4000 ms"},
