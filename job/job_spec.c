@@ -226,7 +226,7 @@ static const struct {
     {"model", read_model},       {"external", kedgei_spec_read_external},
     {"data", read_data_name},    {"initial_model", read_initial_model},
     {"shift", read_shift},       {"precision", read_precision},
-    {"grouping", read_grouping},
+    {"grouping", read_grouping}, {"sites_per_round", kedgei_spec_read_cohort},
 };
 
 static int read_own(const struct kedge_job_key *row, const json_t *v, struct kedge_job_spec *s,
@@ -345,6 +345,7 @@ static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_
     KEDGE_TRY(kedgei_spec_read_strategy(root, s, d));
     KEDGE_TRY(kedgei_spec_read_share(root, s, d));
     KEDGE_TRY(kedgei_spec_read_selection(root, s, d));
+    KEDGE_TRY(kedgei_spec_check_cohort(root, s, d));
     KEDGE_TRY(kedgei_spec_read_needs(root, s, d));
     KEDGE_TRY(kedgei_spec_read_budget(root, s, d));
     KEDGE_TRY(kedgei_spec_read_targets(root, s, d));

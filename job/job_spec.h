@@ -97,14 +97,15 @@ struct kedge_job_spec {
     enum kedge_spec_standardize standardize;
     bool shows_loss; /* "metric": "loss", which is the default where a number is predicted; else "accuracy" */
     uint32_t rounds; /* required, 1…1,000,000 */
-    uint32_t sites_per_round;         /* 0 = all, default 0 */
-    uint32_t sites_min;               /* default 1 */
-    uint32_t quorum;                  /* default 1 */
-    bool by_charge;                   /* "selection": "charged"; default "uniform" */
-    struct kedge_label_set needs;     /* "needs": labels that a site must have; default none */
-    uint32_t local_epochs;            /* default 1 */
-    uint32_t batch;                   /* default 10; where sites choose theirs, that which they begin with */
-    bool batch_auto;                  /* "batch": "auto" … */
+    uint32_t sites_per_round;     /* 0 = all, default 0 … */
+    uint32_t sites_least;         /* … of a range the second number, and this the first; 0: it is none */
+    uint32_t sites_min;           /* default 1 */
+    uint32_t quorum;              /* default 1 */
+    bool by_charge;               /* "selection": "charged"; default "uniform" */
+    struct kedge_label_set needs; /* "needs": labels that a site must have; default none */
+    uint32_t local_epochs;        /* default 1 */
+    uint32_t batch;               /* default 10; where sites choose theirs, that which they begin with */
+    bool batch_auto;              /* "batch": "auto" … */
     uint32_t batch_least, batch_most; /* … from and to which: batch · 2^n; else 0 */
     enum kedge_rate_rule rate_rule;   /* "learning_rate_rule": "none", "sqrt" (default), "linear" */
     double learning_rate;             /* decimal string, default "0.01", > 0 */

@@ -70,6 +70,11 @@ KEDGE_NODISCARD int kedgei_spec_read_budget(const struct json_t *root, struct ke
                                             struct kedge_diag *d);
 /* Keys "targets", "hold" (job_spec_targets.c), once the metric, "evaluate_every" and the strategy are read.
  */
+/* Key "sites_per_round", a number or a range; and what does not go with a range, once all keys are read. */
+KEDGE_NODISCARD int kedgei_spec_read_cohort(const struct json_t *v, struct kedge_job_spec *s,
+                                            struct kedge_diag *d);
+KEDGE_NODISCARD int kedgei_spec_check_cohort(const struct json_t *root, struct kedge_job_spec *s,
+                                             struct kedge_diag *d);
 KEDGE_NODISCARD int kedgei_spec_read_needs(const struct json_t *root, struct kedge_job_spec *s,
                                            struct kedge_diag *d);
 KEDGE_NODISCARD int kedgei_spec_read_targets(const struct json_t *root, struct kedge_job_spec *s,

@@ -207,6 +207,15 @@ static void put_budget(const struct kedge_job_spec *s, struct kedge_buf *out)
     kedge_buf_put_str(out, "}");
 }
 
+static void put_cohort(const struct kedge_job_spec *s, struct kedge_buf *out)
+{
+    if (s->sites_least > 0) {
+        kedge_buf_printf(out, "[%" PRIu32 ", %" PRIu32 "]", s->sites_least, s->sites_per_round);
+    } else {
+        kedge_buf_printf(out, "%" PRIu32, s->sites_per_round);
+    }
+}
+
 static void put_needs(const struct kedge_job_spec *s, struct kedge_buf *out)
 {
     struct kedge_view rest = kedge_view_str(s->needs.text), label;
@@ -261,6 +270,7 @@ static const struct {
     {"rule_bound", put_rule_bound},
     {"compression", put_compression},
     {"budget", put_budget},
+    {"sites_per_round", put_cohort},
     {"needs", put_needs},
     {"targets", put_targets},
     {"control_sites", put_control_sites},

@@ -126,6 +126,11 @@ static const struct {
     {"rule_fraction", REAL ", \"minimum\": 0, \"maximum\": 0.499999", NULL},
     {"rule_bound", REAL ", \"minimum\": 0", NULL},
     {"compression", NULL, put_compression},
+    {"sites_per_round",
+     "\"oneOf\": [{\"type\": \"integer\", \"minimum\": 0, \"maximum\": 4096},\n"
+     "      {\"type\": \"array\", \"minItems\": 2, \"maxItems\": 2,\n"
+     "       \"items\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 4096}}]",
+     NULL},
     {"needs",
      "\"type\": \"array\", \"minItems\": 1, \"maxItems\": 16, \"uniqueItems\": true,\n"
      "      \"items\": {\"type\": \"string\", \"pattern\": "

@@ -112,7 +112,7 @@ static bool counts_control(const struct kedge_job_spec *s)
 
 static bool says_least(const struct kedge_job_spec *s)
 {
-    return s->sites_min > 0;
+    return s->sites_min > 0 && s->sites_least == 0; /* a range says it itself */
 }
 
 /* All other keys are read by every job. */

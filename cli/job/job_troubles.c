@@ -114,6 +114,13 @@ void kedge_cli_show_troubles(const struct kedge_cli *c, const json_t *job)
     if (strcmp(kedge_cli_text(job, "state"), "queued") == 0) {
         kedge_cli_say(c, "waits    for its first entry in the main chain\n");
     }
+    if (json_object_get(job, "sites_free")) {
+        kedge_cli_say(
+            c,
+            "waits    for sites that have nothing to do for other jobs: %lld, and a round takes at least "
+            "%lld\n",
+            (long long)kedge_cli_int(job, "sites_free"), (long long)kedge_cli_int(job, "sites_min"));
+    }
     if (json_object_get(job, "others_turn_ms")) {
         kedge_cli_say(c,
                       "waits    for its turn: other jobs have had these sites for a shorter time, at most "

@@ -283,6 +283,7 @@ bool kedge_coord_step(struct kedge_coord *c, const struct kedge_coord_event *ev,
                      || (j->sweep == KEDGE_COORD_NONE && j->offer == KEDGE_COORD_NONE));
         if (j->used && j->stage == STAGE_ENDED) {
             j->used = false;
+            kedgei_free_end(c, i);
         }
     }
     if (c->started) {

@@ -172,6 +172,8 @@ struct kedge_coord_job_params {
                         at work; groups is 1 then. 0: rounds wait for their sites */
     uint32_t staleness_max; /* asynchronous: rounds after that of its task in which an update still counts,
                                at most KEDGE_STALENESS_MAX */
+    bool elastic;        /* candidates are only sites that no other job's open round waits for, sites_min of
+                            them at least; not with has_root or buffer */
     uint32_t need_count; /* only sites with all of these labels are asked; not with has_root. Numbers that the
                             host gives to labels, ascending; 0: whatever labels they have */
     uint64_t needs[KEDGE_LABEL_COUNT_MAX];
@@ -417,6 +419,8 @@ struct kedge_coord_job_view {
     uint64_t deadline_ns; /* … and when its time is over; UINT64_MAX: none is open, or it is over */
     uint64_t enrol_ns;    /* a job that waits for its first round: until when that must open, or it ends as
                              failed; UINT64_MAX: it does not wait for it, or may wait for ever */
+    bool lacks_free; /* … or too many of its sites have something to do for other jobs: of an elastic job … */
+    uint32_t free_count; /* … so many have not */
     uint64_t turn_ns; /* other jobs have their turn on the same sites: until then at most the next round does
                          not open; UINT64_MAX: it does not wait for them */
 };

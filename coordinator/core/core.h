@@ -225,6 +225,7 @@ struct job {
     uint32_t ended_count;
     bool stalled;            /* the open round needs more, and nobody is left of whom it could come */
     bool short_of_sites;     /* the next round cannot open: enough are online, too few are able */
+    bool lacks_free;         /* … enough are able, but too few have nothing to do for other jobs */
     uint64_t able_ns;        /* when the first that is unable may be asked again, UINT64_MAX: all are able */
     uint64_t open_ns;        /* since when the open round collects */
     uint64_t enrol_ns;       /* until when the first round must have opened, UINT64_MAX: whenever */
@@ -266,6 +267,7 @@ struct kedge_coord {
     struct site_list online, offline;
     struct job *jobs;
     struct kedge_coord_effects *fx; /* while stepping */
+    uint32_t elastic_count;         /* jobs */
     uint32_t fx_max;                /* how many of them this step may use */
     struct kedge_coord_rare *rare;  /* the host's, or NULL */
 };
@@ -328,6 +330,12 @@ void kedgei_touched_tidy(struct job *j);
 /* Parked polls are looked at again: of all sites, or of those touched when nobody else can have a task. */
 void kedgei_offer_all(struct job *j);
 void kedgei_offer_touched(struct job *j);
+
+/* free.c: elastic jobs, and sites that have nothing to do for other jobs */
+/* What this job (KEDGE_COORD_NONE: any) has for the site to do has changed: may others have it now? */
+void kedgei_free_changed(struct kedge_coord *c, uint32_t job, uint32_t site);
+void kedgei_free_begin(struct kedge_coord *c, uint32_t job); /* the job has its place … */
+void kedgei_free_end(struct kedge_coord *c, uint32_t job);   /* … and gives it back, with all its sites */
 
 /* Its place among the candidates, which are marked. */
 uint32_t kedgei_candidate_rank(const struct job *j, const struct site *site);

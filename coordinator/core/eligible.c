@@ -21,12 +21,27 @@ uint32_t kedgei_eligible_words(uint32_t sites)
     return blocks_of(sites) * BLOCK_WORDS;
 }
 
+/* No other job's open round waits for it (free.c). */
+static bool is_free(const struct kedge_coord *c, const struct job *j, uint32_t site)
+{
+    if (!j->params.elastic || c->sites[site].takes_several) {
+        return true;
+    }
+    for (uint32_t i = 0; i < c->limits.jobs_max; i++) {
+        const struct job *o = &c->jobs[i];
+        if (o->used && o != j && !kedgei_is_asynchronous(o) && o->rows[site].unresolved) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool is_eligible(const struct kedge_coord *c, const struct job *j, uint32_t site)
 {
     bool at_work = kedgei_is_asynchronous(j) && j->rows[site].pub.selected && !MUTANT(MUTANT_DRAWN_AT_WORK);
     bool able = !kedgei_is_unable(&j->rows[site]) || MUTANT(MUTANT_UNABLE_DRAWN);
     return kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE && !at_work && able
-           && kedgei_fits(c, j, site);
+           && kedgei_fits(c, j, site) && is_free(c, j, site);
 }
 
 /* One bit and two counts for one site. While the set is stale nothing is kept up: the next question

@@ -182,6 +182,7 @@ void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_co
                       .eligible_counts = j->eligible_counts};
     j->used = j->dirty = j->eligible_stale = true;
     j->params = *ev->params;
+    kedgei_free_begin(c, job);
     j->initial = ev->models[0];
     memcpy(j->models, ev->models, ev->model_count * sizeof j->models[0]);
     j->model_count = ev->model_count;

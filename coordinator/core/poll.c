@@ -193,7 +193,11 @@ void kedgei_poll(struct kedge_coord *c, const struct kedge_coord_event *ev)
     }
     uint64_t wait = ev->wait_ns < c->times.poll_max ? ev->wait_ns : c->times.poll_max;
     s->at_work = ev->at_work;
+    const bool one = !s->takes_several;
     s->takes_several = s->takes_several || ev->at_work != 0;
+    if (one && s->takes_several) {
+        kedgei_free_changed(c, KEDGE_COORD_NONE, ev->site);
+    }
     kedgei_turns_end(c, ev->site, ev->at_work);
     if (!serve(c, ev->site, ev->request)) {
         wait = KEDGE_RARE(c, POLL_DROPPED) ? 0 : wait;

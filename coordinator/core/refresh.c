@@ -66,9 +66,13 @@ void kedgei_row_refresh(struct kedge_coord *c, uint32_t job, uint32_t site)
     struct row *row = kedgei_row(c, job, site);
     kedgei_touch(j, site);
     kedgei_eligible_update(c, j, site);
+    const bool had = row->unresolved;
     count_flags(j, row, UINT32_MAX);
     set_flags(c, j, site, row);
     count_flags(j, row, 1);
+    if (row->unresolved != had) {
+        kedgei_free_changed(c, job, site);
+    }
     KEDGE_ASSERT(j->awaited_count <= c->site_count && j->busy_count <= j->in_flight_count);
     j->dirty = true;
 }

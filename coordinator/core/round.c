@@ -27,6 +27,9 @@ static uint64_t wish_deadline(const struct kedge_coord *c, const struct job *j)
     if (j->turn_ns != UINT64_MAX) {
         return j->turn_ns;
     }
+    if (j->lacks_free) { /* what others do tells, unless it has already */
+        return j->eligible_stale || j->eligible_count >= j->params.sites_min ? c->now_ns : UINT64_MAX;
+    }
     return j->ready_since_ns < UINT64_MAX - c->times.settle ? j->ready_since_ns + c->times.settle
                                                             : UINT64_MAX;
 }
@@ -123,6 +126,18 @@ void kedgei_collect(struct kedge_coord *c, uint32_t job)
     }
 }
 
+/* Free or not. Rows of unable sites are touched. */
+static uint32_t able_count(const struct kedge_coord *c, const struct job *j)
+{
+    uint32_t able = kedgei_crowd_of(c, j).online;
+    for (uint32_t i = 0; i < j->touched_count; i++) {
+        const uint32_t site = j->touched[i];
+        able -= kedgei_is_unable(&j->rows[site]) && kedgei_is_member(c, j, site) && kedgei_fits(c, j, site)
+                && c->sites[site].presence == PRESENCE_ONLINE;
+    }
+    return able;
+}
+
 /* Enough sites are online: are enough of them able? Those that said they are not are asked all the same where
  * the round could close without them; else nothing would come of it, and it waits for one that is able. */
 static bool lacks_able_sites(struct kedge_coord *c, uint32_t job)
@@ -131,7 +146,7 @@ static bool lacks_able_sites(struct kedge_coord *c, uint32_t job)
     if (j->able_ns == UINT64_MAX) {
         return false; /* all are */
     }
-    uint32_t able = kedgei_eligible_count(c, j);
+    uint32_t able = j->params.elastic ? able_count(c, j) : kedgei_eligible_count(c, j);
     if (kedgei_is_asynchronous(j)) { /* who is at work will bring something */
         return able == 0 && j->selected_count == 0;
     }
@@ -156,6 +171,7 @@ static bool advance_wish(struct kedge_coord *c, uint32_t job)
     bool enough = j->joined_count == j->params.tenant_count && crowd.online >= j->params.sites_min
                   && kedgei_root_is_there(c, j);
     j->short_of_sites = enough && lacks_able_sites(c, job);
+    j->lacks_free = false;
     j->turn_ns = UINT64_MAX;
     if (!enough || j->short_of_sites) {
         j->ready_since_ns = UINT64_MAX;
@@ -166,6 +182,11 @@ static bool advance_wish(struct kedge_coord *c, uint32_t job)
         return false;
     }
     j->ready_since_ns = j->ready_since_ns != UINT64_MAX ? j->ready_since_ns : c->now_ns;
+    /* All that a round needs or none of it: it holds nobody while it waits for the others. */
+    j->lacks_free = j->params.elastic && kedgei_eligible_count(c, j) < j->params.sites_min;
+    if (j->lacks_free) {
+        return false;
+    }
     /* The first round waits for sites that were never heard of; later ones not for those long gone. */
     uint32_t expected = j->closed_round == KEDGE_COORD_NONE ? crowd.active : crowd.active - crowd.gone;
     bool unsettled = crowd.online < expected && c->now_ns - j->ready_since_ns < c->times.settle;

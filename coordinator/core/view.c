@@ -26,6 +26,8 @@ bool kedge_coord_job(const struct kedge_coord *c, uint32_t job, struct kedge_coo
     ret->open_ns = j->open_ns;
     ret->deadline_ns = j->stage == STAGE_COLLECT ? j->deadline_ns : UINT64_MAX;
     ret->enrol_ns = kedgei_is_enrolling(j) && !j->halted_by_operator ? j->enrol_ns : UINT64_MAX;
+    ret->lacks_free = j->stage == STAGE_WAITING_TO_OPEN && j->lacks_free;
+    ret->free_count = j->eligible_count;
     ret->turn_ns = j->stage == STAGE_WAITING_TO_OPEN ? j->turn_ns : UINT64_MAX;
     ret->model_count = j->model_count;
     ret->models = j->models;

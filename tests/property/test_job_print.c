@@ -104,6 +104,7 @@ static const char *const servers[] = {"\"none\"", "\"momentum\"", "\"adagrad\"",
 static const char *const compressions[] = {
     "{\"kind\":\"int8\"}", "{\"kind\":\"bf16\",\"carry\":0}", "{\"kind\":\"topk\",\"share\":0.25}",
     "{\"kind\":\"topk-int8\",\"share\":\"0.010001\",\"carry\":\"0.9\"}", NULL};
+static const char *const cohorts[] = {"0", "6", "512", "[1,1]", "[2,64]", NULL};
 static const char *const needs[] = {"[\"gpu=h100\"]", "[\"zone=eu\",\"a=1\"]", NULL};
 static const char *const targets[] = {"[0.5]", "[\"0.25\",0.9]", "[0.000001,1]", NULL};
 static const char *const budgets[] = {"{\"joules\":50000}",
@@ -123,23 +124,12 @@ static const struct {
     const char *const *texts;
     void (*put)(struct kedge_buf *out);
 } own[] = {
-    {"classes", classes, NULL},
-    {"budget", budgets, NULL},
-    {"needs", needs, NULL},
-    {"targets", targets, NULL},
-    {"batch", batches, NULL},
-    {"batch_start", sizes, NULL},
-    {"batch_least", sizes, NULL},
-    {"batch_most", sizes, NULL},
-    {"server", servers, NULL},
-    {"compression", compressions, NULL},
-    {"rule_fraction", fractions, NULL},
-    {"rule_bound", bounds, NULL},
-    {"root_site", roots, NULL},
-    {"control_sites", sites, NULL},
-    {"options", NULL, put_options},
-    {"strategy", NULL, put_strategy},
-    {"share", shared, NULL},
+    {"classes", classes, NULL},     {"budget", budgets, NULL},           {"sites_per_round", cohorts, NULL},
+    {"needs", needs, NULL},         {"targets", targets, NULL},          {"batch", batches, NULL},
+    {"batch_start", sizes, NULL},   {"batch_least", sizes, NULL},        {"batch_most", sizes, NULL},
+    {"server", servers, NULL},      {"compression", compressions, NULL}, {"rule_fraction", fractions, NULL},
+    {"rule_bound", bounds, NULL},   {"root_site", roots, NULL},          {"control_sites", sites, NULL},
+    {"options", NULL, put_options}, {"strategy", NULL, put_strategy},    {"share", shared, NULL},
     {"rule", NULL, put_rule},
 };
 

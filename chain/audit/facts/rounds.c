@@ -63,6 +63,15 @@ static void check_opened(struct kedgei_audit *a, const struct kedgei_job *job,
     if (!kedge_hash_eq(&fact->subject, &job->opened->subject)) {
         kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "names another spec");
     }
+    uint64_t candidates = 0;
+    for (uint32_t t = 0; t < o->tenant_count; t++) {
+        candidates += o->tenants[t].candidates;
+    }
+    if (candidates < job->spec.sites_least) {
+        kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index,
+                     "round %u opens with %llu candidates, its job demands %u", round->number,
+                     (unsigned long long)candidates, job->spec.sites_least);
+    }
     check_main_root(a, fact);
 }
 

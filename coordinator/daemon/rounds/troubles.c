@@ -244,6 +244,10 @@ static void put_until(const struct kedge_job *job, const struct kedge_coord_job_
 static void put_turn(const struct kedge_coord_job_view *view, json_t *o)
 {
     uint64_t now = kedge_os_now_ns();
+    if (view->lacks_free) {
+        json_object_set_new(o, "sites_free", json_integer(view->free_count));
+        json_object_set_new(o, "sites_min", json_integer(view->params->sites_min));
+    }
     if (view->turn_ns != UINT64_MAX && view->turn_ns > now) {
         json_object_set_new(o, "others_turn_ms",
                             json_integer((json_int_t)((view->turn_ns - now) / 1000000u)));

@@ -1,5 +1,5 @@
-/* Labels: a round has only candidates that had what its job needs when it opened, as far as the checkpoints
- * around it tell; and a tenant's statements about one site come in order. */
+/* Who is a candidate: a round has only candidates that had what its job needs when it opened, as far as the
+ * checkpoints around it tell; and a tenant's statements about one site come in order. */
 #include "tests/fixtures/run.h"
 #include "tests/unit/audit/support.h"
 
@@ -41,6 +41,9 @@ static const struct {
     {NEEDS, gap, false, KEDGE_AUDIT_MISPLACED},
     {NEEDS, from_two, false, KEDGE_AUDIT_MISPLACED},
     {NEEDS, other_key, false, KEDGE_AUDIT_KEY},
+    {"\"sites_per_round\":[3,3]", none, true, 0}, /* as many candidates as there must be, and fewer */
+    {"\"sites_per_round\":[4,4]", none, true, 0},
+    {"\"sites_per_round\":[5,6]", none, false, KEDGE_AUDIT_ROUND},
 };
 
 START_TEST(test_record)

@@ -1,256 +1,21 @@
 /* Jobs that share sites take turns: the core in virtual time, with sites that train for one job after the
  * other and tasks of given lengths. What is asked is how much longer a job takes beside others than alone. */
 #include <check.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "common/base/mem.h"
-
 #include "tests/fixtures/run.h"
-#include "tests/unit/coordinator/host.h"
+#include "tests/unit/coordinator/world.h"
 
-enum { SITES = 6, SLOW = 3, JOBS_MAX = 3, DUE_MAX = 64 };
-static const uint64_t APPEND_NS = 1 * MS, CLOSE_NS = 20 * MS, UPLOAD_NS = 5 * MS, NEVER = UINT64_MAX;
-
-struct job {
-    uint32_t rounds;
-    uint64_t task_ns, from_ns; /* how long a task takes, on the slow site twice that; when it is submitted */
-    uint64_t done_ns;          /* when its last round was closed */
-    uint32_t closed;           /* rounds */
-};
-
-struct due {
-    uint64_t at_ns;
-    struct kedge_coord_event ev;
-};
-
-struct world {
-    struct host h;
-    struct job *jobs;
-    uint32_t job_count, due_count, requests;
-    uint32_t slow;    /* a site that takes twice as long, KEDGE_COORD_NONE: none */
-    uint32_t several; /* tasks of so many jobs at once */
-    uint64_t in_hand[SITES];
-    uint32_t asks[SITES]; /* the request of its poll, which is the only one */
-    struct due due[DUE_MAX];
-    struct kedge_digest model;
-};
-
-static void later(struct world *w, uint64_t delay_ns, const struct kedge_coord_event *ev)
-{
-    ck_assert_uint_lt(w->due_count, DUE_MAX);
-    w->due[w->due_count++] = (struct due){w->h.now + delay_ns, *ev};
-}
-
-static void poll_later(struct world *w, uint32_t site, uint64_t delay_ns)
-{
-    struct kedge_coord_event ev = event_of(&w->h, KEDGE_EV_POLL);
-    ev.site = site;
-    ev.request = w->asks[site] = w->requests++;
-    ev.wait_ns = 5000 * MS;
-    ev.at_work = w->in_hand[site];
-    later(w, delay_ns, &ev);
-}
-
-/* The answer to an effect: the same handles again. */
-static struct kedge_coord_event answer(const struct world *w, enum kedge_coord_event_type type,
-                                       const struct kedge_coord_effect *fx)
-{
-    struct kedge_coord_event ev = event_of(&w->h, type);
-    ev.tenant = fx->tenant;
-    ev.site = fx->site;
-    ev.job = fx->job;
-    ev.round = fx->round;
-    ev.group = fx->group;
-    ev.kind = fx->kind;
-    ev.ticket = ev.request = fx->ticket;
-    ev.leaf = fx->ticket;
-    return ev;
-}
-
-/* A site trains, and sends what came of it; with room for more it asks for that meanwhile. */
-static void begin_task(struct world *w, const struct kedge_coord_effect *fx)
-{
-    struct kedge_coord_event ev = answer(w, KEDGE_EV_SUBMIT, fx);
-    ev.request = ev.ticket = w->requests++;
-    ev.base = fx->base;
-    ev.envelope = ev.update = digest_of((uint8_t)ev.ticket);
-    ev.weight = 1;
-    uint64_t task_ns = w->jobs[fx->job].task_ns * (fx->site == w->slow ? 2 : 1);
-    w->in_hand[fx->site] |= UINT64_C(1) << fx->job;
-    later(w, task_ns + UPLOAD_NS, &ev);
-    if ((uint32_t)__builtin_popcountll(w->in_hand[fx->site]) < w->several) {
-        poll_later(w, fx->site, 0);
-    }
-}
-
-static void end_task(struct world *w, const struct kedge_coord_effect *fx)
-{
-    w->in_hand[fx->site] &= ~(UINT64_C(1) << fx->job);
-    poll_later(w, fx->site, 0);
-}
-
-static void take(struct world *w, const struct kedge_coord_effect *fx)
-{
-    struct kedge_coord_event ev = answer(w, KEDGE_EV_MAIN_APPENDED, fx);
-    switch (fx->type) {
-    case KEDGE_FX_TASK:
-        begin_task(w, fx);
-        return;
-    case KEDGE_FX_WAIT:
-        if (fx->request == w->asks[fx->site]) {
-            poll_later(w, fx->site, 0);
-        }
-        return;
-    case KEDGE_FX_VERIFY:
-        ev = answer(w, KEDGE_EV_VERIFIED, fx);
-        later(w, 0, &ev);
-        return;
-    case KEDGE_FX_APPEND:
-        ev = answer(w, KEDGE_EV_APPENDED, fx);
-        later(w, APPEND_NS, &ev);
-        return;
-    case KEDGE_FX_RECEIPT:
-        end_task(w, fx);
-        return;
-    case KEDGE_FX_CLOSE_ROUND:
-        ev = answer(w, KEDGE_EV_ROUND_COMPUTED, fx);
-        ev.model_count = 1;
-        ev.models = &w->model;
-        later(w, CLOSE_NS, &ev);
-        return;
-    case KEDGE_FX_MAIN_ROUND_CLOSED:
-        w->jobs[fx->job].done_ns = w->h.now;
-        w->jobs[fx->job].closed++;
-        later(w, APPEND_NS, &ev);
-        return;
-    case KEDGE_FX_MAIN_JOB_OPENED:
-    case KEDGE_FX_MAIN_ROUND_OPENED:
-    case KEDGE_FX_MAIN_ROUND_TESTED:
-    case KEDGE_FX_MAIN_JOB_CLOSED:
-        later(w, APPEND_NS, &ev);
-        return;
-    case KEDGE_FX_JOB_STATE:
-        return;
-    case KEDGE_FX_NOTED:
-    case KEDGE_FX_TURN_AWAY:
-    case KEDGE_FX_CLOSED:
-    case KEDGE_FX_ASSIGN:
-    case KEDGE_FX_APPEND_ASSIGNED:
-        ck_abort_msg("effect %d", (int)fx->type);
-    }
-}
-
-static void step(struct world *w, const struct kedge_coord_event *due)
-{
-    static struct kedge_coord_effects fx;
-    struct kedge_coord_event ev = *due;
-    ev.now_ns = w->h.now;
-    bool more = kedge_coord_step(w->h.c, &ev, &fx);
-    for (;;) {
-        for (uint32_t i = 0; i < fx.count; i++) {
-            take(w, &fx.items[i]);
-        }
-        if (!more) {
-            break;
-        }
-        more = kedge_coord_more(w->h.c, &fx);
-    }
-    ck_assert(kedge_coord_is_valid(w->h.c));
-}
-
-/* The earliest of what is under way, the first of equals; or the core's own time. */
-static void go_on(struct world *w, uint64_t until_ns)
-{
-    uint64_t core = kedge_coord_deadline_ns(w->h.c);
-    struct due next = {core, event_of(&w->h, KEDGE_EV_TIMER)};
-    uint32_t at = w->due_count;
-    for (uint32_t i = 0; i < w->due_count; i++) {
-        if (w->due[i].at_ns < next.at_ns) {
-            next = w->due[i];
-            at = i;
-        }
-    }
-    ck_assert(next.at_ns != NEVER || until_ns != NEVER);
-    if (next.at_ns > until_ns) {
-        w->h.now = until_ns;
-        return;
-    }
-    if (at < w->due_count) {
-        memmove(&w->due[at], &w->due[at + 1], (w->due_count - at - 1) * sizeof w->due[0]);
-        w->due_count--;
-    }
-    w->h.now = next.at_ns > w->h.now ? next.at_ns : w->h.now;
-    step(w, &next.ev);
-}
-
-static void submit(struct world *w, uint32_t job)
-{
-    struct kedge_coord_job_params p = w->h.params;
-    (void)snprintf(p.id.s, sizeof p.id.s, "j%u", job);
-    p.rounds = w->jobs[job].rounds;
-    p.sites_min = 1;
-    p.round_timeout_ns = UINT64_C(1000000) * MS;
-    struct kedge_coord_event ev = event_of(&w->h, KEDGE_EV_JOB_SUBMIT);
-    ev.job = job;
-    ev.params = &p;
-    ev.model_count = 1;
-    ev.models = &w->model;
-    step(w, &ev);
-    ev = event_of(&w->h, KEDGE_EV_JOB_JOINED);
-    ev.job = job;
-    ev.tenant = 0;
-    step(w, &ev);
-}
-
-/* Runs until job 0 has ended; how long that took, in ms. */
-static uint64_t run(struct job *jobs, uint32_t count, uint32_t several, uint32_t slow)
-{
-    static struct world w;
-    memset(&w, 0, sizeof w);
-    host_open(&w.h);
-    w.h.limits.jobs_max = JOBS_MAX;
-    kedge_mem_free(w.h.mem);
-    w.h.mem = kedge_mem_new(1, kedge_coord_size(&w.h.limits));
-    host_restart(&w.h);
-    w.jobs = jobs;
-    w.job_count = count;
-    w.several = several;
-    w.slow = slow;
-    w.model = digest_of(1);
-    host_members(&w.h, 1, SITES);
-    host_simple(&w.h, KEDGE_EV_START);
-    for (uint32_t i = 0; i < SITES; i++) {
-        poll_later(&w, i, 0);
-    }
-    uint64_t begin = w.h.now;
-    bool submitted[JOBS_MAX] = {false};
-    while (jobs[0].closed < jobs[0].rounds) {
-        for (uint32_t i = count; i-- > 0;) {
-            if (!submitted[i] && w.h.now >= begin + jobs[i].from_ns) {
-                submitted[i] = true;
-                submit(&w, i);
-            }
-        }
-        uint64_t next = NEVER;
-        for (uint32_t i = 0; i < count; i++) {
-            uint64_t at = begin + jobs[i].from_ns;
-            next = !submitted[i] && at < next ? at : next;
-        }
-        go_on(&w, next);
-    }
-    host_close(&w.h);
-    return (jobs[0].done_ns - begin - jobs[0].from_ns) / MS;
-}
+enum { SLOW = 3 };
 
 /* How much longer job 0 takes beside the others. */
 static double beside(const struct job *jobs, uint32_t count, uint32_t several, uint32_t slow)
 {
-    struct job copy[JOBS_MAX];
+    struct job copy[WORLD_JOBS_MAX];
     memcpy(copy, jobs, count * sizeof *jobs);
-    uint64_t alone = run(copy, 1, several, slow);
+    uint64_t alone = world_run(copy, 1, 1, several, slow);
     memcpy(copy, jobs, count * sizeof *jobs);
-    uint64_t with = run(copy, count, several, slow);
+    uint64_t with = world_run(copy, count, 1, several, slow);
     return (double)with / (double)alone;
 }
 
@@ -314,9 +79,9 @@ START_TEST(test_late_comer)
 {
     struct job jobs[] = {{.rounds = 400, .task_ns = 200 * MS},
                          {.rounds = 1000, .task_ns = 200 * MS, .from_ns = 60000 * MS}};
-    uint64_t alone = run(jobs, 1, 1, KEDGE_COORD_NONE);
+    uint64_t alone = world_run(jobs, 1, 1, 1, KEDGE_COORD_NONE);
     jobs[0].closed = 0;
-    uint64_t late = run(jobs, 2, 1, KEDGE_COORD_NONE);
+    uint64_t late = world_run(jobs, 2, 1, 1, KEDGE_COORD_NONE);
     ck_assert_uint_lt(late - 60000, 2 * (alone - 60000));
 }
 END_TEST
