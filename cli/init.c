@@ -139,6 +139,9 @@ int kedge_cmd_status(struct kedge_cli *c)
         kedge_cli_say(c, "connections    %lld\n", (long long)kedge_cli_int(o, "connections"));
     }
     kedge_cli_say(c, "jobs running   %lld\n", (long long)kedge_cli_int(o, "jobs_running"));
+    if (kedge_cli_int(o, "jobs_waiting") > 0) {
+        kedge_cli_say(c, "jobs waiting   %lld\n", (long long)kedge_cli_int(o, "jobs_waiting"));
+    }
     say_health(c, o);
     const long long refusing = (long long)kedge_cli_int(o, "sites_refusing");
     if (refusing > 0) {

@@ -511,14 +511,18 @@ static int cancel_job(struct kedge_cli *c)
         err = kedge_diag_set(&d, KEDGE_E_STATE, "job %s has ended: it is %s", job.s,
                              kedge_cli_text(o, "state"));
     }
-    if (!err) {
+    const bool unopened = o && json_is_true(json_object_get(o, "unopened")); /* no entry can prove it */
+    if (!err && !unopened) {
         err = kedge_cli_cancel_receipt(c, &job, o, &d);
     }
     if (err) {
         json_decref(o);
         return kedge_cli_fail(c, err, &d);
     }
-    kedge_cli_say(c, "Job %s has ended for good.\n", job.s);
+    kedge_cli_say(c, "Job %s has ended for good%s.\n", job.s,
+                  unopened
+                      ? "; by the coordinator's word: it had no place yet, so the main chain does not name it"
+                      : "");
     return kedge_cli_ok(c, o);
 }
 

@@ -107,12 +107,19 @@ int kedge_cli_fail_submit(struct kedge_cli *c, int err, const struct kedge_diag 
 }
 
 /* The job's first entry in the main chain, with the very spec that was sent. Where it is not there yet, say
- * so: a disk may be full, and it comes when there is room. */
+ * so: a disk may be full, and it comes when there is room. A job that waits for a place has none before. */
 static int take_opened(struct kedge_cli *c, json_t *answer, const struct kedge_hash *spec,
                        struct kedge_diag *d)
 {
     char key[KEDGE_IDEM_KEY_MAX + 1];
     const char *job = kedge_cli_text(answer, "job");
+    if (json_is_true(json_object_get(answer, "waits"))) {
+        kedge_cli_say(c,
+                      "It waits for a place among the jobs that run, and the main chain does not name it "
+                      "before it has one: kedge job show %s tells which is next.\n",
+                      job);
+        return KEDGE_OK;
+    }
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
     if (!st) {
         return KEDGE_E_NOMEM;

@@ -111,7 +111,14 @@ void kedge_cli_show_troubles(const struct kedge_cli *c, const json_t *job)
         kedge_cli_say(c, "waits    for %s%s; then it ends as failed\n", names,
                       until(job, "enrol_until_ms").s);
     }
-    if (strcmp(kedge_cli_text(job, "state"), "queued") == 0) {
+    if (kedge_cli_int(job, "queue_length") > 0) {
+        kedge_cli_say(
+            c,
+            "waits    for a place among the jobs that run, as number %lld of %lld in line%s; then it "
+            "ends as failed\n",
+            (long long)kedge_cli_int(job, "queue_position"), (long long)kedge_cli_int(job, "queue_length"),
+            until(job, "enrol_until_ms").s);
+    } else if (strcmp(kedge_cli_text(job, "state"), "queued") == 0) {
         kedge_cli_say(c, "waits    for its first entry in the main chain\n");
     }
     if (json_object_get(job, "sites_free")) {

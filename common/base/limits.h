@@ -21,6 +21,7 @@ enum {
     KEDGE_SITES_MAX = 4096,                /* sites of one kedge-coordinator */
     KEDGE_CORE_SITES_MAX = 1 << 20,        /* sites that its core can be made for: simulations have so many */
     KEDGE_JOBS_MAX = 64,                   /* jobs in memory; ended ones leave the table */
+    KEDGE_JOBS_WAITING_MAX = 20480,        /* jobs that wait for a place there: some 300 bytes each */
     KEDGE_AT_WORK_MAX = 3,        /* jobs that a site has in hand while it asks for another one's task */
     KEDGE_TROUBLE_TEXT_MAX = 240, /* what a site may tell of a task that it could not do: a line or two */
     KEDGE_CLASS_NAME_MAX = 127,   /* bytes of a class's name */

@@ -26,6 +26,7 @@
 #include "coordinator/daemon/sites/requests.h"
 #include "coordinator/daemon/sites/submit.h"
 #include "coordinator/daemon/sites/uploads.h"
+#include "coordinator/daemon/waiting.h"
 #include "coordinator/daemon/web/main_view.h"
 #include "coordinator/daemon/witness/witness.h"
 
@@ -48,8 +49,9 @@ struct kedge_host {
     uint32_t *site_index; /* KEDGE_SITE_INDEX_SIZE */
     struct kedge_seen seen;
     struct kedge_witnesses *witnesses;
-    struct kedge_events *events; /* events/events.h; NULL: none are told */
-    struct kedge_job *jobs;      /* KEDGE_JOBS_MAX */
+    struct kedge_events *events;  /* events/events.h; NULL: none are told */
+    struct kedge_job *jobs;       /* KEDGE_JOBS_MAX */
+    struct kedge_waiting waiting; /* jobs without a place among them */
     struct kedge_ticket *tickets;
     uint32_t ticket_hint;
     struct kedge_request_slot *requests;

@@ -62,6 +62,15 @@ static int set_params(struct kedge_host *h, struct kedge_job *job, struct kedge_
     return KEDGE_OK;
 }
 
+bool kedge_host_job_has_room(const struct kedge_host *h)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX && !has; i++) {
+        has = !h->jobs[i].used || kedge_host_job_has_ended(&h->jobs[i]);
+    }
+    return has;
+}
+
 /* A free slot, or that of the job which ended first: ended jobs stay visible as long as there is room. */
 static struct kedge_job *slot_find(struct kedge_host *h)
 {
@@ -83,12 +92,23 @@ static struct kedge_job *slot_find(struct kedge_host *h)
     return oldest;
 }
 
-static int fill_slot(struct kedge_host *h, struct kedge_job *job, struct kedge_view spec_text,
+static int read_spec(struct kedge_host *h, struct kedge_job *job, struct kedge_view spec_text,
                      struct kedge_diag *d)
 {
+    job->used = true;
+    job->spec_len = (uint32_t)spec_text.len;
+    kedge_sha256(spec_text, &job->spec_digest);
+    job->state = KEDGE_JOB_PENDING;
+    job->stored_state = -1;
+    kedge_job_moves_begin(&job->moves);
+    job->created_ms = kedge_os_unix_ms();
     KEDGE_TRY(kedge_job_spec_parse(spec_text, &job->spec, d));
     KEDGE_TRY(set_params(h, job, d));
-    KEDGE_TRY(set_sizes(job, d));
+    return set_sizes(job, d);
+}
+
+static int make_rows(struct kedge_job *job, struct kedge_diag *d)
+{
     job->joined = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *job->joined);
     job->left = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *job->left);
     job->sites = kedge_mem_new(KEDGE_SITES_MAX, sizeof *job->sites);
@@ -109,24 +129,35 @@ int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struc
     if (!job) {
         return kedge_diag_set(d, KEDGE_E_FULL, "%d jobs are running, no more can be taken", KEDGE_JOBS_MAX);
     }
-    *job = (struct kedge_job){.slot = (uint32_t)(job - h->jobs), .spec_len = (uint32_t)spec_text.len};
-    int err = fill_slot(h, job, spec_text, d);
-    job->used = true;
+    *job = (struct kedge_job){.slot = (uint32_t)(job - h->jobs)};
+    int err = read_spec(h, job, spec_text, d);
+    err = err ? err : make_rows(job, d);
     if (err) {
         kedge_host_job_free(job);
         return err;
     }
-    kedge_sha256(spec_text, &job->spec_digest);
-    job->state = KEDGE_JOB_PENDING;
-    job->stored_state = -1;
-    kedge_job_moves_begin(&job->moves);
-    job->created_ms = kedge_os_unix_ms();
+    *ret = job;
+    return KEDGE_OK;
+}
+
+int kedge_host_job_make_waiting(struct kedge_host *h, struct kedge_view spec_text, struct kedge_job **ret,
+                                struct kedge_diag *d)
+{
+    struct kedge_job *job = kedge_mem_new(1, sizeof *job);
+    KEDGE_TRY_MEM(job);
+    job->slot = KEDGE_COORD_NONE;
+    int err = read_spec(h, job, spec_text, d);
+    if (err) {
+        kedge_host_job_free(job);
+        return err;
+    }
     *ret = job;
     return KEDGE_OK;
 }
 
 void kedge_host_job_free(struct kedge_job *job)
 {
+    const uint32_t slot = job->slot;
     kedge_layout_deinit(&job->layout);
     kedge_layout_deinit(&job->update_layout);
     kedge_mem_free(job->joined);
@@ -137,7 +168,11 @@ void kedge_host_job_free(struct kedge_job *job)
     kedge_round_result_free(job->result);
     kedge_main_batch_free(job->batch);
     kedge_troubles_free(&job->troubles);
-    *job = (struct kedge_job){.slot = job->slot};
+    if (slot == KEDGE_COORD_NONE) {
+        kedge_mem_free(job);
+        return;
+    }
+    *job = (struct kedge_job){.slot = slot};
 }
 
 /* -1 stands for "no record": the first write expects none, and a record that is there nevertheless

@@ -15,12 +15,18 @@ bool kedge_host_job_has_ended(const struct kedge_job *job)
            || job->state == KEDGE_JOB_CANCELLED;
 }
 
+bool kedge_host_job_is_told(const struct kedge_job *job)
+{
+    return job->state != KEDGE_JOB_PENDING && !job->unopened;
+}
+
 /* The slot of a job that is being submitted may still be that of the ended job before it in the
- * core, so the core is not asked for a pending one: it would answer with the other job's numbers. */
+ * core, so the core is not asked for one that it was not told of: it would answer with the other job's
+ * numbers. */
 bool kedge_host_job_view(const struct kedge_host *h, const struct kedge_job *job,
                          struct kedge_coord_job_view *ret)
 {
-    return job->state != KEDGE_JOB_PENDING && kedge_coord_job(h->coord, job->slot, ret);
+    return kedge_host_job_is_told(job) && kedge_coord_job(h->coord, job->slot, ret);
 }
 
 struct kedge_job *kedge_host_job_find(struct kedge_host *h, const struct kedge_id *id, bool ended_too)

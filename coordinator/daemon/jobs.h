@@ -32,9 +32,9 @@ struct kedge_job_test {
 
 struct kedge_job {
     bool used;
-    bool unopened;        /* restored, but the main chain does not know it yet */
-    bool cancelled_early; /* while it was being submitted: the core hears of it with the job */
-    uint32_t slot;
+    bool unopened;        /* it has waited for its place: the core does not know it yet */
+    bool cancelled_early; /* while it was being submitted, or unopened: the core hears of it with the job */
+    uint32_t slot;        /* KEDGE_COORD_NONE: it is to wait for one, and is not in the table */
     struct kedge_job_spec spec;
     struct kedge_hash spec_digest, initial_model;
     struct kedge_hash
@@ -82,8 +82,9 @@ bool kedge_host_job_names(const struct kedge_job *job, uint32_t tenant);
 void kedge_host_job_fault(struct kedge_job *job, const char *what, const char *format, ...)
     KEDGE_PRINTF(3, 4);
 bool kedge_host_job_has_ended(const struct kedge_job *job);
-/* What the core says of it. False also for one that is being submitted: its place in the core is still that
- * of the job before. */
+/* The core has been told of it. Before that its place in the core is still that of the job before. */
+bool kedge_host_job_is_told(const struct kedge_job *job);
+/* What the core says of it. False also for one that it has not been told of. */
 bool kedge_host_job_view(const struct kedge_host *h, const struct kedge_job *job,
                          struct kedge_coord_job_view *ret);
 /* control.c: what a site is given beside the model: the server's control variate, or the frozen base; NULL:
@@ -114,9 +115,16 @@ void kedge_job_metric_add(struct kedge_job *job, const struct kedge_st_evaluatio
 uint64_t kedge_job_task_seed(const struct kedge_job *job, uint32_t round, const struct kedge_id *site);
 
 /* ---- job_table.c ---- */
-/* Parses the spec and fills a free slot; the job is not yet known to the core. */
+/* There is a free slot, or one of a job that has ended. */
+bool kedge_host_job_has_room(const struct kedge_host *h);
+/* Parses the spec and fills a free slot; the job is not yet known to the core. KEDGE_E_FULL. */
 KEDGE_NODISCARD int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text,
                                         struct kedge_job **ret, struct kedge_diag *d);
+/* The same without a slot, for a job that is to wait for one: what has to be known to make its first model,
+ * and no room for sites or rounds. */
+KEDGE_NODISCARD int kedge_host_job_make_waiting(struct kedge_host *h, struct kedge_view spec_text,
+                                                struct kedge_job **ret, struct kedge_diag *d);
+/* Frees the slot, or the job itself if it has none. */
 void kedge_host_job_free(struct kedge_job *job);
 /* Writes the job's record by compare-and-swap: KEDGE_E_EXISTS when it is not what this process wrote last.
  * The moves that led there become durable with it. With that of a job that has ended its refusals go. */

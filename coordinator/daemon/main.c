@@ -316,6 +316,7 @@ static void stop_all(struct kedge_host *h, int err)
     for (uint32_t i = 0; i < h->tenant_count; i++) {
         kedge_state_log_close(&h->tenants[i].log);
     }
+    kedge_waiting_free(h);
     kedge_state_log_close(&h->main);
     kedge_main_view_free(h->main_view);
     kedge_buf_deinit(&h->pruned);

@@ -5,6 +5,7 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/inbox.h"
 #include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/restore/admit.h"
 #include "coordinator/daemon/restore/restore.h"
 #include "coordinator/daemon/sites/refused.h"
 #include "coordinator/daemon/web/events_wait.h"
@@ -23,8 +24,9 @@ static uint64_t bark(uint64_t every_ns, uint64_t *due_ns)
 }
 
 /* Each turn waits for an item or a request, but no longer than until the next thing is due: the core's timer,
- * idle uploads, old refused files, moves of jobs that met a full disk, the watchdog of the service manager.
- * All of these are looked at between two items, on this thread, so none of them needs a lock.
+ * idle uploads, old refused files, moves of jobs that met a full disk, jobs that wait for a place, the
+ * watchdog of the service manager. All of these are looked at between two items, on this thread, so none of
+ * them needs a lock.
  *
  * The core starts only when the witnesses that count have been heard, or their time is over: a
  * coordinator that was put back from an old copy must not sign entries over a history that a
@@ -48,6 +50,8 @@ int kedge_host_run(struct kedge_host *h)
         due = h->moves_due_ns > 0 && h->moves_due_ns < due ? h->moves_due_ns : due;
         due = kedge_host_events_due_ns(h) < due ? kedge_host_events_due_ns(h) : due;
         due = kedge_events_wait_due_ns(h) < due ? kedge_events_wait_due_ns(h) : due;
+        const uint64_t admit_due = kedge_host_admit_due_ns(h, kedge_os_now_ns());
+        due = admit_due < due ? admit_due : due;
         int err = kedge_queue_take(h->queue, more ? 0 : next_bark < due ? next_bark : due, &taken);
         if (err == KEDGE_OK) {
             struct kedge_item *item = taken;
@@ -62,6 +66,7 @@ int kedge_host_run(struct kedge_host *h)
         kedge_host_jobs_store_again(h, kedge_os_now_ns());
         kedge_host_events_look(h, kedge_os_now_ns());
         kedge_events_wait_look(h, kedge_os_now_ns());
+        kedge_host_admit(h, kedge_os_now_ns());
         if (h->begun && !h->stop && kedge_os_now_ns() >= kedge_coord_deadline_ns(h->coord)) {
             struct kedge_coord_event ev = {.type = KEDGE_EV_TIMER};
             kedge_host_step(h, &ev);

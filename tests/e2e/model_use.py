@@ -138,7 +138,7 @@ def take_as_admin(world):
     report("what proves it is kept and verifies", done.returncode == 0, done.stdout + done.stderr)
     answers = [ask(world, job, other, world.scratch / "nothing") for job in ("first", "answers", "no-such-job")]
     report("who has not joined is refused, whatever there is", answers[0][0] == 4 and answers.count(answers[0]) == 3
-           and "names the tenant" in answers[0][2]["message"] and not list((world.scratch / "nothing").iterdir()), answers)
+           and "names a tenant" in answers[0][2]["message"] and not list((world.scratch / "nothing").iterdir()), answers)
     for words in (["job", "groups", "first"], ["role", "list"], ["job", "stop", "first"]):
         done = subprocess.run([world.bin / "kedge", *words, *elsewhere(world, world.admin)], capture_output=True, text=True, timeout=PATIENCE_S)
         report(f"an admin is no operator: {' '.join(words)}", done.returncode == 4, done.stdout + done.stderr)

@@ -73,7 +73,8 @@ static void answer_status(struct kedge_host *h, struct kedge_net_request *req)
     }
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
         struct kedge_coord_job_view view;
-        jobs += h->jobs[i].used && kedge_coord_job(h->coord, i, &view);
+        const struct kedge_job *job = &h->jobs[i];
+        jobs += job->used && !kedge_host_job_has_ended(job) && kedge_host_job_view(h, job, &view);
     }
     kedge_net_server_counters(h->server, &counters);
     json_object_set_new(o, "deployment", json_string(h->config.deployment));
@@ -87,6 +88,7 @@ static void answer_status(struct kedge_host *h, struct kedge_net_request *req)
     json_object_set_new(o, "tenants", json_integer(h->tenant_count));
     json_object_set_new(o, "sites", json_integer(h->site_count));
     json_object_set_new(o, "jobs_running", json_integer(jobs));
+    json_object_set_new(o, "jobs_waiting", json_integer(h->waiting.count));
     json_object_set_new(o, "connections", json_integer((json_int_t)counters.connections));
     put_main(o, h);
     json_object_set_new(o, "sites_refusing", json_integer(count_refusing(h)));
@@ -107,8 +109,9 @@ void kedge_admin_tenant_status(struct kedge_host *h, struct kedge_net_request *r
     }
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
         struct kedge_coord_job_view view;
-        jobs += h->jobs[i].used && kedge_host_job_names(&h->jobs[i], tenant)
-                && kedge_coord_job(h->coord, i, &view);
+        const struct kedge_job *job = &h->jobs[i];
+        jobs += job->used && !kedge_host_job_has_ended(job) && kedge_host_job_names(job, tenant)
+                && kedge_host_job_view(h, job, &view);
     }
     json_object_set_new(o, "deployment", json_string(h->config.deployment));
     json_object_set_new(o, "fingerprint", kedgei_json_hex(h->tls_key.public.b, KEDGE_KEY_LEN));
@@ -125,6 +128,8 @@ void kedge_admin_tenant_status(struct kedge_host *h, struct kedge_net_request *r
     json_object_set_new(o, "sites_online", json_integer(online));
     json_object_set_new(o, "sites_refusing", json_integer(refusing));
     json_object_set_new(o, "jobs_running", json_integer(jobs));
+    json_object_set_new(o, "jobs_waiting",
+                        json_integer(h->waiting.tenant_counts ? h->waiting.tenant_counts[tenant] : 0));
     json_object_set_new(o, "now_ms", json_integer((json_int_t)kedge_os_unix_ms()));
     kedge_admin_ok(req, o);
 }

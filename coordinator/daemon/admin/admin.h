@@ -11,6 +11,9 @@ struct json_t;
 struct kedge_host;
 struct kedge_ended_job;
 struct kedge_job;
+struct kedge_job_record;
+struct kedge_job_spec;
+struct kedge_waiting_view;
 
 /* ---- answers.c ---- */
 /* Answers with {"…"} and steals `data`. */
@@ -42,8 +45,9 @@ void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, co
 void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                       const struct json_t *args);
 
-/* job.list, job.show, job.model: coordinator/daemon/admin/admin_job_views.c */
+/* job.list: coordinator/daemon/admin/admin_job_list.c */
 void kedge_admin_job_list(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+/* job.show, job.model: coordinator/daemon/admin/admin_job_views.c */
 void kedge_admin_job_show(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 void kedge_admin_job_model(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 /* job.show for a tenant's admin, whose tenant is the job's: of sites only the admin's own are told. */
@@ -51,6 +55,10 @@ void kedge_admin_job_show_to(struct kedge_host *h, struct kedge_net_request *req
                              const struct kedge_public_key *for_admin);
 /* What a list says of a job in the table. */
 struct json_t *kedge_admin_job_summary(struct kedge_host *h, const struct kedge_job *job);
+/* What it says of one that waits for a place. */
+struct json_t *kedge_admin_waiting_summary(const struct kedge_job_record *record,
+                                           const struct kedge_job_spec *spec,
+                                           const struct kedge_waiting_view *view);
 /* What it says of one that has ended. */
 struct json_t *kedge_admin_ended_summary(const struct kedge_ended_job *job);
 /* job.events */

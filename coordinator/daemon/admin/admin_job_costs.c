@@ -141,12 +141,13 @@ static void ask(struct kedge_host *h, struct kedge_net_request *req, const json_
         return;
     }
     const struct kedge_job *job = kedge_host_job_find(h, &id, false);
+    const uint32_t none = kedge_waiting_find(h, &id) ? 0 : KEDGE_COORD_NONE; /* without a round; ended */
     *w = (struct costs_work){.work = {.item = {costs_done}, .run = costs_run},
                              .req = req,
                              .job = id,
                              .only_spec = only_spec,
                              .from = from,
-                             .last = job ? job->round : KEDGE_COORD_NONE};
+                             .last = job ? job->round : none};
     err = kedge_job_logs_copy(h, &w->logs);
     if (err) {
         kedge_mem_free(w);

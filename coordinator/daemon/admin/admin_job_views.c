@@ -1,9 +1,6 @@
-/* job.list, job.show, job.model. A job that runs is told from the tables of the loop; one that has ended is
- * told from the record, by a worker: there may be very many of them, and nothing of them is in memory.
- *
- * Lists come in pages, in the order of names: "next" is the name to go on from. A list is of one moment: jobs
- * that run are those that ran when it was asked for, and each of them stands in its place among the ended
- * ones. */
+/* job.show, job.model. A job that runs is told from the tables of the loop, one that waits for a place from
+ * its record; one that has ended is told from the record, by a worker: there may be very many of them, and
+ * nothing of them is in memory. */
 #include "common/base/try.h"
 #include "coordinator/daemon/admin/admin.h"
 
@@ -25,11 +22,6 @@
 #include "coordinator/daemon/rounds/release.h"
 #include "coordinator/daemon/rounds/troubles.h"
 #include "coordinator/daemon/tenant_keys.h"
-
-enum {
-    LIST_LOOKS_MAX = 1024, /* records looked at for one answer … */
-    LIST_SPECS_MAX = 256,  /* … and specs, where they have to be */
-};
 
 /* ---- parts of an answer ---- */
 
@@ -74,9 +66,27 @@ json_t *kedge_admin_ended_summary(const struct kedge_ended_job *job)
     if (job->ended_ms) {
         json_object_set_new(o, "ended_ms", json_integer((json_int_t)job->ended_ms));
     }
+    if (job->unopened) {
+        json_object_set_new(o, "unopened", json_true());
+    }
     put_reason(o, r->reason, job->reason);
     if (!r->reason && job->reason[0]) { /* the record was not written any more, a full disk perhaps */
         json_object_set_new(o, "reason_text", json_string(job->reason));
+    }
+    return o;
+}
+
+json_t *kedge_admin_waiting_summary(const struct kedge_job_record *r, const struct kedge_job_spec *spec,
+                                    const struct kedge_waiting_view *view)
+{
+    json_t *o =
+        json_pack("{s:s,s:s,s:i,s:i,s:I,s:o,s:I}", "job", r->job.s, "state",
+                  kedge_job_state_name(view->is_held ? KEDGE_JOB_HALTED : KEDGE_JOB_QUEUED), "round", 0,
+                  "rounds", (int)spec->rounds, "created_ms", (json_int_t)r->created_ms, "spec",
+                  kedgei_json_hex(r->spec.b, KEDGE_HASH_LEN), "enrol_until_ms", (json_int_t)view->until_ms);
+    if (view->position > 0) {
+        json_object_set_new(o, "queue_position", json_integer(view->position));
+        json_object_set_new(o, "queue_length", json_integer(view->count));
     }
     return o;
 }
@@ -305,6 +315,91 @@ static void model_of_running(struct kedge_host *h, struct kedge_net_request *req
     answer_models(h, req, &job->spec.name, tier, models, count, o);
 }
 
+/* ---- jobs that wait for a place ---- */
+
+/* To a tenant's admin the line is that of its own jobs: how many others wait is not told. */
+static uint32_t own_tenant(const struct kedge_host *h, const struct kedge_waiting_job *w,
+                           const struct kedge_public_key *key)
+{
+    for (uint32_t i = 0; key && i < w->tenant_count; i++) {
+        if (kedge_tenant_shows_to(&h->tenants[w->tenants[i]], key)) {
+            return w->tenants[i];
+        }
+    }
+    return KEDGE_COORD_NONE;
+}
+
+static bool says(const struct kedge_tenant *t, const char *kind, const struct kedge_id *job)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    snprintf(key, sizeof key, "%s/%s", kind, job->s);
+    return kedge_ledger_find(t->log.ledger, kedge_view_str(key), NULL) == KEDGE_OK;
+}
+
+/* Tenants may join, and leave, before it has its place: their ledgers say so. */
+static void put_members_in_line(const struct kedge_host *h, const struct kedge_waiting_job *w, json_t *o)
+{
+    json_t *missing = json_array(), *gone = json_array();
+    for (uint32_t i = 0; i < w->tenant_count; i++) {
+        const struct kedge_tenant *t = &h->tenants[w->tenants[i]];
+        const bool has_left = says(t, "job-left", &w->name);
+        if (has_left || !says(t, "job-joined", &w->name)) {
+            json_array_append_new(has_left ? gone : missing, json_string(t->id.s));
+        }
+    }
+    json_object_set_new(o, "tenants_missing", missing);
+    json_object_set_new(o, "tenants_left", gone);
+}
+
+/* It has no rounds and no models yet. */
+static void show_waiting(struct kedge_host *h, struct kedge_net_request *req,
+                         const struct kedge_waiting_job *w, const struct kedge_public_key *for_admin)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_job_record record;
+    struct kedge_job_spec *spec = NULL;
+    struct kedge_waiting_view view;
+    json_t *o = NULL;
+    int err = kedge_job_record_get(h, &w->name, &record, &d);
+    err = err ? err : kedge_job_record_spec(h, &record, &spec, &d);
+    if (!err) {
+        kedge_waiting_view(h, w, own_tenant(h, w, for_admin), &view);
+        o = kedge_admin_waiting_summary(&record, spec, &view);
+        json_object_set_new(o, "history", json_array());
+        json_object_set_new(o, "models", json_array());
+        put_members_in_line(h, w, o);
+        put_spec(o, spec);
+        kedge_admin_put_budget(o, spec, 0, NULL);
+        put_classes(o, spec, "");
+    }
+    kedge_mem_free(spec);
+    kedge_admin_answer(req, err, &d, o);
+}
+
+/* One that is being submitted, and will wait. */
+static void show_coming(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_job *job)
+{
+    json_t *o = kedge_admin_job_summary(h, job);
+    json_object_set_new(o, "history", json_array());
+    json_object_set_new(o, "models", json_array());
+    json_object_set_new(o, "tenants_missing", json_array());
+    put_spec(o, &job->spec);
+    kedge_admin_ok(req, o);
+}
+
+/* True when the request is answered: no such job has a place, and one waits. */
+static bool show_in_line(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *id,
+                         const struct kedge_public_key *for_admin)
+{
+    const struct kedge_waiting_job *w = kedge_waiting_find(h, id);
+    if (w && w->coming) {
+        show_coming(h, req, w->coming);
+    } else if (w) {
+        show_waiting(h, req, w, for_admin);
+    }
+    return w != NULL;
+}
+
 /* ---- jobs that have ended ---- */
 
 struct view_work {
@@ -454,7 +549,7 @@ void kedge_admin_job_show_to(struct kedge_host *h, struct kedge_net_request *req
     struct kedge_job *job = kedge_host_job_find(h, &id, false);
     if (job) {
         show_running(h, req, job, from, for_admin);
-    } else {
+    } else if (!show_in_line(h, req, &id, for_admin)) {
         view_ended(h, req, &id, from, false, for_admin != NULL);
     }
 }
@@ -475,125 +570,7 @@ void kedge_admin_job_model(struct kedge_host *h, struct kedge_net_request *req, 
     struct kedge_job *job = kedge_host_job_find(h, &id, false);
     if (job) {
         model_of_running(h, req, job);
-    } else {
+    } else if (!show_in_line(h, req, &id, NULL)) {
         view_ended(h, req, &id, 0, true, false);
     }
-}
-
-struct list_work {
-    struct kedge_work work;
-    struct kedge_net_request *req;
-    struct kedge_admin_list args;
-    json_t *running; /* by name: its row, or null where it does not fit */
-    struct kedge_job_record *records;
-    json_t *list;
-    struct kedge_id next; /* empty: there are no more */
-    int err;
-    struct kedge_diag diag;
-};
-
-static bool is_of_tenant(const struct kedge_job_spec *spec, const struct kedge_id *tenant)
-{
-    bool is = tenant->s[0] == '\0';
-    for (uint32_t i = 0; i < spec->tenant_count && !is; i++) {
-        is = kedge_id_eq(&spec->tenants[i], tenant);
-    }
-    return is;
-}
-
-/* Of what the record says, without a look at the spec. */
-static bool fits(const struct kedge_admin_list *a, enum kedge_job_state state, uint64_t created_ms)
-{
-    return (a->states & 1u << state) != 0 && created_ms >= a->since_ms;
-}
-
-/* The job's row: as it ran when the list was asked for, else as the record tells it. NULL: it came
- * later, or does not fit. A job can end between the question and the reading of its record; it is told as it
- * ran, so the list is of one moment. */
-static json_t *list_row(struct kedge_host *h, struct list_work *w, const struct kedge_job_record *record)
-{
-    json_t *row = json_object_get(w->running, record->job.s);
-    struct kedge_ended_job job;
-    if (row) {
-        return json_is_null(row) ? NULL : json_incref(row);
-    }
-    if (!fits(&w->args, record->state, record->created_ms)) {
-        return NULL;
-    }
-    int err = kedge_ended_job_read(h, record, &job, &w->diag);
-    if (err) {
-        w->err = err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
-        return NULL;
-    }
-    row = is_of_tenant(job.spec, &w->args.tenant) ? kedge_admin_ended_summary(&job) : NULL;
-    kedge_ended_job_deinit(&job);
-    return row;
-}
-
-/* One page ends with enough jobs, or with as many looked at as fit a bounded time: then it may have few or
- * none, and says where to go on. */
-static int list_page(struct kedge_host *h, struct list_work *w)
-{
-    const struct kedge_admin_list *a = &w->args;
-    size_t count = 0;
-    bool more = false;
-    KEDGE_TRY(kedge_job_records_page(h, a->prefix.s, &a->from, LIST_LOOKS_MAX, w->records, &count, &more,
-                                     &w->diag));
-    size_t i = count > 0 && a->after && kedge_id_eq(&w->records[0].job, &a->from) ? 1 : 0;
-    const size_t spec_looks = a->tenant.s[0] ? i + LIST_SPECS_MAX : SIZE_MAX;
-    while (i < count && i < spec_looks && json_array_size(w->list) < a->limit) {
-        json_t *row = list_row(h, w, &w->records[i++]);
-        KEDGE_TRY(w->err);
-        if (row) {
-            json_array_append_new(w->list, row);
-        }
-    }
-    w->next = i < count || more ? w->records[i].job : (struct kedge_id){.s = ""};
-    return KEDGE_OK;
-}
-
-static void list_run(struct kedge_host *h, struct kedge_work *work)
-{
-    struct list_work *w = (struct list_work *)work;
-    w->records = kedge_mem_new(LIST_LOOKS_MAX + 1, sizeof *w->records);
-    w->list = json_array();
-    w->err = w->records && w->list ? list_page(h, w) : KEDGE_E_NOMEM;
-}
-
-static void list_done(struct kedge_host *h, struct kedge_item *item)
-{
-    struct list_work *w = (struct list_work *)item;
-    (void)h;
-    json_t *answer = json_pack("{s:o}", "jobs", w->list);
-    if (w->next.s[0]) {
-        json_object_set_new(answer, "next", json_string(w->next.s));
-    }
-    kedge_admin_answer(w->req, w->err, &w->diag, answer);
-    json_decref(w->running);
-    kedge_mem_free(w->records);
-    kedge_mem_free(w);
-}
-
-void kedge_admin_job_list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
-{
-    struct kedge_diag d;
-    struct kedge_admin_list a;
-    int err = kedge_admin_list_args(args, &a, &d);
-    struct list_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
-    if (!w) {
-        kedge_admin_error(req, err ? err : KEDGE_E_NOMEM, err ? &d : NULL);
-        return;
-    }
-    *w = (struct list_work){
-        .work = {.item = {list_done}, .run = list_run}, .req = req, .args = a, .running = json_object()};
-    for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
-        const struct kedge_job *job = &h->jobs[i];
-        if (job->used && !kedge_host_job_has_ended(job)) {
-            const bool is_wanted =
-                fits(&a, job->state, job->created_ms) && is_of_tenant(&job->spec, &a.tenant);
-            json_object_set_new(w->running, job->spec.name.s,
-                                is_wanted ? kedge_admin_job_summary(h, job) : json_null());
-        }
-    }
-    kedge_host_work(h, &w->work);
 }

@@ -13,20 +13,23 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/restore/admit.h"
 #include "coordinator/daemon/restore/ended_job.h"
+#include "coordinator/daemon/restore/job_load.h"
 #include "coordinator/daemon/rounds/first_models.h"
 #include "round/compute.h"
 #include "round/shared_part.h"
 
 /* ---- submit ---- */
 
-/* A submission takes its slot in the table at once, as PENDING, and is known to the core only when
- * its models and its record are durable. In between it can be cancelled (cancelled_early) and asked
- * for by its token, but nothing is told of it. */
+/* A submission takes its slot in the table at once, or a row among those that wait for one, as PENDING, and
+ * is known to the core, or in line, only when its models and its record are durable. In between it can be
+ * cancelled (cancelled_early) and asked for by its token, but nothing is told of it. */
 struct submit_work {
     struct kedge_work work;
     struct kedge_net_request *req;
     struct kedge_job *job;
+    struct kedge_waiting_job *waiting; /* its row; NULL: it has a slot */
     char *spec_text;
     char *initial_path; /* NULL: from the spec */
     char actor[KEDGE_ACTOR_MAX + 1];
@@ -150,11 +153,35 @@ static void submit_run(struct kedge_host *h, struct kedge_work *work)
     w->err = w->err ? w->err : kedge_blobs_put(h->main.blobs, &text, 1, &digest, &w->diag);
 }
 
+/* waits: for a place, so the main chain will not know it before. */
 static void answer_job(struct kedge_net_request *req, const struct kedge_id *name, enum kedge_job_state state,
-                       const struct kedge_hash *spec)
+                       const struct kedge_hash *spec, bool waits)
 {
-    kedge_admin_ok(req, json_pack("{s:s,s:s,s:o}", "job", name->s, "state", kedge_job_state_name(state),
-                                  "spec", kedgei_json_hex(spec->b, KEDGE_HASH_LEN)));
+    json_t *o = json_pack("{s:s,s:s,s:o}", "job", name->s, "state", kedge_job_state_name(state), "spec",
+                          kedgei_json_hex(spec->b, KEDGE_HASH_LEN));
+    if (waits) {
+        json_object_set_new(o, "waits", json_true());
+    }
+    kedge_admin_ok(req, o);
+}
+
+/* From here on its row and its record are all there is of it. Should its end not be stored it waits on, as if
+ * nobody had asked for it: the log says so. */
+static void get_in_line(struct kedge_host *h, struct submit_work *w)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_job *job = w->job;
+    const bool is_cancelled = job->cancelled_early;
+    w->waiting->spec = job->spec_digest;
+    w->waiting->initial_model = job->initial_model;
+    w->waiting->base = kedge_job_spec_has_base(&job->spec) ? job->spec.initial_model : job->initial_model;
+    kedge_waiting_set(h, w->waiting, NULL, false);
+    int err = is_cancelled ? kedge_host_waiting_cancel(h, w->waiting, job->cancelled_by, &d) : KEDGE_OK;
+    if (err) {
+        kedge_log(KEDGE_LOG_ERROR, "job", "job=%s is not cancelled: %s", job->spec.name.s,
+                  d.text[0] ? d.text : kedge_strerror(err));
+    }
+    kedge_host_job_free(job);
 }
 
 /* The record is durable before the answer, so a job that was confirmed is there after a crash. The
@@ -174,17 +201,16 @@ static void submit_done(struct kedge_host *h, struct kedge_item *item)
     }
     if (err) {
         kedge_admin_error(w->req, err, &w->diag);
+        if (w->waiting) {
+            kedge_waiting_remove(h, w->waiting);
+        }
         kedge_host_job_free(job);
     } else {
-        answer_job(w->req, &job->spec.name, job->state, &job->spec_digest);
-        struct kedge_digest models[KEDGE_GROUPS_MAX];
-        struct kedge_coord_event ev = {.type = KEDGE_EV_JOB_SUBMIT, .job = job->slot, .params = &job->params};
-        kedge_first_models_begin(job);
-        kedge_first_models_tell(job, models, &ev);
-        kedge_host_step(h, &ev);
-        if (job->cancelled_early) {
-            ev = (struct kedge_coord_event){.type = KEDGE_EV_JOB_CANCEL, .job = job->slot};
-            kedge_host_step(h, &ev);
+        answer_job(w->req, &job->spec.name, job->state, &job->spec_digest, w->waiting != NULL);
+        if (w->waiting) {
+            get_in_line(h, w);
+        } else {
+            kedge_job_load_begin(h, job);
         }
     }
     kedge_mem_free(w->spec_text);
@@ -207,6 +233,13 @@ static int job_of_token(struct kedge_host *h, const char *token_hash, struct ked
             return KEDGE_OK;
         }
     }
+    for (uint32_t i = 0; i < h->waiting.count; i++) { /* … neither has this one */
+        const struct kedge_job *coming = h->waiting.jobs[i]->coming;
+        if (coming && strcmp(coming->token_hash, token_hash) == 0) {
+            *ret = coming->spec.name;
+            return KEDGE_OK;
+        }
+    }
     KEDGE_TRY(kedge_kv_begin(h->kv, false, &tx, d));
     kedge_job_token_key(token_hash, &key);
     int err = key.err ? key.err : kedge_kv_peek(tx, KEDGE_KV_STATE, kedge_buf_view(&key), &name);
@@ -216,20 +249,29 @@ static int job_of_token(struct kedge_host *h, const char *token_hash, struct ked
     return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
 }
 
+/* In the table, or in no line yet: of all others the record tells. */
+static struct kedge_job *find_job(struct kedge_host *h, const struct kedge_id *name)
+{
+    struct kedge_job *job = kedge_host_job_find(h, name, true);
+    const struct kedge_waiting_job *w = job ? NULL : kedge_waiting_find(h, name);
+    return w ? w->coming : job;
+}
+
 /* Answers a submission that came before: with its job as it is now. The same token with another
  * spec is a mistake of the sender and is told as one: to answer with the old job would hide that
  * the new spec does not run. */
 static int answer_again(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *name,
                         const struct kedge_hash *digest, struct kedge_diag *d)
 {
-    const struct kedge_job *job = kedge_host_job_find(h, name, true);
+    const struct kedge_job *job = find_job(h, name);
     struct kedge_job_record r;
     KEDGE_TRY(job ? KEDGE_OK : kedge_job_record_get(h, name, &r, d));
     if (!kedge_hash_eq(job ? &job->spec_digest : &r.spec, digest)) {
         return kedge_diag_set(d, KEDGE_E_EXISTS, "the submit token belongs to job \"%s\" with another spec",
                               name->s);
     }
-    answer_job(req, name, job ? job->state : r.state, digest);
+    const struct kedge_waiting_job *w = kedge_waiting_find(h, name);
+    answer_job(req, name, job ? job->state : r.state, digest, w && !w->coming);
     return KEDGE_OK;
 }
 
@@ -251,7 +293,7 @@ static bool answer_known(struct kedge_host *h, struct kedge_net_request *req, co
             return true;
         }
     } else if (!err
-               && (kedge_host_job_find(h, name, true)
+               && (find_job(h, name)
                    || kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK
                    || kedge_job_record_get(h, name, &record, &d) == KEDGE_OK)) {
         err = kedge_diag_set(&d, KEDGE_E_EXISTS, "there is a job \"%s\" already; names are not reused",
@@ -278,9 +320,30 @@ static int read_submission(const struct kedge_net_request *req, const json_t *ar
     return kedge_job_spec_check_read(kedge_view_str(ret->spec), ret_spec, d);
 }
 
+/* A job has its place at once where one is free and nobody waits; else it waits, with a row from now on, so
+ * that no more of them are taken than may wait. */
+static int take(struct kedge_host *h, const struct kedge_job_spec *spec, struct kedge_view text,
+                struct kedge_job **ret, struct kedge_waiting_job **ret_waiting, struct kedge_diag *d)
+{
+    *ret_waiting = NULL;
+    if (h->waiting.count == 0 && kedge_host_job_has_room(h)) {
+        return kedge_host_job_make(h, text, ret, d);
+    }
+    KEDGE_TRY(kedge_waiting_room(h, spec, d));
+    KEDGE_TRY(kedge_host_job_make_waiting(h, text, ret, d));
+    int err = kedge_waiting_add(h, spec, (*ret)->created_ms, ret_waiting);
+    if (err) {
+        kedge_host_job_free(*ret);
+        return err;
+    }
+    kedge_waiting_set(h, *ret_waiting, *ret, false);
+    return KEDGE_OK;
+}
+
 static void job_submit(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
+    struct kedge_waiting_job *waiting = NULL;
     struct kedge_admin_submit a = {.spec = NULL};
     char token_hash[KEDGE_HASH_HEX_LEN + 1] = "";
     struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
@@ -298,11 +361,14 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
             kedge_mem_free(spec);
             return;
         }
-        err = kedge_host_job_make(h, kedge_view_str(a.spec), &job, &d);
+        err = take(h, spec, kedge_view_str(a.spec), &job, &waiting, &d);
     }
     kedge_mem_free(spec);
     struct submit_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
     if (!w) {
+        if (!err && waiting) {
+            kedge_waiting_remove(h, waiting);
+        }
         if (!err) { /* or its slot would stay taken, by a job that nobody can end */
             kedge_host_job_free(job);
         }
@@ -319,6 +385,7 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
     *w = (struct submit_work){.work = {.item = {submit_done}, .run = submit_run},
                               .req = req,
                               .job = job,
+                              .waiting = waiting,
                               .spec_text = kedge_mem_strdup(a.spec),
                               .initial_path = a.initial ? kedge_mem_strdup(a.initial) : NULL};
     KEDGE_ASSERT(w->spec_text);
@@ -333,9 +400,8 @@ static struct kedge_job *get_job(struct kedge_host *h, struct kedge_net_request 
     struct kedge_diag d;
     struct kedge_id id;
     const char *name = json_string_value(json_object_get(args, "job"));
-    struct kedge_job *job = name && kedge_id_from(kedge_view_str(name), &id) == KEDGE_OK
-                                ? kedge_host_job_find(h, &id, true)
-                                : NULL;
+    struct kedge_job *job =
+        name && kedge_id_from(kedge_view_str(name), &id) == KEDGE_OK ? find_job(h, &id) : NULL;
     if (job) {
         return job;
     }
@@ -347,12 +413,45 @@ static struct kedge_job *get_job(struct kedge_host *h, struct kedge_net_request 
     return NULL;
 }
 
+/* Of a job in line, if it is one: then the request is answered. It is cancelled or halted at once, for nobody
+ * else works on it. */
+static bool asked_in_line(struct kedge_host *h, struct kedge_net_request *req, const json_t *args,
+                          enum kedge_coord_event_type type)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_id id;
+    char actor[KEDGE_ACTOR_MAX + 1];
+    const char *name = json_string_value(json_object_get(args, "job"));
+    struct kedge_waiting_job *w =
+        name && kedge_id_from(kedge_view_str(name), &id) == KEDGE_OK ? kedge_waiting_find(h, &id) : NULL;
+    if (!w || w->coming) {
+        return false;
+    }
+    kedge_host_actor(h, kedge_net_request_peer(req), actor);
+    const bool is_end = type == KEDGE_EV_JOB_CANCEL;
+    int err = is_end ? kedge_host_waiting_cancel(h, w, actor, &d)
+                     : kedge_host_waiting_hold(h, w, type == KEDGE_EV_JOB_HALT, actor, &d);
+    if (err) {
+        kedge_admin_error(req, err, &d);
+    } else {
+        const enum kedge_job_state state = is_end                      ? KEDGE_JOB_CANCELLED
+                                           : type == KEDGE_EV_JOB_HALT ? KEDGE_JOB_HALTED
+                                                                       : KEDGE_JOB_QUEUED;
+        json_t *o = json_pack("{s:s,s:s}", "job", id.s, "state", kedge_job_state_name(state));
+        if (is_end) {
+            json_object_set_new(o, "unopened", json_true());
+        }
+        kedge_admin_ok(req, o);
+    }
+    return true;
+}
+
 /* What the operator asks of a job before the core knows it: cancelling is remembered, everything
  * else has to come again. */
 static void job_event(struct kedge_host *h, struct kedge_net_request *req, const json_t *args,
                       enum kedge_coord_event_type type)
 {
-    struct kedge_job *job = get_job(h, req, args);
+    struct kedge_job *job = asked_in_line(h, req, args, type) ? NULL : get_job(h, req, args);
     struct kedge_coord_job_view view;
     struct kedge_diag d;
     if (!job) {
@@ -363,15 +462,15 @@ static void job_event(struct kedge_host *h, struct kedge_net_request *req, const
     if (type == KEDGE_EV_JOB_CANCEL && !job->cancelled_by[0]) {
         memcpy(job->cancelled_by, actor, sizeof actor);
     }
-    bool is_coming = job->state == KEDGE_JOB_PENDING; /* its first model is being made */
+    const bool is_coming = !kedge_host_job_is_told(job); /* its first model is being made */
     if (is_coming && type == KEDGE_EV_JOB_CANCEL) {
         job->cancelled_early = true;
         kedge_admin_ok(req, kedge_admin_job_summary(h, job));
         return;
     }
     if (is_coming) {
-        (void)kedge_diag_set(&d, KEDGE_E_BUSY, "job \"%s\" is being submitted; try again when it is",
-                             job->spec.name.s);
+        (void)kedge_diag_set(&d, KEDGE_E_BUSY, "job \"%s\" is being %s; try again when it is",
+                             job->spec.name.s, job->unopened ? "given its place" : "submitted");
         kedge_admin_error(req, KEDGE_E_BUSY, &d);
         return;
     }

@@ -275,64 +275,118 @@ static void site_list(struct kedge_host *h, struct kedge_net_request *req, const
 static void joined(struct kedge_host *h, struct kedge_admin_append *a)
 {
     struct kedge_job *job = kedge_host_job_find(h, &a->st->u.job_joined.job, false);
-    if (job) {
+    if (job && kedge_host_job_is_told(job)) { /* else its ledger says so when the core is told of the job */
         job->joined[a->tenant] = true;
         struct kedge_coord_event ev = {.type = KEDGE_EV_JOB_JOINED, .job = job->slot, .tenant = a->tenant};
         kedge_host_step(h, &ev);
     }
 }
 
+/* A job that is to be joined or left: one that runs, or waits for its place. */
+struct named_job {
+    struct kedge_job *job; /* NULL: it waits */
+    const struct kedge_hash *spec;
+};
+
+/* KEDGE_E_NO_JOB: there is none, or it is none of this tenant's, which is told no difference. */
+static int find_named(struct kedge_host *h, uint32_t tenant, const struct kedge_id *said_tenant,
+                      const struct kedge_id *name, struct named_job *ret, struct kedge_diag *d)
+{
+    struct kedge_job *job = kedge_host_job_find(h, name, false);
+    const struct kedge_waiting_job *w = job ? NULL : kedge_waiting_find(h, name);
+    const bool is_named =
+        job ? kedge_host_job_names(job, tenant) : w && !w->coming && kedge_waiting_names(w, tenant);
+    if (!is_named || !kedge_id_eq(said_tenant, &h->tenants[tenant].id)) {
+        return kedge_diag_set(d, KEDGE_E_NO_JOB, "no running job \"%s\" names this tenant", name->s);
+    }
+    *ret = (struct named_job){job, job ? &job->spec_digest : &w->spec};
+    return KEDGE_OK;
+}
+
+/* What the tenant's ledger says of a job that the core was not told of yet. */
+static bool says(const struct kedge_host *h, uint32_t tenant, const char *kind, const struct kedge_id *job)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    snprintf(key, sizeof key, "%s/%s", kind, job->s);
+    return kedge_ledger_find(h->tenants[tenant].log.ledger, kedge_view_str(key), NULL) == KEDGE_OK;
+}
+
+static bool has_joined(const struct kedge_host *h, const struct kedge_admin_append *a,
+                       const struct named_job *n, const struct kedge_id *job)
+{
+    return n->job && kedge_host_job_is_told(n->job) ? n->job->joined[a->tenant]
+                                                    : says(h, a->tenant, "job-joined", job);
+}
+
+static bool has_left(const struct kedge_host *h, const struct kedge_admin_append *a,
+                     const struct named_job *n, const struct kedge_id *job)
+{
+    return n->job && kedge_host_job_is_told(n->job) ? n->job->left[a->tenant]
+                                                    : says(h, a->tenant, "job-left", job);
+}
+
 /* The statement names the digest of the spec: a tenant joins what it has read, and not a name under
  * which something else could stand. */
+static int check_join(struct kedge_host *h, const struct kedge_admin_append *a, struct kedge_diag *d)
+{
+    const struct kedge_st_job_joined *st = &a->st->u.job_joined;
+    struct named_job n;
+    KEDGE_TRY(find_named(h, a->tenant, &st->tenant, &st->job, &n, d));
+    if (!kedge_hash_eq(&a->st->subject, n.spec)) {
+        return kedge_diag_set(d, KEDGE_E_DENIED, "the statement joins another spec of job \"%s\"", st->job.s);
+    }
+    return has_left(h, a, &n, &st->job)
+               ? kedge_diag_set(d, KEDGE_E_STATE, "tenant %s has left job \"%s\": a tenant joins a job once",
+                                st->tenant.s, st->job.s)
+               : KEDGE_OK;
+}
+
 static void tenant_join(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
     struct kedge_admin_append *a = kedge_admin_append_new(req);
     int err = kedge_admin_append_open(h, args, KEDGE_ST_JOB_JOINED, a, &d);
-    struct kedge_job *job = err ? NULL : kedge_host_job_find(h, &a->st->u.job_joined.job, false);
-    bool member = job && kedge_host_job_names(job, a->tenant);
-    if (!err && !job) {
-        err = kedge_diag_set(&d, KEDGE_E_NO_JOB, "no running job \"%s\"", a->st->u.job_joined.job.s);
-    } else if (!err && (!member || !kedge_id_eq(&a->st->u.job_joined.tenant, &h->tenants[a->tenant].id))) {
-        err = kedge_diag_set(&d, KEDGE_E_DENIED, "the job's spec does not name this tenant");
-    } else if (!err && !kedge_hash_eq(&a->st->subject, &job->spec_digest)) {
-        err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement joins another spec of job \"%s\"",
-                             job->spec.name.s);
-    }
-    if (!err && job->left[a->tenant]) {
-        err = kedge_diag_set(&d, KEDGE_E_STATE, "tenant %s has left job \"%s\": a tenant joins a job once",
-                             h->tenants[a->tenant].id.s, job->spec.name.s);
-    }
+    err = err ? err : check_join(h, a, &d);
     if (err) {
         kedge_admin_append_fail(a, err, &d);
         return;
     }
     char key[KEDGE_IDEM_KEY_MAX + 1];
-    snprintf(key, sizeof key, "job-joined/%s", job->spec.name.s);
+    snprintf(key, sizeof key, "job-joined/%s", a->st->u.job_joined.job.s);
     a->then = joined;
     kedge_admin_append_submit(h, a, args, key);
 }
 
+static void take_out(struct kedge_host *h, struct kedge_job *job, uint32_t tenant)
+{
+    struct kedge_coord_event ev = {.type = KEDGE_EV_JOB_LEFT, .job = job->slot, .tenant = tenant};
+    job->left[tenant] = true;
+    kedge_host_step(h, &ev);
+}
+
+/* The core may have been told of the job while the statement was being written. */
 static void left(struct kedge_host *h, struct kedge_admin_append *a)
 {
+    struct kedge_job *job = kedge_host_job_find(h, &a->st->u.job_left.job, false);
+    if (job && kedge_host_job_is_told(job) && !job->left[a->tenant]) {
+        take_out(h, job, a->tenant);
+    }
     kedge_log(KEDGE_LOG_INFO, "job left", "tenant=%s job=%s entry=%" PRIu64 "%s", h->tenants[a->tenant].id.s,
               a->st->u.job_left.job.s, a->index, a->repeated ? " (repeated)" : "");
 }
 
+/* ret: NULL while it waits. */
 static int check_leave(struct kedge_host *h, const struct kedge_admin_append *a, struct kedge_job **ret,
                        struct kedge_diag *d)
 {
     const struct kedge_st_job_left *st = &a->st->u.job_left;
-    struct kedge_job *job = kedge_host_job_find(h, &st->job, false);
-    if (!job || !kedge_host_job_names(job, a->tenant)
-        || !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id)) {
-        return kedge_diag_set(d, KEDGE_E_NO_JOB, "no running job \"%s\" names this tenant", st->job.s);
-    }
-    if (!job->joined[a->tenant] || !kedge_hash_eq(&a->st->subject, &job->spec_digest)) {
+    struct named_job n;
+    KEDGE_TRY(find_named(h, a->tenant, &st->tenant, &st->job, &n, d));
+    if (!has_joined(h, a, &n, &st->job) || !kedge_hash_eq(&a->st->subject, n.spec)) {
         return kedge_diag_set(d, KEDGE_E_STATE, "tenant %s has not joined job \"%s\" with this spec",
                               st->tenant.s, st->job.s);
     }
-    *ret = job;
+    *ret = n.job && kedge_host_job_is_told(n.job) ? n.job : NULL;
     return KEDGE_OK;
 }
 
@@ -355,9 +409,7 @@ static void tenant_leave(struct kedge_host *h, struct kedge_net_request *req, co
     char key[KEDGE_IDEM_KEY_MAX + 1];
     snprintf(key, sizeof key, "job-left/%s", a->st->u.job_left.job.s);
     if (job) {
-        struct kedge_coord_event ev = {.type = KEDGE_EV_JOB_LEFT, .job = job->slot, .tenant = a->tenant};
-        job->left[a->tenant] = true;
-        kedge_host_step(h, &ev);
+        take_out(h, job, a->tenant);
     }
     a->then = left;
     kedge_admin_append_submit(h, a, args, key);

@@ -68,12 +68,11 @@ static int find_closed(struct kedge_host *h, const struct kedge_id *name, uint64
     return kedge_ledger_find(h->main.ledger, kedge_view_str(key), ret_index);
 }
 
-bool kedge_ended_job_is_opened(struct kedge_host *h, const struct kedge_id *name)
+bool kedge_ended_job_is_opened(struct kedge_host *h, const struct kedge_id *name, uint64_t *ret_index)
 {
     char key[KEDGE_IDEM_KEY_MAX + 1];
-    uint64_t index;
     snprintf(key, sizeof key, "job-opened/%s", name->s);
-    return kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK;
+    return kedge_ledger_find(h->main.ledger, kedge_view_str(key), ret_index) == KEDGE_OK;
 }
 
 /* A job that was cancelled before it was opened stands in no chain, only in its record; its name is
@@ -94,8 +93,8 @@ bool kedge_ended_job_is_closed(struct kedge_host *h, const struct kedge_id *name
 
 /* The spec is found by the digest in the record, and its name must be the record's: a record that
  * was swapped for another job's is noticed. */
-static int read_spec(struct kedge_host *h, const struct kedge_job_record *record, struct kedge_job_spec **ret,
-                     struct kedge_diag *d)
+int kedge_job_record_spec(struct kedge_host *h, const struct kedge_job_record *record,
+                          struct kedge_job_spec **ret, struct kedge_diag *d)
 {
     struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
     struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
@@ -131,7 +130,7 @@ int kedge_ended_job_read(struct kedge_host *h, const struct kedge_job_record *re
     if (err) {
         return err;
     }
-    struct kedge_ended_job job = {.record = *record};
+    struct kedge_ended_job job = {.record = *record, .unopened = !closed};
     struct kedge_walk w = {.h = h, .d = d, .st = kedge_mem_new(1, sizeof *w.st)};
     err = w.st ? KEDGE_OK : KEDGE_E_NOMEM;
     err = err || !closed ? err : kedge_walk_read(&w, h->main.ledger, index, KEDGE_ST_JOB_CLOSED);
@@ -148,7 +147,7 @@ int kedge_ended_job_read(struct kedge_host *h, const struct kedge_job_record *re
     if (err) {
         return err;
     }
-    KEDGE_TRY(read_spec(h, record, &job.spec, d));
+    KEDGE_TRY(kedge_job_record_spec(h, record, &job.spec, d));
     *ret = job;
     return KEDGE_OK;
 }

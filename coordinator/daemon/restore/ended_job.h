@@ -15,6 +15,7 @@ struct kedge_ended_job {
     struct kedge_job_spec *spec;    /* owned */
     uint32_t round;                 /* of job-closed: the last closed one, or the next */
     uint64_t ended_ms;              /* 0: not stated */
+    bool unopened;                  /* the main chain does not name it: it was never opened */
     char reason[KEDGE_ST_REASON_MAX + 1];
 };
 
@@ -30,9 +31,13 @@ KEDGE_NODISCARD int kedge_ended_job_find(struct kedge_host *h, const struct kedg
 KEDGE_NODISCARD int kedge_ended_job_settle(struct kedge_host *h, const struct kedge_job_record *record,
                                            struct kedge_diag *reterr);
 void kedge_ended_job_deinit(struct kedge_ended_job *job);
-/* Is there a job-closed, a job-opened? */
+/* Is there a job-closed, a job-opened, and where? */
 bool kedge_ended_job_is_closed(struct kedge_host *h, const struct kedge_id *name);
-bool kedge_ended_job_is_opened(struct kedge_host *h, const struct kedge_id *name);
+bool kedge_ended_job_is_opened(struct kedge_host *h, const struct kedge_id *name, uint64_t *ret_index);
+/* The spec that the record names, which is that of a job of this name; the caller's (kedge_mem_free).
+ * KEDGE_E_CORRUPT, KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedge_job_record_spec(struct kedge_host *h, const struct kedge_job_record *record,
+                                          struct kedge_job_spec **ret, struct kedge_diag *reterr);
 /* There was such a job, and it has ended: also one that was never opened. */
 bool kedge_ended_job_is_known(struct kedge_host *h, const struct kedge_id *name);
 /* Its models in order of groups: those that the last step gave, or it began with. ret: KEDGE_GROUPS_MAX. */

@@ -21,7 +21,9 @@
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/records.h"
+#include "coordinator/daemon/restore/admit.h"
 #include "coordinator/daemon/restore/ended_job.h"
+#include "coordinator/daemon/restore/job_load.h"
 #include "coordinator/daemon/restore/restore_rounds.h"
 #include "coordinator/daemon/restore/restore_walk.h"
 #include "coordinator/daemon/restore/tenant_folders.h"
@@ -178,14 +180,6 @@ static int load_history(struct kedge_walk *w)
     return err;
 }
 
-/* By the wall clock: the time for which nothing ran counts, too. enrol_within is a promise to
- * people, and to them a coordinator that was switched off was waiting as well. */
-static uint64_t waited_ns(const struct kedge_job *job)
-{
-    uint64_t now_ms = kedge_os_unix_ms();
-    return now_ms > job->created_ms ? (now_ms - job->created_ms) * 1000000u : 0;
-}
-
 /* ---- where a job stands ----
  * The core begins where the history ends, so that it tells nothing twice. Two things the main chain knows
  * better: that the job is opened, when the process died before it could say so; and that a job which was
@@ -203,130 +197,27 @@ static bool has_round(struct kedge_host *h, const struct kedge_job *job)
 static enum kedge_job_state state_to_begin(struct kedge_host *h, const struct kedge_job *job)
 {
     const bool is_halted = job->state == KEDGE_JOB_HALTED && job->reason != KEDGE_OK;
-    if (job->unopened) {
-        return KEDGE_JOB_QUEUED;
-    }
     return job->state == KEDGE_JOB_QUEUED || (is_halted && !has_round(h, job)) ? KEDGE_JOB_ENROLLING
                                                                                : job->state;
 }
 
-static int load_moves(struct kedge_walk *w, const struct kedge_job_record *record)
-{
-    struct kedge_job *job = w->job;
-    struct kedge_kv_tx *tx KEDGE_CLEANUP(kedge_kv_drop) = NULL;
-    KEDGE_TRY(kedge_kv_begin(w->h->kv, false, &tx, w->d));
-    KEDGE_TRY(kedge_job_moves_load(tx, record, kedge_os_unix_ms(), &job->moves, w->d));
-    const struct kedge_job_move move = {
-        .to = state_to_begin(w->h, job), .ms = kedge_os_unix_ms(), .actor = "coordinator"};
-    if (move.to == job->state) {
-        return KEDGE_OK;
-    }
-    if (!kedge_job_moves_lead(&job->moves, &move)) {
-        return kedge_diag_set(
-            w->d, KEDGE_E_CORRUPT, "coordinator.lmdb: job %s is %s, where the main chain says that it is %s",
-            job->spec.name.s, kedge_job_state_name(job->state), kedge_job_state_name(move.to));
-    }
-    job->state = move.to;
-    job->reason = KEDGE_OK;
-    return KEDGE_OK;
-}
-
-/* Where the tenant stands, by its own ledger. */
-static void tell_member(struct kedge_host *h, struct kedge_job *job, uint32_t tenant)
-{
-    struct kedge_ledger *ledger = h->tenants[tenant].log.ledger;
-    struct kedge_coord_event ev = {.type = KEDGE_EV_JOB_JOINED, .job = job->slot, .tenant = tenant};
-    char joined[KEDGE_IDEM_KEY_MAX + 1], left[KEDGE_IDEM_KEY_MAX + 1];
-    uint64_t index;
-    snprintf(joined, sizeof joined, "job-joined/%s", job->spec.name.s);
-    snprintf(left, sizeof left, "job-left/%s", job->spec.name.s);
-    if (kedge_ledger_find(ledger, kedge_view_str(joined), &index) != KEDGE_OK) {
-        return;
-    }
-    job->joined[tenant] = true;
-    kedge_host_step(h, &ev);
-    if (kedge_ledger_find(ledger, kedge_view_str(left), &index) == KEDGE_OK) {
-        job->left[tenant] = true;
-        ev.type = KEDGE_EV_JOB_LEFT;
-        kedge_host_step(h, &ev);
-    }
-}
-
-/* Tells the core of the job (JOB_SUBMIT: the main chain does not know it yet) and of the tenants that joined,
- * and of those that left.
- */
-static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coord_event_type type)
-{
-    struct kedge_digest models[KEDGE_GROUPS_MAX];
-    struct kedge_coord_event ev = {.type = type,
-                                   .job = job->slot,
-                                   .params = &job->params,
-                                   .waited_ns = waited_ns(job),
-                                   .state = job->state,
-                                   .err = job->reason};
-    kedge_first_models_tell(job, models, &ev);
-    kedge_host_step(h, &ev);
-    for (uint32_t i = 0; i < job->params.tenant_count; i++) {
-        tell_member(h, job, job->params.tenants[i]);
-    }
-}
-
 static int load_live_job(struct kedge_walk *w)
 {
-    tell_job(w->h, w->job, KEDGE_EV_LOAD_JOB);
+    kedge_job_load_tell(w->h, w->job, KEDGE_EV_LOAD_JOB);
     KEDGE_TRY(kedge_restore_rounds(w));
     return kedge_torn_check_rounds(w);
 }
 
-/* As job-opened says, or made again where it is still to come. */
-static int load_first_models(struct kedge_walk *w, const uint64_t *opened)
-{
-    int err = opened ? kedge_walk_read(w, w->h->main.ledger, *opened, KEDGE_ST_JOB_OPENED)
-                     : kedge_first_models_make(w->h, w->job, w->d);
-    if (!err && opened) {
-        kedge_first_models_take(w->job, &w->st->u.job_opened);
-    }
-    kedge_first_models_begin(w->job);
-    return err;
-}
-
-/* A slot for the job of this record, by the spec that it names. */
-static int make_job(struct kedge_walk *w, const struct kedge_job_record *record)
-{
-    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
-    kedge_buf_init(&text, KEDGE_SPEC_MAX);
-    KEDGE_TRY(kedge_blobs_read(w->h->main.blobs, &record->spec, &text, w->d));
-    return kedge_host_job_make(w->h, kedge_buf_view(&text), &w->job, w->d);
-}
-
-/* One that has not ended. */
-static int load_job(struct kedge_walk *w, const struct kedge_job_record *record)
+/* One that has not ended, and that the main chain knows. */
+static int load_job(struct kedge_walk *w, const struct kedge_job_record *record, uint64_t opened)
 {
     struct kedge_host *h = w->h;
-    char key[KEDGE_IDEM_KEY_MAX + 1];
-    uint64_t index;
-    int err = make_job(w, record);
-    if (err) {
-        return kedge_diag_wrap(w->d, err, "coordinator.lmdb: table job, key \"%s\"", record->job.s);
-    }
-    struct kedge_job *job = w->job;
-    if (!kedge_id_eq(&record->job, &job->spec.name)) {
-        return kedge_diag_set(w->d, KEDGE_E_CORRUPT,
-                              "coordinator.lmdb: table job, key \"%s\": its spec is that of job \"%s\"",
-                              record->job.s, job->spec.name.s);
-    }
-    job->initial_model = record->initial_model;
-    job->state = record->state;
-    job->stored_state = (int)record->state;
-    job->reason = record->reason;
-    job->created_ms = record->created_ms;
-    memcpy(job->token_hash, record->token, sizeof job->token_hash);
-    snprintf(key, sizeof key, "job-opened/%s", job->spec.name.s);
-    bool opened = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK;
-    job->unopened = !opened;
-    KEDGE_TRY(load_moves(w, record));
-    KEDGE_TRY(load_first_models(w, opened ? &index : NULL));
-    KEDGE_TRY(opened ? load_live_job(w) : KEDGE_OK);
+    KEDGE_TRY(kedge_job_load(h, record, &w->job, w->d));
+    KEDGE_TRY(kedge_job_load_moves(h, w->job, record, state_to_begin(h, w->job), w->d));
+    KEDGE_TRY(kedge_walk_read(w, h->main.ledger, opened, KEDGE_ST_JOB_OPENED));
+    kedge_first_models_take(w->job, &w->st->u.job_opened);
+    kedge_first_models_begin(w->job);
+    KEDGE_TRY(load_live_job(w));
     KEDGE_TRY(load_history(w));
     return kedge_walk_tenants(w, KEDGE_ST_EVALUATION, KEDGE_WALK_ALL, load_evaluation);
 }
@@ -337,17 +228,19 @@ static int load_job(struct kedge_walk *w, const struct kedge_job_record *record)
  * chain decides, and it cannot have lost an entry. */
 static int load_record(struct kedge_walk *w, const struct kedge_job_record *r)
 {
+    uint64_t opened;
     if (kedge_ended_job_is_closed(w->h, &r->job)) {
         return r->state < KEDGE_JOB_COMPLETED ? kedge_ended_job_settle(w->h, r, w->d) : KEDGE_OK;
     }
+    const bool is_opened = kedge_ended_job_is_opened(w->h, &r->job, &opened);
     if (r->state < KEDGE_JOB_COMPLETED) {
-        return load_job(w, r);
+        return is_opened ? load_job(w, r, opened) : kedge_host_admit_later(w->h, r, w->d);
     }
-    return kedge_ended_job_is_opened(w->h, &r->job) ? kedge_diag_set(
+    return is_opened ? kedge_diag_set(
                w->d, KEDGE_E_CORRUPT,
                "coordinator.lmdb: table job, key \"%s\": it says %s, the main chain has no job-closed",
                r->job.s, kedge_job_state_name(r->state))
-                                                    : KEDGE_OK;
+                     : KEDGE_OK;
 }
 
 /* Page by page, so that a coordinator that has had thousands of jobs starts with bounded memory and
@@ -397,8 +290,7 @@ int kedge_host_restore(struct kedge_host *h, struct kedge_diag *d)
     return err;
 }
 
-/* Jobs whose job-opened is not durable are submitted again, as if by their owner. Should the entry
- * have been stored after all, the append with the same key and bytes finds it. */
+/* Jobs whose job-opened is not durable wait for a place, as they may have done before: admit.h. */
 void kedge_host_begin(struct kedge_host *h)
 {
     struct kedge_coord_event ev = {.type = KEDGE_EV_START};
@@ -406,10 +298,6 @@ void kedge_host_begin(struct kedge_host *h)
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
         if (h->jobs[i].used) {
             kedge_host_job_keep(h, &h->jobs[i]); /* where its history was led on */
-        }
-        if (h->jobs[i].used && h->jobs[i].unopened) {
-            h->jobs[i].unopened = false;
-            tell_job(h, &h->jobs[i], KEDGE_EV_JOB_SUBMIT);
         }
     }
 }

@@ -6,6 +6,7 @@
  * chunk, and no connection holds state beside the open upload. */
 #include "coordinator/daemon/sites/blobs.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/mem.h"
@@ -17,6 +18,7 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/restore/ended_job.h"
 #include "coordinator/daemon/rounds/first_models.h"
 #include "coordinator/daemon/rounds/rounds.h"
 #include "coordinator/daemon/shred.h"
@@ -461,18 +463,55 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
  * end, so nothing that is on its way can look like a leftover. */
 struct sweep {
     struct kedge_host *h;
+    struct kedge_hash *waiting; /* what jobs that wait name, ascending */
+    size_t waiting_count;
     struct kedge_ledger *own; /* the tenant's; NULL for the main chain */
     uint64_t removed, erased, keys;
 };
 
+static int compare_hashes(const void *a, const void *b)
+{
+    return kedge_hash_cmp(a, b);
+}
+
+/* Specs, first models and bases of jobs that wait for a place. */
+static int find_waiting(struct sweep *s)
+{
+    const struct kedge_waiting *t = &s->h->waiting;
+    s->waiting = kedge_mem_new(3 * (size_t)t->count + 1, sizeof *s->waiting);
+    KEDGE_TRY_MEM(s->waiting);
+    for (uint32_t i = 0; i < t->count; i++) {
+        s->waiting[s->waiting_count++] = t->jobs[i]->spec;
+        s->waiting[s->waiting_count++] = t->jobs[i]->initial_model;
+        s->waiting[s->waiting_count++] = t->jobs[i]->base;
+    }
+    qsort(s->waiting, s->waiting_count, sizeof *s->waiting, compare_hashes);
+    return KEDGE_OK;
+}
+
+/* The spec of a job that ended before it was opened: only its record names it, and it is told for ever. */
+static bool is_spec_of_record(struct kedge_host *h, const struct kedge_hash *digest, uint64_t size)
+{
+    struct kedge_job_record r;
+    struct kedge_diag d = {.text = ""};
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_job_spec *spec = size <= 2 * KEDGE_SPEC_MAX ? kedge_mem_new(1, sizeof *spec) : NULL;
+    kedge_buf_init(&text, KEDGE_SPEC_MAX);
+    const bool is = spec && kedge_blobs_read(h->main.blobs, digest, &text, &d) == KEDGE_OK
+                    && kedge_job_spec_parse(kedge_buf_view(&text), spec, &d) == KEDGE_OK
+                    && kedge_job_record_get(h, &spec->name, &r, &d) == KEDGE_OK
+                    && kedge_hash_eq(&r.spec, digest);
+    kedge_mem_free(spec);
+    return is;
+}
+
 /* A blob of a tenant stays if the main chain or its own ledger refers to it; one of the main chain
- * if the main chain does, or a job whose job-opened is still to come. Files that are no blobs are
- * named and left alone: nobody knows whose they are. */
+ * if the main chain does, or a job whose job-opened is still to come or never came. Files that are no blobs
+ * are named and left alone: nobody knows whose they are. */
 static enum kedge_blob_verdict sweep_one(void *arg, const struct kedge_hash *digest, uint64_t size,
                                          const char *path)
 {
     struct sweep *s = arg;
-    (void)size;
     if (!digest) {
         kedge_log(KEDGE_LOG_WARN, "stray file", "%s is no blob", path);
         return KEDGE_BLOB_KEEP;
@@ -484,12 +523,18 @@ static enum kedge_blob_verdict sweep_one(void *arg, const struct kedge_hash *dig
             return KEDGE_BLOB_KEEP;
         }
     }
+    if (!s->own && bsearch(digest, s->waiting, s->waiting_count, sizeof *digest, compare_hashes)) {
+        return KEDGE_BLOB_KEEP;
+    }
     if (err == KEDGE_E_NOT_FOUND && s->own) {
         err = kedge_ledger_find_ref(s->own, digest, NULL);
     }
     if (!err && s->own && kedge_ledger_has_erased(s->own, digest)) { /* the order came, then a crash */
         s->erased++;
         return KEDGE_BLOB_DELETE;
+    }
+    if (err == KEDGE_E_NOT_FOUND && !s->own && is_spec_of_record(s->h, digest, size)) {
+        return KEDGE_BLOB_KEEP;
     }
     if (err == KEDGE_E_NOT_FOUND) {
         s->removed++;
@@ -501,7 +546,9 @@ static enum kedge_blob_verdict sweep_one(void *arg, const struct kedge_hash *dig
 int kedge_host_sweep(struct kedge_host *h, struct kedge_diag *d)
 {
     struct sweep s = {.h = h};
+    KEDGE_TRY(find_waiting(&s));
     int err = kedge_blobs_for_each(h->main.blobs, sweep_one, &s, d);
+    kedge_mem_free(s.waiting);
     for (uint32_t i = 0; i < h->tenant_count && !err; i++) {
         size_t keys = 0;
         s.own = h->tenants[i].log.ledger;

@@ -169,15 +169,25 @@ static int answer_job(struct kedge_host *h, const struct kedge_id *job, json_t *
 
 /* ---- requests ---- */
 
-/* A job that runs and waits for the tenant, which has to read what it is asked to join. */
+static bool is_shown_any(const struct kedge_host *h, const struct kedge_public_key *key,
+                         const uint32_t *tenants, uint32_t count)
+{
+    bool yes = false;
+    for (uint32_t i = 0; i < count && !yes; i++) {
+        yes = kedge_tenant_shows_to(&h->tenants[tenants[i]], key);
+    }
+    return yes;
+}
+
+/* A job that runs, or waits for its place, and for the tenant, which has to read what it is asked to join. */
 static bool is_invited(struct kedge_host *h, const struct kedge_public_key *key, const struct kedge_id *id)
 {
     const struct kedge_job *job = kedge_host_job_find(h, id, false);
-    bool yes = false;
-    for (uint32_t i = 0; job && i < job->params.tenant_count && !yes; i++) {
-        yes = kedge_tenant_shows_to(&h->tenants[job->params.tenants[i]], key);
+    const struct kedge_waiting_job *w = job ? NULL : kedge_waiting_find(h, id);
+    if (job) {
+        return is_shown_any(h, key, job->params.tenants, job->params.tenant_count);
     }
-    return yes;
+    return w && !w->coming && is_shown_any(h, key, w->tenants, w->tenant_count);
 }
 
 static int check_member(struct kedge_host *h, const struct kedge_public_key *key, const struct kedge_id *job,
