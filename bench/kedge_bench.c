@@ -349,7 +349,7 @@ static const struct measurement {
     {{"train-letters-10", "train-letters-32", "train-letters-128"}, kedge_row_train_letters, false},
     {{"train-dense-128", "train-conv-128"}, kedge_row_train_layers, false},
     {{"train-memory"}, kedge_row_train_memory, false},
-    {{"planner", "planner-energy", "planner-1000"}, kedge_row_plan, false},
+    {{"planner", "planner-energy", "planner-1000", "plan-parts", "plan-parts-4096"}, kedge_row_plan, false},
     {{"batch-energy", "batch-time", "batch-cost-20", "batch-cost-100"}, kedge_row_batch, false},
     {{"batch-job-60", "batch-job-300", "batch-job-best"}, kedge_row_rounds, false},
     {{"meter-core", "meter-reading"}, kedge_row_meter, false},

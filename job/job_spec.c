@@ -348,6 +348,7 @@ static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_
     KEDGE_TRY(kedgei_spec_check_cohort(root, s, d));
     KEDGE_TRY(kedgei_spec_read_needs(root, s, d));
     KEDGE_TRY(kedgei_spec_read_budget(root, s, d));
+    KEDGE_TRY(kedgei_spec_read_plan(root, s, d));
     KEDGE_TRY(kedgei_spec_read_targets(root, s, d));
     KEDGE_TRY(check_together(s, root, d));
     KEDGE_TRY(kedgei_spec_check_external(s, root, d));

@@ -78,6 +78,14 @@ struct kedge_job_budget {
                      joules; 0: joules cost nothing */
 };
 
+/* How much of its data each site trains on in a round ("plan"); see docs/record.md, "Plans". */
+enum { KEDGE_JOB_PLAN_WEIGHT_MAX = 1000 };
+struct kedge_job_plan {
+    bool is_on;                /* else all of it */
+    double data, energy, time; /* what a round is worth: 0 to KEDGE_JOB_PLAN_WEIGHT_MAX */
+    uint32_t least;            /* percent: no site trains on less, 1 to 100 */
+};
+
 struct kedge_job_spec {
     bool in_world;         /* of a simulation: what its world says by itself may be missing, see below */
     struct kedge_id name;  /* required */
@@ -134,6 +142,7 @@ struct kedge_job_spec {
     uint32_t targets[KEDGE_SPEC_TARGETS_MAX];
     uint32_t hold;                  /* evaluations in a row for which a target must be reached, default 3 */
     struct kedge_job_budget budget; /* default: none */
+    struct kedge_job_plan plan;     /* default: off */
     uint32_t staleness_max; /* asynchronous strategies: rounds for which an update waits, default 16 */
     const struct kedge_strategy
         *strategy;            /* a row of strategy/'s table; default "fedavg", grouped "flexcfl" */
@@ -294,6 +303,12 @@ uint64_t kedge_job_spec_charge(const struct kedge_job_spec *spec, bool states_jo
 /* The budget in millionths of its unit; 0: the job has none. */
 uint64_t kedge_job_spec_budget(const struct kedge_job_spec *spec);
 const char *kedge_job_budget_unit_name(enum kedge_job_budget_unit unit); /* "joules", … as in the spec */
+/* The coordinator plans this round of training: each selected site has a part of its data, in percent. */
+bool kedge_job_spec_plans(const struct kedge_job_spec *spec, uint32_t round);
+/* A training update of that round that states so many samples, of so many that the site has, is of this part:
+ * ⌈data_samples · percent / 100⌉ in a planned round; in others data_samples is not stated, which is 0. */
+bool kedge_job_spec_takes_part(const struct kedge_job_spec *spec, uint32_t round, uint64_t samples,
+                               uint64_t data_samples, uint32_t percent);
 /* After this round a job with targets waits for its evaluations, and its record says what came of them; not
  * after the last one, which ends it anyway. */
 bool kedge_job_spec_tests(const struct kedge_job_spec *spec, uint32_t round);

@@ -68,6 +68,9 @@ KEDGE_NODISCARD int kedgei_spec_read_selection(const struct json_t *root, struct
 /* Key "budget" (job_spec_budget.c). */
 KEDGE_NODISCARD int kedgei_spec_read_budget(const struct json_t *root, struct kedge_job_spec *s,
                                             struct kedge_diag *d);
+/* Key "plan" (job_spec_plan.c), once the model and the strategy are read. */
+KEDGE_NODISCARD int kedgei_spec_read_plan(const struct json_t *root, struct kedge_job_spec *s,
+                                          struct kedge_diag *d);
 /* Keys "targets", "hold" (job_spec_targets.c), once the metric, "evaluate_every" and the strategy are read.
  */
 /* Key "sites_per_round", a number or a range; and what does not go with a range, once all keys are read. */

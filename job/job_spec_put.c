@@ -227,6 +227,17 @@ static void put_needs(const struct kedge_job_spec *s, struct kedge_buf *out)
     kedge_buf_put_str(out, "]");
 }
 
+static void put_plan(const struct kedge_job_spec *s, struct kedge_buf *out)
+{
+    kedge_buf_put_str(out, "{\"data\": ");
+    put_real(s->plan.data, out);
+    kedge_buf_put_str(out, ", \"energy\": ");
+    put_real(s->plan.energy, out);
+    kedge_buf_put_str(out, ", \"time\": ");
+    put_real(s->plan.time, out);
+    kedge_buf_printf(out, ", \"least_percent\": %" PRIu32 "}", s->plan.least);
+}
+
 static void put_targets(const struct kedge_job_spec *s, struct kedge_buf *out)
 {
     for (uint32_t i = 0; i < s->target_count; i++) {
@@ -272,6 +283,7 @@ static const struct {
     {"budget", put_budget},
     {"sites_per_round", put_cohort},
     {"needs", put_needs},
+    {"plan", put_plan},
     {"targets", put_targets},
     {"control_sites", put_control_sites},
     {"root_site", put_root_site},

@@ -12,6 +12,7 @@
 #define NAME "\"type\": \"string\", \"pattern\": \"^[a-z0-9][a-z0-9._-]{0,62}$\""
 #define REAL "\"type\": [\"number\", \"string\"]"
 #define AMOUNT REAL ", \"minimum\": 0.000001, \"maximum\": 1000000000000"
+#define WORTH REAL ", \"minimum\": 0, \"maximum\": 1000"
 #define PRICE REAL ", \"minimum\": 0, \"maximum\": 1000000"
 #define SHARE REAL ", \"exclusiveMinimum\": 0, \"maximum\": 1"
 
@@ -142,6 +143,12 @@ static const struct {
      "      \"joules\": {" AMOUNT "}, \"site_minutes\": {" AMOUNT "}, \"money\": {" AMOUNT "},\n"
      "      \"per_joule\": {" PRICE "}, \"per_site_minute\": {" PRICE "},\n"
      "      \"watts\": {" REAL ", \"minimum\": 0.000001, \"maximum\": 1000000}}",
+     NULL},
+    {"plan",
+     "\"oneOf\": [{\"enum\": [\"none\", \"auto\"]}, {\"type\": \"object\", \"additionalProperties\": false, "
+     "\"properties\": {\n"
+     "      \"data\": {" WORTH "}, \"energy\": {" WORTH "}, \"time\": {" WORTH "},\n"
+     "      \"least_percent\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 100}}}]",
      NULL},
     {"control_sites", "\"type\": \"integer\", \"minimum\": 1, \"maximum\": 4096", NULL},
     {"root_site",

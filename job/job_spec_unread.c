@@ -37,6 +37,9 @@ static bool is_usual(const struct kedge_job_key *row, const json_t *v)
     if (json_is_object(v) && json_object_size(v) == 0) {
         return true; /* no options */
     }
+    if (word && strcmp(row->key, "plan") == 0 && strcmp(word, "none") == 0) {
+        return true;
+    }
     if (row->kind == KEDGE_JOB_KEY_WORD) {
         return word && strcmp(word, row->words[0]) == 0;
     }

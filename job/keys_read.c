@@ -89,6 +89,11 @@ static bool has_budget(const struct kedge_job_spec *s)
     return s->budget.unit != KEDGE_JOB_BUDGET_NONE;
 }
 
+static bool plans(const struct kedge_job_spec *s)
+{
+    return s->plan.is_on;
+}
+
 static bool has_targets(const struct kedge_job_spec *s)
 {
     return s->target_count > 0;
@@ -126,6 +131,7 @@ static const struct {
     {"standardize", says_scales},
     {"budget", has_budget},
     {"needs", has_needs},
+    {"plan", plans},
     {"targets", has_targets},
     {"hold", has_targets},
     {"staleness_max", is_asynchronous},

@@ -21,9 +21,9 @@ bool kedge_round_is_of_close(const struct kedge_st_group_assigned *assigned)
            || assigned->how == KEDGE_GROUP_SPLIT || assigned->how == KEDGE_GROUP_MERGE;
 }
 
-/* What a round begins with it has from the one before, with four exceptions: sites whose group follows from
+/* What a round begins with it has from the one before, with five exceptions: sites whose group follows from
  * what they trained last may not have trained for long; edges have added up since they met; a task may
- * begin with a model of some rounds ago; and a budget looks at what the last rounds have cost. */
+ * begin with a model of some rounds ago; and a budget and a plan look at what the last rounds have cost. */
 uint32_t kedge_round_fold_first(const struct kedge_job_spec *spec, uint32_t last)
 {
     if (kedge_job_spec_has_model_per_group_at_start(spec)) {
@@ -36,6 +36,7 @@ uint32_t kedge_round_fold_first(const struct kedge_job_spec *spec, uint32_t last
     }
     uint32_t stale = kedge_job_spec_buffer(spec) > 0 ? spec->staleness_max : 0;
     uint32_t costs = kedge_job_spec_budget(spec) > 0 ? KEDGE_SCHEDULE_COSTS : 0;
+    costs = spec->plan.is_on ? KEDGE_ROUND_COSTS_KEPT : costs;
     uint32_t before = stale > costs ? stale : costs;
     uint32_t other = last > before ? last - before : 0;
     return before > 0 && other < first ? other : first;
@@ -72,6 +73,7 @@ static void fold_round_opened(struct kedge_round_fold *io, const struct kedge_st
     for (uint32_t i = 0; i < io->site_count; i++) {
         io->sites[i].task = KEDGE_ROUND_NONE;
         io->sites[i].samples = 0;
+        io->sites[i].percent = 0;
         io->sites[i].is_candidate = io->sites[i].is_away = io->sites[i].is_undecided = false;
     }
 }
@@ -100,6 +102,7 @@ static int fold_update(struct kedge_round_fold *io, const struct kedge_statement
     }
     if (u->update_kind == KEDGE_TRAIN_TRAIN) {
         s->samples = u->samples;
+        kedge_round_cost_of(io->spec, u, &s->cost);
         kedge_round_site_trained(io->spec, u->group, &st->subject, &u->base, s);
     }
     return KEDGE_OK;
@@ -208,6 +211,7 @@ static int fold_step(struct kedge_round_fold *io, const struct kedge_st_step *st
         s->task = goes_on ? s->task : KEDGE_ROUND_NONE;
         s->is_candidate = false;
         s->samples = 0;
+        s->percent = 0;
         follow(io, is_new, s);
     }
     io->is_open = false;
@@ -240,6 +244,7 @@ static void fold_candidate(const struct kedge_round_fold *io, const struct kedge
 {
     s->is_candidate = row->use == KEDGE_USE_CANDIDATE || row->use == KEDGE_USE_SELECTED;
     s->is_away = row->use == KEDGE_USE_AWAY;
+    s->percent = row->percent;
     s->task = row->use == KEDGE_USE_CANDIDATE ? KEDGE_ROUND_NONE : row->round > 0 ? row->round : io->round;
 }
 

@@ -275,7 +275,8 @@ static int fold_close(struct reader *r, uint32_t round, bool *ret_found)
         return *ret_found ? err : KEDGE_OK;
     }
     bool asks_samples =
-        kedge_job_spec_grouped_by(r->io->spec) == KEDGE_GROUPED_BY_PLACE; /* lists have weights */
+        r->io->spec->plan.is_on                                              /* what they cost */
+        || kedge_job_spec_grouped_by(r->io->spec) == KEDGE_GROUPED_BY_PLACE; /* lists have weights */
     for (uint32_t i = 0; i < r->logs->tenant_count && asks_samples; i++) {
         KEDGE_TRY(fold_under(r, KEDGE_ST_UPDATE, i, round));
     }

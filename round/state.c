@@ -40,6 +40,16 @@ static void put_book(struct kedge_buf *out, const struct kedge_schedule_book *bo
     }
 }
 
+/* Only what a plan of the next round would look at: a fold does not read what is older. */
+static void put_cost(struct kedge_buf *out, const struct kedge_round_cost *c)
+{
+    put_u64(out, c->round);
+    put_u64(out, c->is.samples);
+    put_u64(out, c->is.trained);
+    put_u64(out, c->is.microseconds);
+    put_u64(out, c->is.has_joules ? c->is.microjoules : UINT64_MAX);
+}
+
 static void put_site(struct kedge_buf *out, const struct kedge_round_site *s)
 {
     put_u64(out, s->group);
@@ -78,6 +88,9 @@ int kedge_round_state_digest(const struct kedge_round_state *state, const struct
     for (uint32_t i = 0; i < site_count; i++) {
         if (is_known(&sites[i])) {
             put_site(&bytes, &sites[i]);
+            if (kedge_round_cost_counts(&sites[i].cost, state->round + 1)) {
+                put_cost(&bytes, &sites[i].cost);
+            }
         }
     }
     int err = bytes.err;

@@ -13,6 +13,7 @@
 #include "coordinator/schedule/budget.h"
 #include "crypto/hash.h"
 #include "job/job_spec.h"
+#include "round/plan.h"
 
 #define KEDGE_ROUND_NONE UINT32_MAX /* no group, no round */
 
@@ -50,6 +51,8 @@ struct kedge_round_site {
     bool is_undecided;    /* … or that close gave it one that no list says: `group` is the former one */
     struct kedge_hash by; /* the update that gave it `group`; zero: none */
     struct kedge_hash last_update, last_base; /* what it trained last, where groups follow from that */
+    struct kedge_round_cost cost;             /* what training takes it, in jobs that plan */
+    uint32_t percent; /* of its data that the open round's plan gives it; 0: it is not planned */
 };
 
 /* SHA-256 of all of it in one order of bytes. Sites of which the record says nothing yet do not count; the

@@ -77,6 +77,7 @@ static int check_all(struct kedgei_audit *a, const char *const *seen_paths, size
     kedgei_check_erased(a);
     KEDGE_TRY(kedgei_check_inputs(a));
     KEDGE_TRY(kedgei_check_budgets(a));
+    KEDGE_TRY(kedgei_check_plans(a));
     kedgei_check_tests(a);
     KEDGE_TRY(kedgei_check_refusals(a));
     KEDGE_TRY(kedgei_check_models(a));

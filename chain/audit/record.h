@@ -426,6 +426,13 @@ void kedgei_check_tests(struct kedgei_audit *a);
 
 /* ---- budget.c: what rounds are charged; behind check_tenants, which collects the updates ---- */
 KEDGE_NODISCARD int kedgei_check_budgets(struct kedgei_audit *a);
+/* ---- plan.c: parts of data that openings give; likewise ---- */
+KEDGE_NODISCARD int kedgei_check_plans(struct kedgei_audit *a);
+/* An update is of the part that its round's opening gives the site. row: that selects it, NULL: there is
+ * none. */
+void kedgei_check_part(const struct kedgei_job *job, const struct kedgei_log *log,
+                       const struct kedgei_fact *update, const struct kedge_input_row *row,
+                       struct kedgei_findings *f);
 /* An input list of tenant t's blobs; errors become findings about main[index]; deinit afterwards. */
 bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log,
                       const struct kedge_hash *digest, uint64_t index, struct kedge_input_list *ret,

@@ -11,6 +11,7 @@
 
 #include "chain/log/lines.h"
 #include "common/base/mem.h"
+#include "common/base/percent.h"
 #include "common/base/try.h"
 
 #define LEAF_MAX ((uint64_t)1 << 53)
@@ -67,6 +68,7 @@ static bool is_row(const struct kedge_input_row *row)
     return kedge_id_is_valid(kedge_view_of(row->site.s, strnlen(row->site.s, sizeof row->site.s)))
            && (unsigned)row->use < USE_COUNT && row->group < KEDGE_GROUPS_MAX && row->leaf <= LEAF_MAX
            && row->weight <= WEIGHT_MAX && row->round <= KEDGE_ROUNDS_MAX && row->to < KEDGE_GROUPS_MAX
+           && row->percent <= KEDGE_PERCENT_ALL
            && is_reason(kedge_view_of(row->reason, strnlen(row->reason, sizeof row->reason)));
 }
 
@@ -96,6 +98,9 @@ int kedge_input_list_encode(const struct kedge_input_row *rows, size_t count, st
         }
         if (r->to > 0) {
             kedge_buf_printf(out, ",\"to\":%" PRIu32, r->to);
+        }
+        if (r->percent > 0) {
+            kedge_buf_printf(out, ",\"percent\":%" PRIu32, r->percent);
         }
         kedge_buf_put(out, "}\n", 2);
     }
@@ -146,6 +151,7 @@ static bool take_end(struct kedge_view *rest, struct kedge_input_row *ret)
 {
     return take_optional(rest, ",\"round\":", KEDGE_ROUNDS_MAX, &ret->round)
            && take_optional(rest, ",\"to\":", KEDGE_GROUPS_MAX - 1, &ret->to)
+           && take_optional(rest, ",\"percent\":", KEDGE_PERCENT_ALL, &ret->percent)
            && kedge_view_eq(*rest, kedge_view_str("}"));
 }
 

@@ -2,9 +2,10 @@
  * were candidates, selected, aggregated, grouped or turned away. JSON lines with exactly one encoding:
  *   {"site":"s1","use":"aggregated","group":0,"leaf":7,"leaf_hash":"…","update":"…","weight":"9","reason":""}
  * and after the reason ,"round":3 where the row is about the task of an earlier round, ,"to":1 where the
- * close cuts the group and the site is in the part that gets this number; sorted by (site, use, group, leaf,
- * update), strictly ascending, LF after each row. (Updates refused before they came into the ledger have no
- * leaf; their digests keep them apart.) Pure. */
+ * close cuts the group and the site is in the part that gets this number, ,"percent":40 where the site is to
+ * train on so much of its data; sorted by (site, use, group, leaf, update), strictly ascending, LF after each
+ * row. (Updates refused before they came into the ledger have no leaf; their digests keep them apart.) Pure.
+ */
 #ifndef KEDGE_CHAIN_STATEMENT_INPUT_LIST_H
 #define KEDGE_CHAIN_STATEMENT_INPUT_LIST_H
 
@@ -46,8 +47,10 @@ struct kedge_input_row {
     struct kedge_hash update;                /* digest of the update, all zero where there is none */
     uint64_t weight;                         /* at most 2^62 */
     char reason[KEDGE_INPUT_REASON_MAX + 1]; /* why it was refused; printable ASCII without '"' and '\' */
-    uint32_t round; /* of the task, 1…KEDGE_ROUNDS_MAX, where it is not the list's; else 0 */
-    uint32_t to;    /* the group to which the close moves the site, where it cuts its group; else 0 */
+    uint32_t round;   /* of the task, 1…KEDGE_ROUNDS_MAX, where it is not the list's; else 0 */
+    uint32_t to;      /* the group to which the close moves the site, where it cuts its group; else 0 */
+    uint32_t percent; /* of its data that a selected site is to train on, 1 to 100, where that is planned;
+                         else 0 */
 };
 
 struct kedge_input_list {

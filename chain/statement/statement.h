@@ -193,6 +193,8 @@ struct kedge_st_update {
     enum kedge_energy_quality energy_quality;
     double seconds;
     double loss; /* optional: mean loss of the base model on the site's training data; 0: not stated */
+    uint64_t
+        data_samples; /* optional: that the site has, of which it trained on a planned part; 0: not stated */
     char engine[KEDGE_ST_ENGINE_MAX + 1];  /* an auditor keeps of it what there is, and nothing after it */
     char energy_how[KEDGE_ST_HOW_MAX + 1]; /* optional: what was read, of what; bounds of a modelled number */
     char choice[KEDGE_ST_HOW_MAX + 1];     /* optional: why this batch, and with what power */

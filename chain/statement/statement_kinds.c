@@ -180,6 +180,7 @@ static const struct kedgei_field update_fields[] = {
     {FIELD(update, energy_how, TEXT), .max = KEDGE_ST_HOW_MAX, .optional = true},
     {FIELD(update, choice, TEXT), .max = KEDGE_ST_HOW_MAX, .optional = true},
     OPTIONAL(NAMES, update, classes),
+    {FIELD(update, data_samples, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
 };
 
 /* Unknown is no number, and a zero in statements from before the field could be left out. */

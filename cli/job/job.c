@@ -134,6 +134,44 @@ static void say_targets(const struct kedge_cli *c, const json_t *o)
     }
 }
 
+/* What the open round plans: of each site the part of its data, and what that takes by what it said last. */
+static void say_plan(const struct kedge_cli *c, const json_t *o)
+{
+    enum { COLUMNS = 6 };
+    static const struct kedge_column columns[COLUMNS] = {{"tenant", -16}, {"site", -16},  {"percent", 7},
+                                                         {"samples", 9},  {"seconds", 9}, {"joules", 9}};
+    static const char *const reals[] = {"samples", "seconds", "joules"};
+    const json_t *plan = json_object_get(o, "plan"), *sites = json_object_get(plan, "sites"), *row;
+    size_t i;
+    if (!plan) {
+        return;
+    }
+    kedge_cli_say(c, "\nPlan of round %lld: %lld sites, %lld samples, %.4g seconds, %.4g J",
+                  (long long)kedge_cli_int(plan, "round"), (long long)kedge_cli_int(plan, "sites_planned"),
+                  (long long)kedge_cli_int(plan, "samples"), kedge_cli_real(plan, "seconds"),
+                  kedge_cli_real(plan, "joules"));
+    kedge_cli_say(c, "; %lld not measured yet, %lld say no joules\n",
+                  (long long)kedge_cli_int(plan, "unmeasured"),
+                  (long long)kedge_cli_int(plan, "untold_joules"));
+    kedge_cli_head(c, columns, COLUMNS);
+    json_array_foreach(sites, i, row)
+    {
+        char text[4][CELL];
+        snprintf(text[0], CELL, "%lld", (long long)kedge_cli_int(row, "percent"));
+        for (size_t k = 0; k < 3; k++) {
+            const json_t *v = json_object_get(row, reals[k]);
+            snprintf(text[k + 1], CELL, v ? "%.4g" : "-", json_number_value(v));
+        }
+        const char *cells[COLUMNS] = {
+            kedge_cli_text(row, "tenant"), kedge_cli_text(row, "site"), text[0], text[1], text[2], text[3]};
+        kedge_cli_row(c, columns, COLUMNS, cells);
+    }
+    const long long more = kedge_cli_int(plan, "sites_planned") - (long long)json_array_size(sites);
+    if (more > 0) {
+        kedge_cli_say(c, "... and %lld more\n", more);
+    }
+}
+
 static void say_job(const struct kedge_cli *c, const json_t *o)
 {
     const json_t *missing = json_object_get(o, "tenants_missing"), *tenant;
@@ -162,6 +200,7 @@ static void say_job(const struct kedge_cli *c, const json_t *o)
         kedge_cli_say(c, "missing  tenant %s has not joined\n", name ? name : "");
     }
     kedge_cli_show_troubles(c, o);
+    say_plan(c, o);
     if (json_array_size(json_object_get(o, "history")) > 0) {
         kedge_cli_say(c, "\n");
     }

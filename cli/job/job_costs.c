@@ -77,7 +77,8 @@ static int collect(struct walk *w, const struct kedge_st_update *u)
     c->seconds += u->seconds;
     if (u->round >= c->last_round) {
         c->last_round = u->round;
-        c->last_samples = u->samples;
+        c->last_samples =
+            u->data_samples > 0 ? u->data_samples : u->samples; /* of which it took a planned part */
     }
     if (which < 2 && u->energy_joules >= 0) { /* NaN is not */
         c->of[which].updates++;

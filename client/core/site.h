@@ -81,8 +81,9 @@ struct kedge_site_task {
     uint64_t spec_len, base_len, update_len; /* bytes */
     uint32_t round;                          /* EVALUATE: the round whose result the base is */
     enum kedge_site_kind kind;
-    uint32_t group;        /* KEDGE_SITE_NONE: not yet in a group */
-    bool evaluate_base;    /* TRAIN: evaluate the base first, as the result of round - 1 */
+    uint32_t group;     /* KEDGE_SITE_NONE: not yet in a group */
+    bool evaluate_base; /* TRAIN: evaluate the base first, as the result of round - 1 */
+    uint32_t percent;   /* TRAIN: of its data that the site trains on, 1 to 100; 0: all, it is not planned */
     uint64_t remaining_ns; /* until the round's deadline, when the task was sent */
     uint64_t seed;
     uint64_t control_len; /* the server's control variate (TRAIN) or the frozen base, fetched after the model;

@@ -5,6 +5,7 @@
  * only when the coordinator has given a receipt or a refusal that is final; every other answer is followed
  * by another attempt with the same bytes. */
 #include "client/core/core.h"
+#include "common/base/percent.h"
 
 enum {
     FETCH_ATTEMPTS_MAX = 6, /* then the task is given up: it may have gone stale */
@@ -32,6 +33,7 @@ static int check_task(const struct kedge_site *s, const struct kedge_site_task *
         || (t->kind == KEDGE_SITE_PRETRAIN || choice) != cold || (!cold && t->group >= KEDGE_GROUPS_MAX)
         || (t->evaluate_base && (t->kind != KEDGE_SITE_TRAIN || t->round < 2 || choice))
         || (choice && (t->kind != KEDGE_SITE_TRAIN || t->choice_count > KEDGE_GROUPS_MAX))
+        || (t->percent > 0 && (t->kind != KEDGE_SITE_TRAIN || t->percent > KEDGE_PERCENT_ALL))
         || (t->has_trial && t->kind != KEDGE_SITE_EVALUATE && !t->evaluate_base)) {
         return KEDGE_E_FORMAT;
     }

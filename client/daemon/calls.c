@@ -171,6 +171,7 @@ static void take_task(const struct kedge_msg_task *m, struct kedge_site_task *t)
         .kind = (enum kedge_site_kind)m->kind,
         .group = m->group,
         .evaluate_base = m->evaluate_base,
+        .percent = m->percent,
         .remaining_ns = m->remaining_ms > UINT64_MAX / NS_PER_MS ? UINT64_MAX : m->remaining_ms * NS_PER_MS,
         .seed = m->seed};
     memcpy(t->spec.b, m->spec, sizeof t->spec.b);

@@ -12,6 +12,7 @@
 #include "client/train/choose.h"
 #include "client/train/cuda_load.h"
 #include "client/train/net.h"
+#include "client/train/part.h"
 #include "client/train/standardize.h"
 #include "client/train/task.h"
 #include "common/base/mem.h"
@@ -37,7 +38,8 @@ struct trainer {
     struct kedge_layout layout; /* of the model: net's, and behind it that of scales */
     uint64_t scales_count;      /* of a model that standardizes: what it knows of its inputs, else 0 */
     float *scales;
-    double *found; /* what the training set adds to it */
+    double *found;             /* what the training set adds to it */
+    uint32_t *rows, row_count; /* of train: those that the task trains on; NULL: all */
 };
 
 static void drop_data(struct trainer *t)
@@ -192,9 +194,7 @@ static int write_out(const struct trainer *t, const struct kedge_task *task, str
         return kedge_weights_write(task->out, &t->layout, kedge_net_weights(t->net), reterr);
     }
     float *all KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(t->layout.values_count, sizeof *all);
-    if (!all) {
-        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for the new weights");
-    }
+    KEDGE_TRY(all ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for the new weights"));
     memcpy(all, kedge_net_weights(t->net), n * sizeof *all);
     memcpy(all + n, t->scales, t->scales_count * sizeof *all);
     return kedge_weights_write(task->out, &t->layout, all, reterr);
@@ -262,7 +262,7 @@ static int read_drift(const struct trainer *t, const char *path, float **ret, st
     return KEDGE_OK;
 }
 
-static struct kedge_train_params params_of(const struct kedge_task *task)
+static struct kedge_train_params params_of(const struct trainer *t, const struct kedge_task *task)
 {
     return (struct kedge_train_params){.steps = task->steps,
                                        .epochs = task->epochs,
@@ -271,6 +271,8 @@ static struct kedge_train_params params_of(const struct kedge_task *task)
                                        .l2 = task->l2,
                                        .momentum = task->momentum,
                                        .clip = task->clip,
+                                       .rows = t->rows,
+                                       .row_count = t->row_count,
                                        .seed = task->seed};
 }
 
@@ -344,7 +346,8 @@ static int train(struct trainer *t, const struct kedge_task *task, struct kedge_
     if (finds_scales(t) || finds_classes(task)) {
         return find_together(t, r, reterr);
     }
-    struct kedge_train_params params = params_of(task);
+    KEDGE_TRY(kedge_train_part(task->seed, task->percent, t->train.n, &t->rows, &t->row_count, reterr));
+    struct kedge_train_params params = params_of(t, task);
     struct kedge_train_result trained;
     float *towards = NULL;
     int err = task->base_loss ? measure_base(t, r, reterr) : KEDGE_OK;
@@ -362,7 +365,8 @@ static int train(struct trainer *t, const struct kedge_task *task, struct kedge_
     }
     kedge_mem_free(towards);
     if (!err) {
-        r->samples = t->train.n;
+        r->samples = t->row_count;
+        r->data_samples = task->percent > 0 ? t->train.n : 0;
         r->steps = trained.steps;
         r->train_loss = trained.loss;
     }
@@ -378,9 +382,8 @@ static int personal_open(const struct trainer *t, const struct kedge_task *task,
 {
     size_t n = (size_t)kedge_net_values_count(t->net);
     float *both = kedge_mem_new(2 * n, sizeof *both);
-    if (!both) {
-        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a second model of %zu values", n);
-    }
+    KEDGE_TRY(both ? KEDGE_OK
+                   : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a second model of %zu values", n));
     memcpy(both, kedge_net_weights(t->net), n * sizeof *both);
     memcpy(both + n, both, n * sizeof *both);
     int err = access(task->personal, F_OK) == 0
@@ -409,7 +412,7 @@ static int personal_evaluate(struct trainer *t, struct kedge_task_result *r, str
 static int personal_train(struct trainer *t, const struct kedge_task *task, const float *base,
                           struct kedge_diag *reterr)
 {
-    struct kedge_train_params params = params_of(task);
+    struct kedge_train_params params = params_of(t, task);
     struct kedge_train_result trained;
     float *towards = NULL;
     int err = pull_to(t, base, task->personal_pull, &towards, reterr);
@@ -493,6 +496,8 @@ static int run_task(struct trainer *t, const struct kedge_task *task, struct ked
         err = personal_work(t, task, both, r, reterr);
     }
     kedge_mem_free(both);
+    kedge_mem_free(t->rows);
+    t->rows = NULL;
     r->seconds = now_seconds() - begin;
     return err;
 }

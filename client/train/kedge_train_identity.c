@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/train/task.h"
+#include "common/base/percent.h"
 
 /* Within the kernel where it can; link(2) first, which fails across file systems. */
 static int copy(const char *from, const char *to)
@@ -56,6 +57,10 @@ static void answer(void *ctx, struct kedge_view line, struct kedge_buf *reply)
         return;
     }
     struct kedge_task_result result = {.samples = task.samples, .engine = "kedge-train-identity 0.1.0"};
+    if (task.op == KEDGE_TASK_TRAIN && task.percent > 0) {
+        result.data_samples = task.samples;
+        result.samples = kedge_percent_of(task.samples, task.percent);
+    }
     if (task.op == KEDGE_TASK_EVALUATE || task.evaluate_base) {
         result.has_test = true;
         result.test_samples = task.samples;

@@ -66,6 +66,8 @@ struct kedge_train_params {
     const struct kedge_train_range
         *held; /* values that stay as they are; only on the CPU (else KEDGE_E_DEVICE) */
     uint32_t held_count;
+    const uint32_t *rows; /* the samples to train on, each once; NULL: all */
+    uint32_t row_count;
     uint64_t
         seed; /* shuffles: kedge_rng (seed, KEDGE_RNG_TRAIN or, with steps, KEDGE_RNG_PRETRAIN, pass, 0) */
 };

@@ -75,6 +75,7 @@ struct training {
     const struct kedge_train_params *params;
     struct kedge_net_rule rule;
     struct kedge_proximal_term bend;
+    uint32_t count;                 /* samples of a pass */
     float *held;                    /* the values that stay, one range after the other */
     uint32_t *order, *device_order; /* the same where memory is unified */
     struct kedge_ops_data_handle *handle;
@@ -201,7 +202,7 @@ static int train_pass(struct training *t, uint64_t left, struct kedge_diag *rete
 {
     struct kedge_net *net = t->net;
     const struct kedge_ops *ops = net->ops;
-    uint32_t total = t->data->n;
+    uint32_t total = t->count;
     double loss = 0;
     uint64_t used = 0;
     for (uint32_t at = 0; at < total && left > 0; left--) {
@@ -234,7 +235,7 @@ static int check_params(const struct kedge_net *net, const struct kedge_dataset 
         return kedge_diag_set(reterr, KEDGE_E_ARG, "momentum %g and clip %g: expected 0 to below 1, and 0 up",
                               p->momentum, p->clip);
     }
-    if (data->n == 0) {
+    if (data->n == 0 || (p->rows && (p->row_count == 0 || p->row_count > data->n))) {
         return kedge_diag_set(reterr, KEDGE_E_ARG, "no samples to train on");
     }
     return kedge_net_check_data(net, data, reterr);
@@ -307,6 +308,7 @@ int kedge_net_train(struct kedge_net *net, const struct kedge_dataset *data,
 {
     struct training t = {.net = net, .data = data, .params = params};
     KEDGE_TRY(check_params(net, data, params, reterr));
+    t.count = params->rows ? params->row_count : data->n;
     int err = save_held(&t, reterr);
     if (!err) {
         err = training_open(&t, reterr);
@@ -318,13 +320,13 @@ int kedge_net_train(struct kedge_net *net, const struct kedge_dataset *data,
             break;
         }
         struct kedge_rng rng;
-        for (uint32_t i = 0; i < data->n; i++) {
-            t.order[i] = i;
+        for (uint32_t i = 0; i < t.count; i++) {
+            t.order[i] = params->rows ? params->rows[i] : i;
         }
         kedge_rng_init(&rng, params->seed, purpose, pass, 0);
-        kedge_rng_sample(&rng, t.order, data->n, data->n);
+        kedge_rng_sample(&rng, t.order, t.count, t.count);
         if (!net->ops->unified) {
-            net->ops->upload(net->dev, 0, t.device_order, t.order, data->n * sizeof *t.order);
+            net->ops->upload(net->dev, 0, t.device_order, t.order, t.count * sizeof *t.order);
         }
         err = train_pass(&t, left, reterr);
     }

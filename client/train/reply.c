@@ -30,6 +30,9 @@ void kedge_task_put_ok(struct kedge_buf *out, const struct kedge_task *task,
     if (task->op == KEDGE_TASK_TRAIN) {
         kedge_buf_printf(out, ",\"samples\":%llu,\"steps\":%llu,\"batch\":%u", (unsigned long long)r->samples,
                          (unsigned long long)r->steps, task->batch);
+        if (r->data_samples > 0) {
+            kedge_buf_printf(out, ",\"data_samples\":%llu", (unsigned long long)r->data_samples);
+        }
         put_real(out, "train_loss", r->train_loss);
     }
     if (r->has_base_loss) {

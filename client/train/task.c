@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/train/net.h"
+#include "common/base/percent.h"
 #include "common/base/try.h"
 
 static uint64_t hash_text(struct kedge_view v, uint64_t h)
@@ -51,6 +52,9 @@ static int read_numbers(const struct kedge_json *doc, struct kedge_task *t, stru
     }
     if (!err) {
         err = get_count(doc, "samples", 1, UINT32_MAX, 1, &t->samples, reterr);
+    }
+    if (!err) {
+        err = get_u32(doc, "percent", 1, KEDGE_PERCENT_ALL, 0, &t->percent, reterr);
     }
     if (!err && kedge_json_find(doc, 0, "l2") != KEDGE_JSON_NONE) {
         err = kedge_json_get_real(doc, 0, "l2", 0.0, 1e6, &t->l2, reterr);
@@ -198,7 +202,7 @@ int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret
         "id",        "op",       "model",     "base",     "out",           "data",          "epochs",
         "steps",     "batch",    "lr",        "l2",       "seed",          "evaluate_base", "threads",
         "samples",   "proximal", "base_loss", "personal", "personal_pull", "drift",         "device",
-        "precision", "momentum", "clip",      "phases",   "trainable"};
+        "precision", "momentum", "clip",      "phases",   "trainable",     "percent"};
     struct kedge_json_token tokens[KEDGE_TASK_TOKENS_MAX];
     struct kedge_json doc;
     *ret = (struct kedge_task){0};

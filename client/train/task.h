@@ -50,6 +50,7 @@ struct kedge_task {
     struct kedge_part trainable;        /* the tensors that may change; count 0: all */
     uint32_t phase_count;               /* 0: all tensors, `epochs` or `steps` */
     struct kedge_task_phase phases[KEDGE_TASK_PHASES_MAX];
+    uint32_t percent; /* to train: of the training set, 1 to 100; 0: all, and the reply does not count it */
     bool evaluate_base, base_loss;
     enum kedge_task_device device;      /* CUDA and AUTO: the processor where there is no device */
     enum kedge_ops_precision precision; /* of products on a device; the processor's are F32 */
@@ -57,6 +58,7 @@ struct kedge_task {
 
 struct kedge_task_result {
     uint64_t samples, steps;
+    uint64_t data_samples; /* of the training set, where the request has a percent of it; else 0 */
     double seconds, train_loss;
     bool has_personal; /* of the site's own model on the test set */
     uint64_t personal_correct;

@@ -23,6 +23,7 @@ enum kedge_rng_purpose {
     KEDGE_RNG_SIM = 8,
     KEDGE_RNG_TEST = 9,
     KEDGE_RNG_GAP = 12,   /* a = round, b = reference set */
+    KEDGE_RNG_PART = 14,  /* the samples of a planned part of a site's data */
     KEDGE_RNG_LEARN = 13, /* learning simulator: a = its stream · 2^32 + round, b = site */
 };
 

@@ -60,6 +60,7 @@ static void send_task(struct kedge_host *h, const struct kedge_coord_effect *fx)
     t->trial = trial ? kedge_view_of(trial->b, KEDGE_HASH_LEN) : (struct kedge_view){NULL, 0};
     t->classes = kedge_view_of(job->classes, kedge_class_names_len(job->classes));
     t->remaining_ms = fx->remaining_ns / NS_PER_MS;
+    t->percent = fx->kind == KEDGE_TASK_TRAIN ? (uint8_t)job->sites[fx->site].percent : 0;
     t->evaluate_base = fx->evaluate_base;
     t->seed = kedge_job_task_seed(job, fx->round, &h->sites[fx->site].id);
     t->main_checkpoint = kedge_buf_view(&shown.newest);

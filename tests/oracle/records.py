@@ -56,6 +56,8 @@ JOBS = {
     "topk": {"strategy": "fednova", "compression": {"kind": "topk", "share": 0.1}},
     "topk-int8": {"strategy": "fedadam", "compression": {"kind": "topk-int8", "share": 0.05, "carry": 0.9}},
     "metered": {"strategy": "fedavg", "rounds": 5, "budget": {"money": 1000000, "per_joule": "0.001", "per_site_minute": 0.3, "watts": 40}},
+    "planned": {"strategy": "fedavg", "rounds": 5, "plan": {"data": 9, "energy": 2, "time": "7.5", "least_percent": 7}},
+    "planned-steps": {"strategy": "fednova", "rounds": 3, "plan": "auto"},
     "aimed": {"strategy": "fedavg", "rounds": 60, "evaluate_every": 1, "learning_rate": 0.5, "targets": [0.2, "0.8"], "hold": 2},
     "scaled": {"strategy": "fedavg", "standardize": "federated", "rounds": 4},
     "batches": {"strategy": "fednova", "batch": "auto", "weight_max": 10000},

@@ -113,6 +113,8 @@ static const char *const budgets[] = {"{\"joules\":50000}",
                                       "{\"money\":3,\"per_joule\":\"0.0000001\"}",
                                       "{\"money\":0.1,\"per_joule\":0,\"per_site_minute\":0.3}",
                                       NULL};
+static const char *const plans[] = {"\"auto\"", "{\"data\":3}", "{\"time\":\"0.1\",\"energy\":0}",
+                                    "{\"data\":1000,\"least_percent\":100}", NULL};
 static const char *const fractions[] = {"0", "0.1", "\"0.25\"", "0.499999", NULL};
 static const char *const bounds[] = {"0", "0.5", "3", "1e3", NULL};
 static const char *const roots[] = {"\"a/s1\"", "\"bb/other.site\"", NULL};
@@ -124,12 +126,25 @@ static const struct {
     const char *const *texts;
     void (*put)(struct kedge_buf *out);
 } own[] = {
-    {"classes", classes, NULL},     {"budget", budgets, NULL},           {"sites_per_round", cohorts, NULL},
-    {"needs", needs, NULL},         {"targets", targets, NULL},          {"batch", batches, NULL},
-    {"batch_start", sizes, NULL},   {"batch_least", sizes, NULL},        {"batch_most", sizes, NULL},
-    {"server", servers, NULL},      {"compression", compressions, NULL}, {"rule_fraction", fractions, NULL},
-    {"rule_bound", bounds, NULL},   {"root_site", roots, NULL},          {"control_sites", sites, NULL},
-    {"options", NULL, put_options}, {"strategy", NULL, put_strategy},    {"share", shared, NULL},
+    {"classes", classes, NULL},
+    {"budget", budgets, NULL},
+    {"sites_per_round", cohorts, NULL},
+    {"needs", needs, NULL},
+    {"plan", plans, NULL},
+    {"targets", targets, NULL},
+    {"batch", batches, NULL},
+    {"batch_start", sizes, NULL},
+    {"batch_least", sizes, NULL},
+    {"batch_most", sizes, NULL},
+    {"server", servers, NULL},
+    {"compression", compressions, NULL},
+    {"rule_fraction", fractions, NULL},
+    {"rule_bound", bounds, NULL},
+    {"root_site", roots, NULL},
+    {"control_sites", sites, NULL},
+    {"options", NULL, put_options},
+    {"strategy", NULL, put_strategy},
+    {"share", shared, NULL},
     {"rule", NULL, put_rule},
 };
 

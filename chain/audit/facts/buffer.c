@@ -33,6 +33,15 @@ static bool draw_fits(const struct kedgei_job *job, const struct kedgei_round *r
     return weighs ? kedge_coord_is_charge_weight(row->weight) : row->weight == 0;
 }
 
+/* Which part it is, all rows together tell (plan.c). */
+static bool percent_fits(const struct kedgei_job *job, const struct kedgei_round *round,
+                         const struct kedge_input_row *row)
+{
+    const bool plans =
+        row->use == KEDGE_USE_SELECTED && !round->pretrain && kedge_job_spec_plans(&job->spec, round->number);
+    return (row->percent > 0) == plans;
+}
+
 bool kedgei_opened_row_fits(const struct kedgei_job *job, const struct kedgei_round *round,
                             const struct kedge_input_row *row)
 {
@@ -40,13 +49,14 @@ bool kedgei_opened_row_fits(const struct kedgei_job *job, const struct kedgei_ro
     bool begins = row->use == KEDGE_USE_CANDIDATE || row->use == KEDGE_USE_SELECTED;
     bool round_fits = goes_on ? kedgei_job_is_asynchronous(job) && is_earlier(job, round, row->round)
                               : begins && row->round == 0;
-    return round_fits && draw_fits(job, round, row);
+    return round_fits && draw_fits(job, round, row) && percent_fits(job, round, row);
 }
 
 bool kedgei_closed_row_fits(const struct kedgei_job *job, const struct kedgei_round *round,
                             const struct kedge_input_row *row)
 {
-    return row->round == 0 || (kedgei_job_is_asynchronous(job) && is_earlier(job, round, row->round));
+    return row->percent == 0
+           && (row->round == 0 || (kedgei_job_is_asynchronous(job) && is_earlier(job, round, row->round)));
 }
 
 /* An update that an earlier close's checkpoint covered had to count there. Without this rule a

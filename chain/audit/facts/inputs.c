@@ -369,9 +369,10 @@ static void check_aggregate(struct round_check *c, const struct kedgei_fact *agg
 
 /* ---- updates ---- */
 
-/* A site may stand twice in a damaged list, so all its rows are looked at. */
-static bool was_selected(const struct round_check *c, const struct kedgei_log *log,
-                         const struct kedge_id *site)
+/* The row that selected the site; NULL: none did. A site may stand twice in a damaged list, so all its rows
+ * are looked at. */
+static const struct kedge_input_row *find_selected(const struct round_check *c, const struct kedgei_log *log,
+                                                   const struct kedge_id *site)
 {
     const struct kedge_input_list *list = &c->opened[place_of(c, log)];
     uint32_t lo = 0, hi = list->count;
@@ -383,11 +384,18 @@ static bool was_selected(const struct round_check *c, const struct kedgei_log *l
             hi = mid;
         }
     }
-    bool selected = false;
     for (; lo < list->count && kedge_id_eq(&list->rows[lo].site, site); lo++) {
-        selected = selected || list->rows[lo].use == KEDGE_USE_SELECTED;
+        if (list->rows[lo].use == KEDGE_USE_SELECTED) {
+            return &list->rows[lo];
+        }
     }
-    return selected;
+    return NULL;
+}
+
+static bool was_selected(const struct round_check *c, const struct kedgei_log *log,
+                         const struct kedge_id *site)
+{
+    return find_selected(c, log, site) != NULL;
 }
 
 /* A job with a root site has it in every round (coordinator/core/root.c). */
@@ -486,6 +494,9 @@ static void check_update(const struct round_check *c, const struct kedgei_update
                      "%llu steps of batch %llu, rate %g, loss %g: strategy \"%s\" cannot weigh that",
                      (unsigned long long)u->steps, (unsigned long long)u->batch, u->learning_rate, u->loss,
                      spec->strategy->name);
+    }
+    if (!c->missing[place_of(c, log)]) {
+        kedgei_check_part(c->job, log, fact, find_selected(c, log, &u->site), c->f);
     }
     if (fact->has_classes != kedge_job_spec_asks_classes(spec, u->round)) {
         kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "names of classes are %s",

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "client/daemon/energy/energy_impl.h"
+#include "common/base/percent.h"
 
 static const double flops_per_thread = 0.5e9; /* a core of a small board, which most devices exceed */
 static const double bytes_per_s = 10e6;       /* text is read, and numbers are made of it */
@@ -88,6 +89,7 @@ static double seconds_of(const struct kedge_client_work *w, const struct kedge_s
     const double samples = fmax(1, samples_of(source, bytes, width));
     const double tries = 1 + t->evaluate_base + t->choice_count; /* forward passes beside the training */
     double trained = samples * spec->local_epochs;
+    trained *= t->percent > 0 ? (double)t->percent / KEDGE_PERCENT_ALL : 1;
     if (t->kind == KEDGE_SITE_EVALUATE) {
         trained = 0;
     } else if (t->kind == KEDGE_SITE_PRETRAIN && spec->pretrain_steps > 0) {

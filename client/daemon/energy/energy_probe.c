@@ -57,8 +57,8 @@ static int squared_way(struct kedge_client_work *w, const char *base, const char
 /* One step of so many samples. */
 static json_t *step_of(const json_t *request, uint32_t batch, uint64_t seed)
 {
-    static const char *const without[] = {"epochs",        "proximal",  "drift", "personal",
-                                          "personal_pull", "base_loss", "phases"};
+    static const char *const without[] = {"epochs",        "proximal",  "drift",  "personal",
+                                          "personal_pull", "base_loss", "phases", "percent"};
     char text[24];
     json_t *o = json_deep_copy(request);
     for (size_t i = 0; o && i < sizeof without / sizeof without[0]; i++) {

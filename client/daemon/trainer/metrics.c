@@ -105,6 +105,9 @@ static const char *find_bad(const json_t *o, bool train, bool test, struct kedge
     if (train && (!get_count(o, "samples", &m->samples) || !get_count(o, "steps", &m->steps))) {
         return "\"samples\" and \"steps\", whole numbers";
     }
+    if (json_object_get(o, "data_samples") && !get_count(o, "data_samples", &m->data_samples)) {
+        return "\"data_samples\", a whole number, or none";
+    }
     if (json_object_get(o, "base_loss")) {
         m->has_base_loss = true;
         if (!get_real(o, "base_loss", &m->base_loss) || m->base_loss < 0) {

@@ -14,6 +14,7 @@ enum { KEDGE_METRICS_ID_MAX = 31, KEDGE_METRICS_FALLBACK_MAX = 255 };
 struct kedge_metrics {                 /* what the trainer tells of a task */
     char id[KEDGE_METRICS_ID_MAX + 1]; /* what it answers; "": it does not say, or at length */
     uint64_t samples, steps, test_samples, test_correct;
+    uint64_t data_samples; /* that there are, where it trained on a part of them; 0: it does not say */
     double seconds, test_loss;
     bool has_personal; /* of the site's own model, or of what it has just trained, on the test set */
     uint64_t personal_correct;

@@ -12,6 +12,7 @@
 
 #include "client/daemon/energy/energy.h"
 #include "client/daemon/trainer/measured.h"
+#include "client/daemon/trainer/part.h"
 #include "client/daemon/trainer/train.h"
 #include "client/daemon/trainer/trainer.h"
 #include "client/daemon/update/base.h"
@@ -147,6 +148,9 @@ static json_t *request_of(struct kedge_client_work *w, const struct kedge_train_
         json_object_set_new(o, "seed", json_string(seed));
         json_object_set_new(o, "evaluate_base", json_boolean(t->evaluate_base));
         json_object_set_new(o, "threads", json_integer(plan->threads));
+        if (t->percent > 0) {
+            json_object_set_new(o, "percent", json_integer(t->percent));
+        }
     }
     if (o) {
         put_strategy(o, w, t, given->personal);
@@ -360,6 +364,7 @@ static int open_inputs(struct kedge_client_work *w, struct kedge_train_item *ite
     KEDGE_TRY(kedge_client_work_path(w, "model", &item->fx.task.base, base));
     KEDGE_TRY(kedge_client_work_file(w, "trained", out));
     KEDGE_TRY(check_classes(w, item));
+    KEDGE_TRY(kedge_client_part_check(w->spec, &item->fx.task, &item->diag));
     KEDGE_TRY(open_control(w, item));
     KEDGE_TRY(open_residual(w, item));
     return open_personal(w, item);
@@ -374,6 +379,7 @@ static int train_with_energy(struct kedge_client_work *w, struct kedge_train_ite
         return err;
     }
     KEDGE_TRY(train_whole(w, item, base, out, m));
+    KEDGE_TRY(kedge_client_part_trained(&item->fx.task, m, &item->diag));
     return check_found(w, item, m, &item->diag);
 }
 

@@ -293,6 +293,7 @@ int kedge_client_sign_update(struct kedge_client_work *w, const struct kedge_sit
     u->update_kind = t->kind == KEDGE_SITE_PRETRAIN ? KEDGE_TRAIN_PRETRAIN : KEDGE_TRAIN_TRAIN;
     memcpy(u->base.b, t->base.b, sizeof u->base.b);
     u->samples = m->samples;
+    u->data_samples = t->percent > 0 ? m->data_samples : 0;
     u->steps = m->steps;
     put_energy(u, plan);
     u->seconds = m->seconds;

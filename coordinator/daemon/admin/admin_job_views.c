@@ -13,6 +13,7 @@
 #include "coordinator/daemon/admin/admin_args.h"
 #include "coordinator/daemon/admin/job_goals.h"
 #include "coordinator/daemon/admin/job_logs.h"
+#include "coordinator/daemon/admin/job_parts.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -240,6 +241,7 @@ static void show_running(struct kedge_host *h, struct kedge_net_request *req, st
     const uint64_t next = kedge_schedule_estimate(&job->at.book);
     kedge_admin_put_budget(o, &job->spec, job->at.book.spent, &next);
     kedge_admin_put_targets(o, &job->spec, &job->tested);
+    kedge_admin_put_plan(h, job, for_admin, o);
     put_classes(o, &job->spec, job->classes);
     json_object_set_new(o, "models", models);
     if (for_admin) {

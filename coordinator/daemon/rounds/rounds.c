@@ -83,8 +83,9 @@ void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job)
  * seed, round and the list of candidates. The list of each tenant is a blob of its own in that
  * tenant's store, so no tenant learns who the others' sites are. */
 struct opened_row {
-    uint32_t tenant;
+    uint32_t tenant, site;
     struct kedge_input_row row;
+    struct kedge_round_cost cost; /* of the site, where the round is planned */
 };
 struct opened_work {
     struct kedge_work work;
@@ -125,6 +126,27 @@ static int put_candidates(struct kedge_host *h, const struct opened_work *w, uin
     return KEDGE_OK;
 }
 
+/* The part of its data that each selected site trains on, by what they have said that it takes them. Of
+ * another draw of the round the plan is another one: it is of other sites. */
+static int plan(struct opened_work *w)
+{
+    struct kedge_round_cost *costs KEDGE_CLEANUP(kedge_mem_release) =
+        kedge_mem_new(w->count + 1, sizeof *costs);
+    uint32_t *percent KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(w->count + 1, sizeof *percent);
+    uint32_t n = 0, at = 0;
+    KEDGE_TRY_MEM(costs && percent);
+    for (size_t i = 0; i < w->count; i++) {
+        if (w->rows[i].row.use == KEDGE_USE_SELECTED) {
+            costs[n++] = w->rows[i].cost;
+        }
+    }
+    KEDGE_TRY(kedge_round_plan(&w->job->spec, w->round, costs, n, percent));
+    for (size_t i = 0; i < w->count; i++) {
+        w->rows[i].row.percent = w->rows[i].row.use == KEDGE_USE_SELECTED ? percent[at++] : 0;
+    }
+    return KEDGE_OK;
+}
+
 /* A round that is drawn again has several of these statements. Their keys end with the number of
  * the draw, and the last one counts; the key of the first has no number. */
 static int build_opened(struct kedge_host *h, struct opened_work *w, struct kedge_statement *st)
@@ -141,6 +163,9 @@ static int build_opened(struct kedge_host *h, struct opened_work *w, struct kedg
     o->time_ms = w->time_ms;
     o->main_size = kedge_ledger_size(h->main.ledger);
     int err = kedge_ledger_root(h->main.ledger, o->main_size, &o->main_root);
+    if (!err && w->kind == KEDGE_TASK_TRAIN && kedge_job_spec_plans(&job->spec, w->round)) {
+        err = plan(w);
+    }
     for (uint32_t i = 0; i < job->params.tenant_count && !err; i++) {
         struct kedge_st_round_tenant *row = &o->tenants[o->tenant_count];
         err = put_candidates(h, w, job->params.tenants[i], row, &w->diag);
@@ -177,6 +202,9 @@ static void opened_done(struct kedge_host *h, struct kedge_item *item)
 {
     struct opened_work *w = (struct opened_work *)item;
     w->job->batch = w->batch;
+    for (size_t i = 0; i < w->count; i++) { /* no site has a task before this opening is durable */
+        w->job->sites[w->rows[i].site].percent = w->rows[i].row.percent;
+    }
     if (w->err) {
         main_failed(h, w->job, w->err, &w->diag);
     } else {
@@ -275,6 +303,8 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, const 
             struct opened_row *r = &rows[w->count++];
             bool goes_on = row->selected && row->task_round != round;
             r->tenant = h->sites[order[i]].tenant;
+            r->site = order[i];
+            r->cost = job->sites[order[i]].cost;
             r->row = (struct kedge_input_row){.site = h->sites[order[i]].id,
                                               .use = !row->selected ? KEDGE_USE_CANDIDATE
                                                      : !goes_on     ? KEDGE_USE_SELECTED

@@ -102,7 +102,9 @@ static void event_of(const struct kedge_host *h, uint32_t ticket, enum kedge_coo
                 || (kedge_job_spec_takes(&h->jobs[t->job].spec, u->samples, u->steps, u->loss)
                     && kedge_job_spec_takes_batch(&h->jobs[t->job].spec, u->samples, u->steps, u->batch,
                                                   u->learning_rate)
-                    && kedge_job_spec_takes_classes(&h->jobs[t->job].spec, u->round, u->classes));
+                    && kedge_job_spec_takes_classes(&h->jobs[t->job].spec, u->round, u->classes)
+                    && kedge_job_spec_takes_part(&h->jobs[t->job].spec, u->round, u->samples, u->data_samples,
+                                                 h->jobs[t->job].sites[t->site].percent));
     ev->weight = fits ? u->samples : 0; /* which the core refuses */
     ev->cost = kedge_job_spec_charge(&h->jobs[t->job].spec, u->energy_quality != KEDGE_ENERGY_UNKNOWN,
                                      u->energy_joules, u->seconds);
@@ -406,6 +408,7 @@ static void append_handle(struct kedge_host *h, struct kedge_item *item)
         struct kedge_job *job = &h->jobs[t->job];
         const struct kedge_st_update *u = &t->st->u.update;
         kedge_round_site_trained(&job->spec, u->group, &t->st->subject, &u->base, &job->sites[t->site]);
+        kedge_round_cost_of(&job->spec, u, &job->sites[t->site].cost);
     }
     if (a->is_new) {
         kedge_host_request_earn(h, t->request);

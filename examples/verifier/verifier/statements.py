@@ -14,7 +14,7 @@ job-joined spec=spec @ tenant:id job:id
 job-left spec=spec @ tenant:id job:id reason:text
 update spec=update tenant:id site:id job:id round:int group:int update_kind:=pretrain|train base:hex samples:int \
 steps:int batch:int learning_rate:real energy_joules:real? energy_quality:=measured|modelled|unknown seconds:real \
-engine:text loss:real? energy_how:text? choice:text? classes:[text]?
+engine:text loss:real? energy_how:text? choice:text? classes:[text]? data_samples:int?
 evaluation spec=model tenant:id site:id job:id round:int group:int samples:int correct:int loss:real \
 personal_correct:int? personal_loss:real? trial:hex? trial_correct:int? trial_loss:real?
 group-assigned spec=update tenant:id site:id job:id round:int group:int \

@@ -6,7 +6,7 @@ import collections
 from verifier import arithmetic
 from verifier.store import tensors_read, tensors_write
 
-from . import budgets, draws, rules, steps, weights
+from . import budgets, draws, plans, rules, steps, weights
 from .facts import RULE_OF, ZERO, Input, sha256
 from .grouping import Grouping
 from .trials import Trials
@@ -55,6 +55,18 @@ class Telling(Grouping, Trials):
         last = job.closed(1 << 60)
         for group, entry in job.releases.items():
             self.same("release", f"{job.name}, group {group}", entry.subject, (last.step.body["groups"] if last else job.groups(None))[group]["after"])
+
+    def plan(self, job, round_, where, rows):
+        """"Plans": what part of its data each site is given, and that its update is of that part."""
+        if "plan" not in job.spec:
+            return
+        given = {(t.name, r["site"]): r["percent"] for t, r in rows if "percent" in r}
+        costs = {(t.name, r["site"]): plans.said(job, t, r["site"], round_.number) for t, r in rows if r["use"] == "selected"}
+        follows = plans.parts(job, costs) if plans.planned(job, round_) else {}
+        self.same("plan", where, given, follows)
+        for tenant, entry in job.updates(round_.number, "train"):
+            b, percent = entry.body, given.get((tenant.name, entry.body["site"]), 0)
+            self.same("plan", f"{where}, {b['site']}", b["samples"] if percent else b.get("data_samples"), plans.part_of(b["data_samples"], percent) if percent else None)
 
     def budget(self, job):
         """"Budgets": what each step charges, and that its round could open."""
@@ -121,6 +133,7 @@ class Telling(Grouping, Trials):
                 said = {(t.name, r["site"]): r.get("round") for t, r in rows if r["use"] in ("working", "away")}
                 self.same("who is at work", where, said, at_work)
             said = {(t.name, r["site"]) for t, r in rows if r["use"] == "selected"}
+            self.plan(job, round_, where, rows)
             self.same("selection", where, said, draws.selection(job, round_.number, kind, rows))
             for row in opening.body["tenants"]:
                 mine = [r for t, r in rows if t.salted == row["id"]]

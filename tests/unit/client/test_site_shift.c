@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/core/site.h"
+#include "common/base/percent.h"
 
 #define SECOND UINT64_C(1000000000)
 static const struct kedge_id digits = {"digits"}, letters = {"letters"};
@@ -277,6 +278,11 @@ START_TEST(test_bad_choice)
         task.evaluate_base = true;
     } else if (_i == 4) {
         task.choice_count = 0;
+    } else if (_i == 5) {
+        task.percent = KEDGE_PERCENT_ALL + 1;
+    } else if (_i == 6) { /* only training has a part */
+        task =
+            (struct kedge_site_task){.job = task.job, .kind = KEDGE_SITE_EVALUATE, .round = 1, .percent = 50};
     }
     open_host(&h);
     reply(&h, KEDGE_SITE_REPLY_TASK, &task);
@@ -297,7 +303,7 @@ int main(void)
     tcase_add_loop_test(tc, test_not_answered, 0, 4);
     tcase_add_test(tc, test_several);
     tcase_add_test(tc, test_choice);
-    tcase_add_loop_test(tc, test_bad_choice, 0, 5);
+    tcase_add_loop_test(tc, test_bad_choice, 0, 7);
     tcase_add_loop_test(tc, test_control, 0, 3);
     Suite *s = suite_create("client/shift");
     suite_add_tcase(s, tc);
