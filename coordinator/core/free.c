@@ -1,13 +1,13 @@
 /* Elastic jobs: their rounds take sites that have nothing to do for other jobs, as many as there are.
  *
- * A round of another job keeps those of its sites from which it still awaits an update. Whoever waits for
+ * A round of another job keeps those of its sites from which it still awaits an update. A job that waits for
  * them loses the time, while other sites stand idle: of two jobs that want four of six sites each, one would
  * wait for the other. An elastic job opens with the two that are left, and takes more as soon as there are
  * more. What it needs at least it gets all at once or not at all; while it waits it holds nobody, so no two
  * jobs can wait for each other.
  *
- * A site that takes several tasks at a time is never busy. Who is free is asked in eligible.c; here is what changes
- * it. */
+ * A site that takes several tasks at a time is never busy. Who is free is asked in eligible.c; here is what
+ * changes it. */
 #include "coordinator/core/core.h"
 
 void kedgei_free_changed(struct kedge_coord *c, uint32_t job, uint32_t site)
