@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/daemon/update/parts.h"
 #include "common/base/try.h"
 #include "common/tensor/safetensors.h"
 
@@ -90,97 +91,26 @@ void kedge_client_base_used(const struct kedge_client_work *w, const char *path)
     }
 }
 
-/* ---- a model's file, as it lies there ---- */
-
-struct model_file {
-    struct kedge_map map;
-    const uint8_t *values;
-};
-
-static int open_model(const struct kedge_layout *layout, const char *path, struct model_file *ret,
-                      struct kedge_diag *d)
-{
-    struct kedge_map map;
-    struct kedge_layout got;
-    uint64_t start = 0;
-    KEDGE_TRY(kedge_map_open(path, &map, d));
-    int err = kedge_safetensors_read(kedge_view_of(map.ptr, map.len), map.len, KEDGE_SAFETENSORS_CANONICAL,
-                                     &got, &start, d);
-    if (!err) {
-        err = kedge_layout_check_same(layout, &got, KEDGE_DTYPE_F32, d);
-        kedge_layout_deinit(&got);
-    }
-    if (err) {
-        kedge_map_close(&map);
-        return kedge_diag_wrap(d, err, "%s", path);
-    }
-    *ret = (struct model_file){.map = map, .values = map.ptr + start};
-    return KEDGE_OK;
-}
-
-/* What the tensors of a layout are read from: `shared` those that travel, one after the other; `whole` the
- * others (or all of them, where shared is NULL), each where the whole model has it. */
-struct source {
-    const uint8_t *shared, *whole;
-};
-
-static int write_tensors(const struct kedge_client_work *w, bool all, struct source from, int fd,
-                         uint64_t *ret_len)
-{
-    const struct kedge_layout *layout = all ? &w->whole : &w->layout;
-    struct kedge_buf header;
-    kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
-    int err = kedge_safetensors_header(layout, KEDGE_DTYPE_F32, &header);
-    if (!err) {
-        err = kedge_fd_write(fd, kedge_buf_view(&header));
-    }
-    *ret_len = header.len + kedge_layout_data_len(layout);
-    kedge_buf_deinit(&header);
-    for (uint32_t i = 0; i < w->whole.count && !err; i++) {
-        const struct kedge_tensor *t = &w->whole.tensors[i];
-        const bool travels = kedge_part_has(&w->spec->share, &w->whole, i);
-        const size_t len = (size_t)t->count * sizeof(float);
-        if (travels && from.shared) {
-            err = kedge_fd_write(fd, kedge_view_of(from.shared, len));
-            from.shared += len;
-        } else if (travels || all) {
-            err = kedge_fd_write(fd, kedge_view_of(from.whole + t->offset, len));
-        }
-    }
-    return err;
-}
-
-static int write_model(const struct kedge_client_work *w, bool all, struct source from, const char *path,
-                       struct kedge_diag *d)
-{
-    uint64_t len = 0;
-    int fd = -1;
-    int err = kedge_client_reuse_begin(path, &fd);
-    if (!err) {
-        err = write_tensors(w, all, from, fd, &len);
-        int end_err = kedge_client_reuse_end(fd, err ? 0 : len);
-        err = err ? err : end_err;
-    }
-    return err ? kedge_diag_set(d, err, "%s: %s", path, kedge_strerror(err)) : KEDGE_OK;
-}
+/* ---- before the training ---- */
 
 int kedge_client_base_join(struct kedge_client_work *w, const struct kedge_site_task *t, const char *shared,
                            struct kedge_client_base *ret, struct kedge_diag *d)
 {
     struct kedge_client_base b;
-    struct model_file base, part;
+    struct kedge_client_model base, part;
     char path[KEDGE_PATH_MAX];
     KEDGE_TRY(kedge_client_base_check(w, t, d));
     KEDGE_TRY(kedge_client_work_file(w, "whole", b.whole));
     KEDGE_TRY(kedge_client_work_file(w, "whole-trained", b.out));
     KEDGE_TRY(kedge_client_base_path(w, &t->control, path, d));
-    KEDGE_TRY(open_model(&w->whole, path, &base, d));
-    int err = open_model(&w->layout, shared, &part, d);
+    KEDGE_TRY(kedge_client_model_open(&w->whole, path, &base, d));
+    int err = kedge_client_model_open(&w->layout, shared, &part, d);
     if (!err) {
-        err = write_model(w, true, (struct source){part.values, base.values}, b.whole, d);
-        kedge_map_close(&part.map);
+        err = kedge_client_model_write(
+            w, true, (struct kedge_client_source){.shared = part.values, .whole = base.values}, b.whole, d);
+        kedge_client_model_close(&part);
     }
-    kedge_map_close(&base.map);
+    kedge_client_model_close(&base);
     if (!err) {
         *ret = b;
     }
@@ -210,23 +140,25 @@ static int check_frozen(const struct kedge_client_work *w, const uint8_t *before
 int kedge_client_base_split(struct kedge_client_work *w, const struct kedge_client_base *b,
                             const char *shared, struct kedge_diag *d)
 {
-    struct model_file before, after;
+    struct kedge_client_model before, after;
     const uint64_t part_len = kedge_safetensors_file_len(&w->layout, KEDGE_DTYPE_F32);
     if (kedge_file_size(b->out) == (int64_t)part_len) { /* shorter than any whole model of the job */
-        KEDGE_TRY(open_model(&w->layout, b->out, &after, d));
-        int err = write_model(w, false, (struct source){after.values, NULL}, shared, d);
-        kedge_map_close(&after.map);
+        KEDGE_TRY(kedge_client_model_open(&w->layout, b->out, &after, d));
+        int err = kedge_client_model_write(w, false, (struct kedge_client_source){.shared = after.values},
+                                           shared, d);
+        kedge_client_model_close(&after);
         return err;
     }
-    KEDGE_TRY(open_model(&w->whole, b->out, &after, d));
-    int err = open_model(&w->whole, b->whole, &before, d);
+    KEDGE_TRY(kedge_client_model_open(&w->whole, b->out, &after, d));
+    int err = kedge_client_model_open(&w->whole, b->whole, &before, d);
     if (!err) {
         err = check_frozen(w, before.values, after.values, d);
         if (!err) {
-            err = write_model(w, false, (struct source){NULL, after.values}, shared, d);
+            err = kedge_client_model_write(w, false, (struct kedge_client_source){.whole = after.values},
+                                           shared, d);
         }
-        kedge_map_close(&before.map);
+        kedge_client_model_close(&before);
     }
-    kedge_map_close(&after.map);
+    kedge_client_model_close(&after);
     return err;
 }

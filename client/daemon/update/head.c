@@ -5,65 +5,26 @@
 
 #include <string.h>
 
-#include "common/base/mem.h"
+#include "client/daemon/update/parts.h"
 #include "common/base/try.h"
-#include "common/tensor/safetensors.h"
 
-static int read_values(const struct kedge_layout *layout, const char *path, float *ret, struct kedge_diag *d)
+/* The head of the model as the job's seed makes it. All weights are drawn in their order, those of the shared
+ * tensors are passed over. */
+static void draw_head(const struct kedge_client_work *w, float *ret)
 {
-    struct kedge_map map;
-    struct kedge_layout got;
-    uint64_t start = 0;
-    KEDGE_TRY(kedge_map_open(path, &map, d));
-    int err = kedge_safetensors_read(kedge_view_of(map.ptr, map.len), map.len, KEDGE_SAFETENSORS_CANONICAL,
-                                     &got, &start, d);
-    if (!err) {
-        err = kedge_layout_check_same(layout, &got, KEDGE_DTYPE_F32, d);
-        kedge_layout_deinit(&got);
+    float passed[1024];
+    struct kedge_model_weights weights;
+    kedge_model_weights_init(&weights, &w->spec->model, w->spec->seed);
+    for (uint32_t i = 0; i < w->whole.count; i++) {
+        const bool travels = kedge_part_has(&w->spec->share, &w->whole, i);
+        for (uint64_t left = w->whole.tensors[i].count, n; left > 0; left -= n) {
+            const uint64_t most =
+                travels && left > sizeof passed / sizeof *passed ? sizeof passed / sizeof *passed : left;
+            n = kedge_model_weights_next(&weights, travels ? passed : ret, (size_t)most);
+            KEDGE_ASSERT(n > 0);
+            ret += travels ? 0 : n;
+        }
     }
-    if (!err) {
-        memcpy(ret, map.ptr + start, (size_t)layout->values_count * sizeof *ret);
-    }
-    kedge_map_close(&map);
-    return err ? kedge_diag_wrap(d, err, "%s", path) : KEDGE_OK;
-}
-
-/* The file is used again from task to task (kedge_client_reuse_begin), so one that was not written whole is
- * cut to 0 bytes: what an earlier task left in it must not be taken for this one's model. */
-static int put_values(struct kedge_view header, struct kedge_view values, const char *path)
-{
-    int fd = -1;
-    KEDGE_TRY(kedge_client_reuse_begin(path, &fd));
-    int err = kedge_fd_write(fd, header);
-    if (!err) {
-        err = kedge_fd_write(fd, values);
-    }
-    int end_err = kedge_client_reuse_end(fd, err ? 0 : header.len + values.len);
-    return err ? err : end_err;
-}
-
-static int write_values(const struct kedge_layout *layout, const float *values, const char *path,
-                        struct kedge_diag *d)
-{
-    struct kedge_buf header;
-    kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
-    int err = kedge_safetensors_header(layout, KEDGE_DTYPE_F32, &header);
-    if (!err) {
-        err = put_values(kedge_buf_view(&header),
-                         kedge_view_of(values, (size_t)layout->values_count * sizeof *values), path);
-    }
-    kedge_buf_deinit(&header);
-    return err && !d->text[0] ? kedge_diag_set(d, err, "%s: %s", path, kedge_strerror(err)) : err;
-}
-
-static float *new_values(const struct kedge_layout *layout, struct kedge_diag *d)
-{
-    float *values = kedge_mem_new((size_t)layout->values_count, sizeof *values);
-    if (!values) {
-        (void)kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for a model of %llu values",
-                             (unsigned long long)layout->values_count);
-    }
-    return values;
 }
 
 /* A head that is new is that of the whole model as the job's seed makes it, the same at every site: the
@@ -71,17 +32,15 @@ static float *new_values(const struct kedge_layout *layout, struct kedge_diag *d
 static int join(struct kedge_client_work *w, const char *shared_path, struct kedge_client_head *h,
                 struct kedge_diag *d)
 {
-    const struct kedge_part *part = &w->spec->share;
-    float *whole KEDGE_CLEANUP(kedge_mem_release) = new_values(&w->whole, d),
-                 *shared KEDGE_CLEANUP(kedge_mem_release) = whole ? new_values(&w->layout, d) : NULL;
-    KEDGE_TRY(shared ? read_values(&w->layout, shared_path, shared, d) : KEDGE_E_NOMEM);
+    struct kedge_client_model shared;
+    KEDGE_TRY(kedge_client_model_open(&w->layout, shared_path, &shared, d));
     if (h->kept.is_new) {
-        kedge_model_init(&w->spec->model, w->spec->seed, whole);
-        kedge_part_take(part, &w->whole, false, whole, h->kept.values);
+        draw_head(w, h->kept.values);
     }
-    kedge_part_put(part, &w->whole, false, h->kept.values, whole);
-    kedge_part_put(part, &w->whole, true, shared, whole);
-    return write_values(&w->whole, whole, h->base, d);
+    int err = kedge_client_model_write(
+        w, true, (struct kedge_client_source){.shared = shared.values, .rest = h->kept.values}, h->base, d);
+    kedge_client_model_close(&shared);
+    return err;
 }
 
 int kedge_client_head_open(struct kedge_client_work *w, const struct kedge_id *job,
@@ -105,13 +64,20 @@ int kedge_client_head_open(struct kedge_client_work *w, const struct kedge_id *j
 int kedge_client_head_split(struct kedge_client_work *w, struct kedge_client_head *h, const char *shared_path,
                             struct kedge_diag *d)
 {
-    const struct kedge_part *part = &w->spec->share;
-    float *whole KEDGE_CLEANUP(kedge_mem_release) = new_values(&w->whole, d),
-                 *shared KEDGE_CLEANUP(kedge_mem_release) = whole ? new_values(&w->layout, d) : NULL;
-    KEDGE_TRY(shared ? read_values(&w->whole, h->out, whole, d) : KEDGE_E_NOMEM);
-    kedge_part_take(part, &w->whole, false, whole, h->kept.values);
-    kedge_part_take(part, &w->whole, true, whole, shared);
-    return write_values(&w->layout, shared, shared_path, d);
+    struct kedge_client_model whole;
+    uint8_t *head = h->kept.values;
+    KEDGE_TRY(kedge_client_model_open(&w->whole, h->out, &whole, d));
+    for (uint32_t i = 0; i < w->whole.count; i++) {
+        const struct kedge_tensor *t = &w->whole.tensors[i];
+        if (!kedge_part_has(&w->spec->share, &w->whole, i)) {
+            memcpy(head, whole.values + t->offset, (size_t)t->count * sizeof(float));
+            head += t->count * sizeof(float);
+        }
+    }
+    int err = kedge_client_model_write(w, false, (struct kedge_client_source){.whole = whole.values},
+                                       shared_path, d);
+    kedge_client_model_close(&whole);
+    return err;
 }
 
 void kedge_client_head_close(struct kedge_client_head *h)

@@ -8,12 +8,13 @@
 #include "client/daemon/update/kept.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/base/bytes.h"
-#include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "common/base/os/log.h"
 #include "common/base/try.h"
@@ -78,18 +79,20 @@ enum { MAGIC_LEN = 16, AT_UPDATE = 16, AT_SUM = 48, AT_COUNT = 80, AT_GROUP = 88
 static const char magic[MAGIC_LEN + 1] = "kedge kept 1   \n";
 
 struct places {
-    char dir[KEDGE_PATH_MAX], now[KEDGE_PATH_MAX], next[KEDGE_PATH_MAX];
+    char dir[KEDGE_PATH_MAX], now[KEDGE_PATH_MAX], next[KEDGE_PATH_MAX], work[KEDGE_PATH_MAX];
 };
 
 /* A folder for each job: its name may end as ".next" does, too. */
 static int places_of(const char *dir, const struct kedge_id *job, const char *name, struct places *ret)
 {
-    char next[KEDGE_ID_MAX + 8], kept[KEDGE_PATH_MAX];
+    char next[KEDGE_ID_MAX + 8], work[KEDGE_ID_MAX + 8], kept[KEDGE_PATH_MAX];
     snprintf(next, sizeof next, "%s.next", name);
+    snprintf(work, sizeof work, "%s.work", name);
     KEDGE_TRY(kedge_path_join(kept, dir, "kept"));
     KEDGE_TRY(kedge_path_join(ret->dir, kept, job->s));
-    int err = kedge_path_join(ret->now, ret->dir, name);
-    return err ? err : kedge_path_join(ret->next, ret->dir, next);
+    KEDGE_TRY(kedge_path_join(ret->now, ret->dir, name));
+    KEDGE_TRY(kedge_path_join(ret->work, ret->dir, work));
+    return kedge_path_join(ret->next, ret->dir, next);
 }
 
 static size_t file_len(const struct kedge_kept *k)
@@ -100,6 +103,27 @@ static size_t file_len(const struct kedge_kept *k)
 static void sum_of(const uint8_t *file, size_t len, struct kedge_hash *ret)
 {
     kedge_sha256(kedge_view_of(file + AT_COUNT, len - AT_COUNT), ret);
+}
+
+/* Room for the whole file is taken before it is mapped: a page that the disk has no room for would be a
+ * signal in the middle of a training, and not an error. What an earlier process left there is of no use. */
+static int begin_work(struct kedge_kept *k, const struct places *p, struct kedge_diag *reterr)
+{
+    const size_t len = file_len(k);
+    k->fd = kedge_file_open(p->work, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, reterr);
+    if (k->fd < 0) {
+        return k->fd;
+    }
+    memcpy(k->work, p->work, sizeof k->work);
+    int os = posix_fallocate(k->fd, 0, (off_t)len);
+    if (os == 0) {
+        void *map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, k->fd, 0);
+        os = map == MAP_FAILED ? errno : 0;
+        k->file = os ? NULL : map;
+    }
+    return os ? kedge_diag_set(reterr, kedge_errno(os), "%s: no room for %llu values: %s", p->work,
+                               (unsigned long long)k->count, strerror(os))
+              : KEDGE_OK;
 }
 
 /* KEDGE_E_NOT_FOUND: there is no such file, or it belongs to another update. */
@@ -156,17 +180,18 @@ static int open_with(const char *dir, const struct kedge_id *job, const char *na
                      struct kedge_kept *ret, struct kedge_diag *reterr)
 {
     static const struct kedge_site_digest none;
-    struct kedge_kept k = {.name = name, .count = count};
+    struct kedge_kept k = {.name = name, .count = count, .fd = -1};
     struct places p;
     KEDGE_TRY(places_of(dir, job, name, &p));
     KEDGE_TRY(kedge_dir_make(p.dir, 0700, reterr));
-    k.file = kedge_mem_new(file_len(&k), 1);
-    if (!k.file) {
-        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for \"%s\", %llu values", name,
-                              (unsigned long long)count);
+    int err = begin_work(&k, &p, reterr);
+    if (err) {
+        kedge_kept_close(&k);
+        return err;
     }
+    KEDGE_ASSERT(k.file);
     k.is_new = memcmp(in_force->b, none.b, sizeof none.b) == 0;
-    int err = k.is_new ? KEDGE_OK : find_file(&p, in_force, &k, reterr);
+    err = k.is_new ? KEDGE_OK : find_file(&p, in_force, &k, reterr);
     if (begins && (err == KEDGE_E_NOT_FOUND || err == KEDGE_E_CORRUPT)) {
         kedge_log(KEDGE_LOG_WARN, "lost", "job=%s: what this site kept as \"%s\" is lost: %s", job->s, name,
                   reterr ? reterr->text : kedge_strerror(err));
@@ -220,37 +245,71 @@ int kedge_kept_write(const char *dir, const struct kedge_id *job, const struct k
     kedge_store_be64(k->file + AT_GROUP, k->group);
     sum_of(k->file, file_len(k), &sum);
     memcpy(k->file + AT_SUM, sum.b, sizeof sum.b);
-    return kedge_file_write(p.next, kedge_view_of(k->file, file_len(k)), 0600, reterr);
+    (void)mprotect(k->file, file_len(k), PROT_READ); /* what is durable stays as it is */
+    if (fsync(k->fd) != 0 || rename(k->work, p.next) != 0) {
+        return kedge_diag_set(reterr, kedge_errno(errno), "%s: %s", k->work, strerror(errno));
+    }
+    k->work[0] = '\0';
+    int err = kedge_dir_sync(p.dir);
+    return err ? kedge_diag_set(reterr, err, "%s: cannot sync the folder", p.dir) : KEDGE_OK;
 }
 
 void kedge_kept_close(struct kedge_kept *k)
 {
-    kedge_mem_free(k->file);
+    if (k->file) {
+        (void)munmap(k->file, file_len(k));
+    }
+    if (k->name && k->fd >= 0) {
+        close(k->fd);
+    }
+    if (k->work[0]) {
+        (void)unlink(k->work);
+    }
     *k = (struct kedge_kept){.count = 0};
 }
 
 /* ---- as model files ---- */
 
+static int put_model(const struct kedge_kept *k, const struct kedge_layout *layout, int fd)
+{
+    struct kedge_buf header;
+    kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
+    int err = kedge_safetensors_header(layout, KEDGE_DTYPE_F32, &header);
+    if (!err) {
+        err = kedge_fd_write(fd, kedge_buf_view(&header));
+    }
+    kedge_buf_deinit(&header);
+    return err ? err : kedge_fd_write(fd, kedge_view_of(k->values, (size_t)k->count * sizeof(float)));
+}
+
 int kedge_kept_to_model(const struct kedge_kept *k, const struct kedge_layout *layout, const char *path,
                         struct kedge_diag *reterr)
 {
-    struct kedge_buf file;
+    char part[KEDGE_PATH_MAX];
     if (k->is_new) {
         return unlink(path) == 0 || errno == ENOENT
                    ? KEDGE_OK
                    : kedge_diag_set(reterr, kedge_errno(errno), "%s: %s", path, strerror(errno));
     }
-    kedge_buf_init(&file, SIZE_MAX / 2);
-    int err = kedge_safetensors_header(layout, KEDGE_DTYPE_F32, &file);
-    kedge_buf_put(&file, k->values, (size_t)k->count * sizeof(float));
-    if (!err) {
-        err = file.err;
+    int n = snprintf(part, sizeof part, "%s.part", path);
+    if (n < 0 || (size_t)n >= sizeof part) {
+        return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "%s: path too long", path);
     }
-    if (!err) {
-        err = kedge_file_write(path, kedge_buf_view(&file), 0600, reterr);
+    int fd = kedge_file_open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, reterr);
+    if (fd < 0) {
+        return fd;
     }
-    kedge_buf_deinit(&file);
-    return err;
+    int err = put_model(k, layout, fd);
+    if (close(fd) != 0 && !err) {
+        err = kedge_errno(errno);
+    }
+    if (!err && rename(part, path) != 0) {
+        err = kedge_errno(errno);
+    }
+    if (err) {
+        (void)unlink(part);
+    }
+    return err ? kedge_diag_set(reterr, err, "%s: %s", path, kedge_strerror(err)) : KEDGE_OK;
 }
 
 int kedge_kept_from_model(struct kedge_kept *k, const struct kedge_layout *layout, const char *path,

@@ -12,6 +12,9 @@
  *   SITE/kept/JOB/NAME        the vector in force, or a former one that is not yet replaced
  *   SITE/kept/JOB/NAME.next   the one that belongs to the update signed last; durable before that is signed
  *
+ *   SITE/kept/JOB/NAME.work   what a training changes: mapped, so that a vector may be larger than memory; it
+ *                             becomes NAME.next, or goes
+ *
  * A table, part of SITE/memory, says for each job which update counts: the last one with a receipt
  * (docs/modules/client-daemon.md). What belongs to another update is written over. */
 #ifndef KEDGE_CLIENT_DAEMON_UPDATE_KEPT_H
@@ -19,6 +22,7 @@
 
 #include "client/core/site.h"
 #include "common/base/diag.h"
+#include "common/base/os/file.h"
 #include "common/tensor/layout.h"
 
 /* ---- which update counts; pure ---- */
@@ -53,12 +57,15 @@ struct kedge_kept {
     uint64_t count;
     uint32_t group; /* whose model was trained when it was kept */
     bool is_new;    /* there was none: the values are zero */
-    uint8_t *file;  /* owned: what the file holds, and in it */
+    uint8_t *file;  /* the map of NAME.work, and in it */
     void *values;   /* int32_t or float, each of 4 bytes */
+    int fd;
+    char work[KEDGE_PATH_MAX]; /* "": it is NAME.next by now */
 };
 
-/* Reads the vector that belongs to the update `in_force` (zero: none). dir: SITE. KEDGE_E_NOT_FOUND: there is
- * no such file; KEDGE_E_CORRUPT: it is damaged; KEDGE_E_NOMEM; KEDGE_E_IO. Close after success. */
+/* Reads the vector that belongs to the update `in_force` (zero: none) into a file of its own, for which there
+ * is room on the disk from then on. dir: SITE. KEDGE_E_NOT_FOUND: there is no such file; KEDGE_E_CORRUPT: it
+ * is damaged; KEDGE_E_DISK_FULL; KEDGE_E_IO. Close after success, before it is opened again. */
 KEDGE_NODISCARD int kedge_kept_open(const char *dir, const struct kedge_id *job, const char *name,
                                     const struct kedge_site_digest *in_force, uint64_t count,
                                     struct kedge_kept *ret, struct kedge_diag *reterr);
@@ -69,7 +76,8 @@ KEDGE_NODISCARD int kedge_kept_open_or_begin(const char *dir, const struct kedge
                                              struct kedge_kept *ret, struct kedge_diag *reterr);
 /* From now on it is of a training of this group's model; what another group's left is not carried over. */
 void kedge_kept_set_group(struct kedge_kept *k, uint32_t group);
-/* Makes what is now in `values` and `group` durable as what belongs to this update. */
+/* Makes what is now in `values` and `group` durable as what belongs to this update. Afterwards the values can
+ * be read and no longer changed. */
 KEDGE_NODISCARD int kedge_kept_write(const char *dir, const struct kedge_id *job,
                                      const struct kedge_site_digest *update, struct kedge_kept *k,
                                      struct kedge_diag *reterr);
@@ -77,7 +85,8 @@ void kedge_kept_close(struct kedge_kept *k);
 
 /* ---- as model files: canonical safetensors, F32 ---- */
 
-/* Writes the values to such a file, durably or not at all; where the vector is new there is no file then. */
+/* Writes the values to such a file, whole or not at all: a copy for a trainer, not synced. Where the vector
+ * is new there is no file then. */
 KEDGE_NODISCARD int kedge_kept_to_model(const struct kedge_kept *k, const struct kedge_layout *layout,
                                         const char *path, struct kedge_diag *reterr);
 /* Takes the values from one. KEDGE_E_NOT_FOUND: there is none; KEDGE_E_FORMAT, KEDGE_E_SHAPE. */

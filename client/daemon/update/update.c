@@ -15,6 +15,7 @@
 #include "client/daemon/host.h"
 #include "client/daemon/update/control.h"
 #include "client/daemon/update/kept.h"
+#include "client/daemon/update/parts.h"
 #include "common/base/mem.h"
 #include "common/base/try.h"
 #include "common/tensor/safetensors.h"
@@ -22,31 +23,6 @@
 enum { TILE = 65536 };
 
 /* ---- the update ---- */
-
-struct model_file {
-    struct kedge_map map;
-    const float *values;
-};
-
-static int open_model(struct kedge_client_work *w, const char *path, struct model_file *ret,
-                      struct kedge_diag *d)
-{
-    struct kedge_layout got;
-    uint64_t start;
-    KEDGE_TRY(kedge_map_open(path, &ret->map, d));
-    struct kedge_view all = kedge_view_of(ret->map.ptr, ret->map.len);
-    int err = kedge_safetensors_read(all, all.len, KEDGE_SAFETENSORS_CANONICAL, &got, &start, d);
-    if (!err) {
-        err = kedge_layout_check_same(&w->layout, &got, KEDGE_DTYPE_F32, d);
-        kedge_layout_deinit(&got);
-    }
-    if (err) {
-        kedge_map_close(&ret->map);
-        return kedge_diag_wrap(d, err, "%s", path);
-    }
-    ret->values = (const float *)(const void *)(ret->map.ptr + start);
-    return KEDGE_OK;
-}
 
 static int put_bytes(int fd, struct kedge_hasher *hasher, struct kedge_view v)
 {
@@ -211,27 +187,28 @@ int kedge_client_make_update(struct kedge_client_work *w, const char *base_path,
                              struct kedge_client_control *control, struct kedge_kept *residual,
                              uint64_t steps, struct kedge_site_result *r, struct kedge_diag *d)
 {
-    struct model_file base, out;
+    struct kedge_client_model base, out;
     char temporary[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
     struct kedge_hash digest;
     int fd = -1;
     KEDGE_TRY(kedge_client_work_file(w, "update.part", temporary));
-    KEDGE_TRY(open_model(w, base_path, &base, d));
-    int err = open_model(w, out_path, &out, d);
+    KEDGE_TRY(kedge_client_model_open(&w->layout, base_path, &base, d));
+    int err = kedge_client_model_open(&w->layout, out_path, &out, d);
     if (err) {
-        kedge_map_close(&base.map);
+        kedge_client_model_close(&base);
         return err;
     }
     err = kedge_client_reuse_begin(temporary, &fd);
     if (!err) {
-        const struct training t = {base.values, out.values, control, residual, steps};
+        const struct training t = {(const float *)(const void *)base.values,
+                                   (const float *)(const void *)out.values, control, residual, steps};
         err = residual ? write_compact(w, &t, fd, &digest, &r->update_len, d)
                        : write_update(w, &t, fd, &digest, &r->update_len, d);
         int end_err = kedge_client_reuse_end(fd, err ? 0 : r->update_len);
         err = err ? err : end_err;
     }
-    kedge_map_close(&base.map);
-    kedge_map_close(&out.map);
+    kedge_client_model_close(&base);
+    kedge_client_model_close(&out);
     if (!err) {
         memcpy(r->update.b, digest.b, sizeof digest.b);
         err = kedge_client_work_path(w, "update", &r->update, path);

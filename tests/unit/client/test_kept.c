@@ -1,9 +1,12 @@
 /* What a site keeps between its trainings. Of what compression leaves nothing is lost or sent twice; after a
  * crash at any moment the file counts that belongs to the update that was accepted. */
 #include <check.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/daemon/host.h"
@@ -290,16 +293,98 @@ START_TEST(test_as_model)
 }
 END_TEST
 
+static uint64_t anonymous_kb(void)
+{
+    char line[128];
+    unsigned long long kb = 0;
+    FILE *f = fopen("/proc/self/status", "re");
+    ck_assert_ptr_nonnull(f);
+    while (fgets(line, sizeof line, f) && sscanf(line, "RssAnon: %llu kB", &kb) != 1) {
+    }
+    fclose(f);
+    return kb;
+}
+
+/* A vector is a file from the beginning: memory does not hold it. */
+START_TEST(test_larger_than_memory)
+{
+    enum { MANY = 2 << 20, MOST_KB = 2048 };
+    struct kedge_kept k;
+    struct kedge_site_digest u1 = {{1}};
+    struct kedge_diag d = {.text = ""};
+    open_folder(KEDGE_COMPACT_TOPK, 10000, KEDGE_COMPACT_SHARE_ONE);
+    const uint64_t before = anonymous_kb();
+    for (int turn = 0; turn < 2; turn++) {
+        ck_assert_int_eq(kedge_kept_open(host.dir, &job, "x", turn ? &u1 : &none, MANY, &k, &d), KEDGE_OK);
+        int32_t *values = k.values;
+        bool same = true;
+        for (size_t i = 0; i < MANY; i++) {
+            same = same && values[i] == (turn ? (int32_t)i : 0);
+            values[i] = (int32_t)i;
+        }
+        ck_assert(same);
+        ck_assert_int_eq(kedge_kept_write(host.dir, &job, &u1, &k, &d), KEDGE_OK);
+        ck_assert_uint_lt(anonymous_kb(), before + MOST_KB);
+        kedge_kept_close(&k);
+    }
+    close_folder();
+}
+END_TEST
+
+/* What a training does not end with leaves nothing, and what a killed one has left is of no account. */
+START_TEST(test_left_behind)
+{
+    static const char garbage[] = "of a process that was killed";
+    struct kedge_kept k;
+    struct kedge_diag d = {.text = ""};
+    open_folder(KEDGE_COMPACT_TOPK, 10000, KEDGE_COMPACT_SHARE_ONE);
+    ck_assert_int_eq(kedge_dir_make(path_of("kept/j"), 0700, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_file_write(path_of("kept/j/x.work"), kedge_view_str(garbage), 0600, NULL),
+                     KEDGE_OK);
+    ck_assert_int_eq(kedge_kept_open(host.dir, &job, "x", &none, 3, &k, &d), KEDGE_OK);
+    ck_assert_int_eq(((int32_t *)k.values)[0], 0);
+    ck_assert(kedge_file_exists(path_of("kept/j/x.work")));
+    kedge_kept_close(&k);
+    ck_assert(!kedge_file_exists(path_of("kept/j/x.work")));
+    ck_assert(!kedge_file_exists(path_of("kept/j/x.next")));
+    close_folder();
+}
+END_TEST
+
+/* Found out before the training, not by a signal within it: the blocks are there before the values are. */
+START_TEST(test_no_room)
+{
+    const struct rlimit least = {8192, 8192};
+    struct stat st;
+    struct kedge_kept k;
+    struct kedge_diag d = {.text = ""};
+    open_folder(KEDGE_COMPACT_TOPK, 10000, KEDGE_COMPACT_SHARE_ONE);
+    ck_assert_int_eq(kedge_kept_open(host.dir, &job, "x", &none, VALUES, &k, &d), KEDGE_OK);
+    ck_assert_int_eq(stat(path_of("kept/j/x.work"), &st), 0);
+    ck_assert_uint_ge((uint64_t)st.st_blocks * 512, VALUES * sizeof(int32_t));
+    kedge_kept_close(&k);
+    ck_assert(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && setrlimit(RLIMIT_FSIZE, &least) == 0);
+    ck_assert_int_lt(kedge_kept_open(host.dir, &job, "x", &none, VALUES, &k, &d), 0);
+    ck_assert_msg(strstr(d.text, "x.work: no room for 5000 values") != NULL, "%s", d.text);
+    ck_assert(!kedge_file_exists(path_of("kept/j/x.work")));
+    close_folder();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("client-kept");
     TCase *t = tcase_create("kept");
+    tcase_set_timeout(t, 60); /* it waits for the disk */
     tcase_add_loop_test(t, test_nothing_is_lost, KEDGE_COMPACT_INT8, KEDGE_COMPACT_KINDS);
     tcase_add_test(t, test_crash);
     tcase_add_test(t, test_lost_and_damaged);
     tcase_add_test(t, test_needed);
     tcase_add_test(t, test_names);
     tcase_add_test(t, test_as_model);
+    tcase_add_test(t, test_larger_than_memory);
+    tcase_add_test(t, test_left_behind);
+    tcase_add_test(t, test_no_room);
     suite_add_tcase(s, t);
     return run_suite(s);
 }
