@@ -331,11 +331,11 @@ static uint32_t own_tenant(const struct kedge_host *h, const struct kedge_waitin
     return KEDGE_COORD_NONE;
 }
 
-static bool says(const struct kedge_tenant *t, const char *kind, const struct kedge_id *job)
+static bool says(struct kedge_ledger *tenants, const char *kind, const struct kedge_id *job)
 {
     char key[KEDGE_IDEM_KEY_MAX + 1];
     snprintf(key, sizeof key, "%s/%s", kind, job->s);
-    return kedge_ledger_find(t->log.ledger, kedge_view_str(key), NULL) == KEDGE_OK;
+    return kedge_ledger_find(tenants, kedge_view_str(key), NULL) == KEDGE_OK;
 }
 
 /* Tenants may join, and leave, before it has its place: their ledgers say so. */
@@ -344,8 +344,8 @@ static void put_members_in_line(const struct kedge_host *h, const struct kedge_w
     json_t *missing = json_array(), *gone = json_array();
     for (uint32_t i = 0; i < w->tenant_count; i++) {
         const struct kedge_tenant *t = &h->tenants[w->tenants[i]];
-        const bool has_left = says(t, "job-left", &w->name);
-        if (has_left || !says(t, "job-joined", &w->name)) {
+        const bool has_left = says(t->log.ledger, "job-left", &w->name);
+        if (has_left || !says(t->log.ledger, "job-joined", &w->name)) {
             json_array_append_new(has_left ? gone : missing, json_string(t->id.s));
         }
     }
@@ -419,18 +419,26 @@ struct view_work {
     struct kedge_diag diag;
 };
 
-static json_t *tenants_missing(const struct view_work *w, uint32_t count)
+static void put_members_of_ended(const struct view_work *w, uint32_t count)
 {
-    json_t *missing = json_array();
-    char key[KEDGE_IDEM_KEY_MAX + 1];
-    uint64_t index;
-    snprintf(key, sizeof key, "job-joined/%s", w->job.s);
+    json_t *missing = json_array(), *gone = json_array();
     for (uint32_t i = 0; i < count; i++) {
-        if (kedge_ledger_find(w->logs.logs[i].ledger, kedge_view_str(key), &index) == KEDGE_E_NOT_FOUND) {
-            json_array_append_new(missing, json_string(w->logs.logs[i].tenant.s));
+        const struct kedge_history_log *log = &w->logs.logs[i];
+        const bool has_left = says(log->ledger, "job-left", &w->job);
+        if (has_left || !says(log->ledger, "job-joined", &w->job)) {
+            json_array_append_new(has_left ? gone : missing, json_string(log->tenant.s));
         }
     }
-    return missing;
+    json_object_set_new(w->o, "tenants_missing", missing);
+    json_object_set_new(w->o, "tenants_left", gone);
+}
+
+static int put_tested(struct kedge_host *h, struct view_work *w, const struct kedge_ended_job *job)
+{
+    struct kedge_job_test tested;
+    KEDGE_TRY(kedge_job_tested_read(h, &w->job, &tested, &w->diag));
+    kedge_admin_put_targets(w->o, job->spec, &tested);
+    return KEDGE_OK;
 }
 
 /* The same functions as for a job that runs, over the logs of the job's tenants alone. */
@@ -454,7 +462,7 @@ static int put_history(struct kedge_host *h, struct view_work *w, const struct k
     if (page.next != KEDGE_HISTORY_END) {
         json_object_set_new(w->o, "next_round", json_integer(page.next));
     }
-    json_object_set_new(w->o, "tenants_missing", tenants_missing(w, count));
+    put_members_of_ended(w, count);
     put_spec(w->o, job->spec);
     if (page.next == KEDGE_HISTORY_END) { /* the last page has the last round */
         kedge_admin_put_budget(w->o, job->spec, page.count > 0 ? page.rows[page.count - 1].spent : 0, NULL);
@@ -481,6 +489,7 @@ static void view_run(struct kedge_host *h, struct kedge_work *work)
     put_classes(w->o, job.spec, classes);
     if (!w->err && !w->only_models) {
         w->err = put_history(h, w, &job);
+        w->err = w->err ? w->err : put_tested(h, w, &job);
     }
     kedge_ended_job_deinit(&job);
     if (w->err == KEDGE_E_NOT_FOUND) { /* the job is there: something that it names is not */

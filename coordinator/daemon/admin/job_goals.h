@@ -1,4 +1,4 @@
-/* A job's budget and targets in answers to operators. On the loop thread, but for the first. */
+/* A job's budget and targets in answers to operators. On the loop thread, but for the first two. */
 #ifndef KEDGE_COORDINATOR_DAEMON_ADMIN_JOB_GOALS_H
 #define KEDGE_COORDINATOR_DAEMON_ADMIN_JOB_GOALS_H
 
@@ -11,7 +11,8 @@ struct kedge_host;
  * take (next; NULL: there is none). Any thread. */
 void kedge_admin_put_budget(struct json_t *o, const struct kedge_job_spec *spec, uint64_t spent,
                             const uint64_t *next);
-/* Sets "targets": their values, for how many evaluations in a row each is reached, and how many are. */
+/* Sets "targets": their values, for how many evaluations in a row each is reached, and how many are. Any
+ * thread. */
 void kedge_admin_put_targets(struct json_t *o, const struct kedge_job_spec *spec,
                              const struct kedge_job_test *tested);
 /* The models with which so many targets were reached last, by group; ret: KEDGE_GROUPS_MAX. Errors of

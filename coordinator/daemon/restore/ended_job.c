@@ -262,3 +262,20 @@ int kedge_ended_job_models(struct kedge_host *h, const struct kedge_ended_job *j
     kedge_mem_free(w.st);
     return err;
 }
+
+int kedge_job_tested_read(struct kedge_host *h, const struct kedge_id *job, struct kedge_job_test *ret,
+                          struct kedge_diag *d)
+{
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
+    struct kedge_walk w = {.h = h, .d = d, .st = st};
+    *ret = (struct kedge_job_test){.round = 0};
+    KEDGE_TRY_MEM(st);
+    KEDGE_TRY(kedge_walk_last(&w, h->main.ledger, "round-tested", job->s));
+    if (w.found) {
+        KEDGE_TRY(kedge_walk_read(&w, h->main.ledger, w.last_index, KEDGE_ST_ROUND_TESTED));
+        const struct kedge_st_round_tested *t = &st->u.round_tested;
+        *ret = (struct kedge_job_test){
+            .round = t->round, .tier = t->tier, .held = {.times = {t->held, t->held_last}}};
+    }
+    return KEDGE_OK;
+}

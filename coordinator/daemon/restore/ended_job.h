@@ -9,6 +9,7 @@
 #include "job/job_spec.h"
 
 struct kedge_host;
+struct kedge_job_test;
 
 struct kedge_ended_job {
     struct kedge_job_record record; /* its state is the one that the main chain says */
@@ -44,6 +45,9 @@ bool kedge_ended_job_is_known(struct kedge_host *h, const struct kedge_id *name)
 KEDGE_NODISCARD int kedge_ended_job_models(struct kedge_host *h, const struct kedge_ended_job *job,
                                            struct kedge_hash *ret, uint32_t *ret_count,
                                            struct kedge_diag *reterr);
+/* What the last tested round of any job says of its targets; zeros: none says anything. */
+KEDGE_NODISCARD int kedge_job_tested_read(struct kedge_host *h, const struct kedge_id *job,
+                                          struct kedge_job_test *ret, struct kedge_diag *reterr);
 
 /* Up to `most` records of jobs in the order of names, from this name on, of those that begin with `prefix`;
  * *ret_more: there is another one, in ret[*ret_count], for which there is room, too. An empty name: from the

@@ -17,6 +17,7 @@
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/members.h"
+#include "coordinator/daemon/restore/ended_job.h"
 #include "coordinator/daemon/rounds/classes.h"
 #include "coordinator/daemon/rounds/rounds.h"
 #include "coordinator/daemon/sites/refusals.h"
@@ -245,25 +246,10 @@ static int load_open_round(struct rounds *r)
     return KEDGE_OK;
 }
 
-/* What the last round that was tested says of the job's targets. */
-static int load_tested(struct kedge_walk *w)
-{
-    struct kedge_ledger *main = w->h->main.ledger;
-    KEDGE_TRY(kedge_walk_last(w, main, "round-tested", w->job->spec.name.s));
-    if (!w->found) {
-        return KEDGE_OK;
-    }
-    KEDGE_TRY(kedge_walk_read(w, main, w->last_index, KEDGE_ST_ROUND_TESTED));
-    const struct kedge_st_round_tested *t = &w->st->u.round_tested;
-    w->job->tested =
-        (struct kedge_job_test){.round = t->round, .tier = t->tier, .held = {{t->held, t->held_last}}};
-    return KEDGE_OK;
-}
-
 static int tell(struct rounds *r)
 {
     struct kedge_walk *w = &r->walk;
-    KEDGE_TRY(load_tested(w));
+    KEDGE_TRY(kedge_job_tested_read(w->h, &w->job->spec.name, &w->job->tested, w->d));
     struct kedge_job *job = w->job;
     bool is_closed = r->fold.state.round != KEDGE_ROUND_NONE;
     job->at = r->fold.state;
