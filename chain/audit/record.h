@@ -288,9 +288,10 @@ KEDGE_NODISCARD int kedgei_check_contacts(struct kedgei_audit *a);
 
 /* ---- labels.c: what sites are, as their tenants say ---- */
 KEDGE_NODISCARD int kedgei_check_labels(struct kedgei_audit *a);
-/* Had the site all these labels at a time when the log had some size from least on, below most? */
-bool kedgei_labels_were(const struct kedgei_log *log, const struct kedge_id *site, uint64_t least,
-                        uint64_t most, struct kedge_view needs);
+/* The candidate of a round that opened with that entry of the main chain had what the job needs. */
+void kedgei_check_needs(const struct kedgei_audit *a, const struct kedgei_job *job,
+                        const struct kedgei_log *log, const struct kedge_id *site, uint64_t at,
+                        struct kedgei_findings *f);
 
 /* ---- refusals.c: signed refusals that the auditor was shown; behind check_inputs ---- */
 KEDGE_NODISCARD int kedgei_check_refusals(struct kedgei_audit *a);

@@ -233,6 +233,8 @@ struct job {
     uint64_t deadline_ns;    /* of the open round or of the last evaluations, UINT64_MAX: none … */
     bool late;               /* … or passed */
     uint64_t retry_ns;       /* when failed items are asked for again, UINT64_MAX: none */
+    uint32_t supply;         /* sites that had what it needs as its last round opened … */
+    uint64_t openings;       /* … of which there were so many since the start, draws too */
     /* among jobs that share sites, see turns.c */
     uint64_t served_ns;    /* of each of its rounds the longest task, before the last one that opened … */
     uint64_t round_ns;     /* … of the round before that … */

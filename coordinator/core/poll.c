@@ -5,6 +5,7 @@
  * What a site is to do follows from its row and the job's stage each time it asks. A queue of tasks would
  * have to be corrected with every refusal, close and move, and would be lost in a crash. */
 #include "coordinator/core/core.h"
+#include "coordinator/schedule/order.h"
 
 struct task {
     uint32_t job, round, group, evaluate_round;
@@ -130,19 +131,42 @@ static bool is_wanted(const struct kedge_coord *c, uint32_t site, uint32_t job)
     return (c->sites[site].at_work >> job & 1) == 0 || MUTANT(MUTANT_OFFERS_AT_WORK);
 }
 
-/* Answers a request by the first task in slot order, beginning after the job that was served last. */
+/* What the site's tenant has of this job still before it. */
+static struct kedge_schedule_claim claim_of(const struct job *j)
+{
+    const uint32_t closed = j->closed_round == KEDGE_COORD_NONE ? 0 : j->closed_round;
+    const uint64_t rounds = j->params.rounds > closed ? j->params.rounds - closed : 0;
+    const uint32_t most = j->params.sites_per_round;
+    return (struct kedge_schedule_claim){.supply = j->supply,
+                                         .remaining =
+                                             rounds * (most > 0 && most < j->supply ? most : j->supply),
+                                         .overruns = j->openings > (uint64_t)j->params.rounds + 1};
+}
+
+/* Answers a request by the task that comes first (coordinator/schedule/order.h); among equals by the first in
+ * slot order, beginning after the job that was served last. */
 static bool serve(struct kedge_coord *c, uint32_t site, uint32_t request)
 {
-    struct task task;
+    struct task task, best;
+    struct kedge_schedule_claim claim, least;
+    bool found = false;
     uint32_t first = c->sites[site].next_job + (KEDGE_RARE(c, OTHER_JOB) ? 1 : 0);
     for (uint32_t i = 0; i < c->limits.jobs_max; i++) {
         uint32_t job = (first + i) % c->limits.jobs_max;
-        if (is_wanted(c, site, job) && find_task(c, job, site, &task)) {
-            emit_task(c, site, request, &task);
-            return true;
+        if (!is_wanted(c, site, job) || !find_task(c, job, site, &task)) {
+            continue;
+        }
+        claim = claim_of(&c->jobs[job]);
+        if (!found || kedge_schedule_before(&claim, &least)) {
+            best = task;
+            least = claim;
+            found = true;
         }
     }
-    return false;
+    if (found) {
+        emit_task(c, site, request, &best);
+    }
+    return found;
 }
 
 /* Called whenever something may have become due for the site; without a parked poll there is nobody

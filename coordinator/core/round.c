@@ -73,6 +73,7 @@ static void open_round(struct kedge_coord *c, uint32_t job)
     kedgei_select(c, j);
     KEDGE_ASSERT(j->selected_count >= 1);
     kedgei_turn_taken(c, job);
+    j->openings++;
     j->quorum = kedgei_quorum(j);
     j->stage = STAGE_ROUND_OPENING;
     j->base = j->round == 0 ? KEDGE_JOB_GROUPING : KEDGE_JOB_TRAINING;
@@ -116,6 +117,7 @@ void kedgei_collect(struct kedge_coord *c, uint32_t job)
     uint64_t time = KEDGE_RARE(c, SHORT_ROUND) ? j->params.round_timeout_ns / 8 : j->params.round_timeout_ns;
     j->deadline_ns = kedgei_after(c, time);
     j->open_ns = c->now_ns;
+    j->supply = kedgei_crowd_of(c, j).active;
     j->late = j->stalled = false;
     kedgei_rows_refresh(c, job);
     kedgei_assign_nearest(c, job);

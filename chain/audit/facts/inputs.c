@@ -48,9 +48,8 @@ static struct kedgei_fact *joined_fact(const struct round_check *c, const struct
 
 /* ---- round-opened ---- */
 
-/* Enrolment, revocation and joining are compared with the checkpoints around round-opened: an entry
- * counts as known only if the checkpoint before covers it, and as unknown only if the one after does not.
- * Between the two the coordinator may have seen either. */
+/* Compared with the checkpoints around round-opened: an entry counts as known only if the one before covers
+ * it, as unknown only if the one after does not. Between them the coordinator may have seen either. */
 static void check_candidate(const struct round_check *c, const struct kedgei_log *log,
                             const struct kedge_input_row *row)
 {
@@ -70,11 +69,7 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
         kedgei_error(c->f, KEDGE_AUDIT_CANDIDATE, &c->a->main, at,
                      "candidate \"%s\" of \"%s\" was revoked before", row->site.s, log->name);
     }
-    if (!kedgei_labels_were(log, &row->site, before, after, kedge_view_str(c->job->spec.needs.text))) {
-        kedgei_error(c->f, KEDGE_AUDIT_CANDIDATE, &c->a->main, at,
-                     "candidate \"%s\" of \"%s\" lacks what the job needs: %s", row->site.s, log->name,
-                     c->job->spec.needs.text);
-    }
+    kedgei_check_needs(c->a, c->job, log, &row->site, at, c->f);
     if (!joined || joined->index >= after) {
         kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, &c->a->main, at,
                      "\"%s\" has candidates, but had not joined job \"%s\"", log->name, c->job->id.s);

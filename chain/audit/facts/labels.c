@@ -34,8 +34,9 @@ int kedgei_check_labels(struct kedgei_audit *a)
     return KEDGE_OK;
 }
 
-/* From the newest on: only those that the time in question can have seen are looked at. */
-bool kedgei_labels_were(const struct kedgei_log *log, const struct kedge_id *site, uint64_t least,
+/* Had the site all these labels at a time when the log had some size from least on, below most? From the
+ * newest on: only those that the time in question can have seen are looked at. */
+static bool labels_were(const struct kedgei_log *log, const struct kedge_id *site, uint64_t least,
                         uint64_t most, struct kedge_view needs)
 {
     char first[KEDGE_IDEM_KEY_MAX + 2], last[KEDGE_IDEM_KEY_MAX + 2];
@@ -59,4 +60,16 @@ bool kedgei_labels_were(const struct kedgei_log *log, const struct kedge_id *sit
         }
     }
     return false;
+}
+
+void kedgei_check_needs(const struct kedgei_audit *a, const struct kedgei_job *job,
+                        const struct kedgei_log *log, const struct kedge_id *site, uint64_t at,
+                        struct kedgei_findings *f)
+{
+    const char *needs = job->spec.needs.text;
+    if (!labels_were(log, site, kedgei_anchored_before(log, at), kedgei_anchored_after(log, at),
+                     kedge_view_str(needs))) {
+        kedgei_error(f, KEDGE_AUDIT_CANDIDATE, &a->main, at,
+                     "candidate \"%s\" of \"%s\" lacks what the job needs: %s", site->s, log->name, needs);
+    }
 }

@@ -65,6 +65,25 @@ START_TEST(test_alike)
 }
 END_TEST
 
+/* Of two jobs that wait for it a site works first for the one with less left (coordinator/schedule/order.h),
+ * whichever of them came first. */
+START_TEST(test_less_left)
+{
+    struct job jobs[] = {{.rounds = 2, .task_ns = 10000 * MS},
+                         {.rounds = 50, .task_ns = 100 * MS, .from_ns = 2000 * MS},
+                         {.rounds = 3, .task_ns = 100 * MS, .from_ns = 2000 * MS}};
+    (void)world_run(jobs, 3, 1, 1, KEDGE_COORD_NONE);
+    ck_assert_uint_lt(jobs[2].first_ns, jobs[1].first_ns);
+    for (int i = 0; i < 3; i++) {
+        jobs[i].closed = jobs[i].tasks = jobs[i].fewest = 0;
+    }
+    jobs[1].rounds = 3;
+    jobs[2].rounds = 50;
+    (void)world_run(jobs, 3, 1, 1, KEDGE_COORD_NONE);
+    ck_assert_uint_lt(jobs[1].first_ns, jobs[2].first_ns);
+}
+END_TEST
+
 /* Sites that train for both at once keep neither waiting. */
 START_TEST(test_at_once)
 {
@@ -93,6 +112,7 @@ int main(void)
     tcase_add_test(c, test_long_beside_short);
     tcase_add_test(c, test_three);
     tcase_add_test(c, test_alike);
+    tcase_add_test(c, test_less_left);
     tcase_add_test(c, test_at_once);
     tcase_add_test(c, test_late_comer);
     Suite *s = suite_create("coordinator/turns");
