@@ -387,12 +387,6 @@ static const struct kedge_input_row *find_selected(const struct round_check *c, 
     return NULL;
 }
 
-static bool was_selected(const struct round_check *c, const struct kedgei_log *log,
-                         const struct kedge_id *site)
-{
-    return find_selected(c, log, site) != NULL;
-}
-
 /* A job with a root site has it in every round (coordinator/core/root.c). */
 static void check_root(const struct round_check *c)
 {
@@ -401,7 +395,7 @@ static void check_root(const struct round_check *c)
         return;
     }
     const struct kedgei_log *log = &c->a->tenants[c->job->tenants[spec->root_tenant]];
-    if (!was_selected(c, log, &spec->root_site)) {
+    if (!find_selected(c, log, &spec->root_site)) {
         kedgei_error(c->f, KEDGE_AUDIT_NOT_SELECTED, &c->a->main, c->round->opened->index,
                      "the root site \"%s\" of \"%s\" was not selected for round %u", spec->root_site.s,
                      log->name, c->round->number);
@@ -473,7 +467,7 @@ static void check_update(const struct round_check *c, const struct kedgei_update
     bool migrates = u->update_kind == KEDGE_TRAIN_PRETRAIN && !c->round->pretrain
                     && c->job->spec.shift != KEDGE_SHIFT_TEST_NONE
                     && kedgei_group_before(log, &c->job->id, &u->site, fact->index);
-    if (!migrates && !was_selected(c, log, &u->site)) {
+    if (!migrates && !find_selected(c, log, &u->site)) {
         kedgei_error(c->f, KEDGE_AUDIT_NOT_SELECTED, log, fact->index,
                      "site \"%s\" was not selected for round %u", u->site.s, u->round);
     }
