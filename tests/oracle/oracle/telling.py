@@ -62,11 +62,10 @@ class Telling(Grouping, Trials):
             return
         given = {(t.name, r["site"]): r["percent"] for t, r in rows if "percent" in r}
         costs = {(t.name, r["site"]): plans.said(job, t, r["site"], round_.number) for t, r in rows if r["use"] == "selected"}
-        follows = plans.parts(job, costs) if plans.planned(job, round_) else {}
-        self.same("plan", where, given, follows)
+        self.same("plan", where, given, plans.parts(job, costs) if plans.planned(job, round_) else {})
         for tenant, entry in job.updates(round_.number, "train"):
             b, percent = entry.body, given.get((tenant.name, entry.body["site"]), 0)
-            self.same("plan", f"{where}, {b['site']}", b["samples"] if percent else b.get("data_samples"), plans.part_of(b["data_samples"], percent) if percent else None)
+            self.same("plan", where, b["samples"] if percent else b.get("data_samples"), plans.part_of(b["data_samples"], percent) if percent else None)
 
     def budget(self, job):
         """"Budgets": what each step charges, and that its round could open."""
