@@ -14,6 +14,7 @@
 #include "crypto/hash.h"
 #include "crypto/keyfile.h"
 #include "crypto/sign.h"
+#include "tests/fixtures/effort.h"
 
 static struct kedge_key_pair pair_of(uint8_t byte)
 {
@@ -206,6 +207,40 @@ START_TEST(ed25519_edge_cases)
 }
 END_TEST
 
+/* The usual form of a key is read without libcrypto. Every text of its length that differs from it in one
+ * byte is read as libcrypto reads it; what libcrypto says is known by the same text after an empty line,
+ * which is no usual form any more. */
+START_TEST(usual_pem_and_libcrypto_agree)
+{
+    struct kedge_key_pair pair, again, other;
+    struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
+    uint32_t refused = 0, same = 0, others = 0, tried = 0;
+    kedge_key_generate(&pair);
+    kedge_buf_init(&b, KEDGE_PEM_MAX);
+    kedge_buf_put(&b, "\n", 1);
+    ck_assert_int_eq(kedge_pem_put_private(&b, &pair), KEDGE_OK);
+    ck_assert_uint_eq(b.len, 1 + 28 + 64 + 27);
+    for (size_t i = 1; i < b.len; i += EFFORT(1, 11)) {
+        static const uint8_t tries[] = {'A', '-', '=', '\n', 0, 0x80};
+        const uint8_t was = b.ptr[i];
+        for (size_t k = 0; k < sizeof tries; k++, tried++) {
+            b.ptr[i] = tries[k];
+            int by_libcrypto = kedge_pem_get_private(kedge_buf_view(&b), &other);
+            int err = kedge_pem_get_private(kedge_view_of(b.ptr + 1, b.len - 1), &again);
+            ck_assert_msg(err == by_libcrypto, "byte %zu as %02x: %d, libcrypto %d", i, tries[k], err,
+                          by_libcrypto);
+            ck_assert(err || memcmp(&again, &other, sizeof again) == 0);
+            refused += err ? 1 : 0;
+            same += !err && memcmp(&again, &pair, sizeof pair) == 0 ? 1 : 0;
+            others += !err && memcmp(&again, &pair, sizeof pair) != 0 ? 1 : 0;
+        }
+        b.ptr[i] = was;
+    }
+    ck_assert(refused > tried / 2 && others > 0);
+    ck_assert_uint_eq(refused + same + others, tried);
+}
+END_TEST
+
 /* RFC 8410 §10.3: a private key as PKCS#8, with the public key that §10.1 gives for it. */
 START_TEST(pem_of_the_rfc)
 {
@@ -340,6 +375,7 @@ int main(void)
     tcase_add_test(tc, signature_of_the_rfc);
     tcase_add_test(tc, generated_keys_differ_and_are_valid);
     tcase_add_test(tc, ed25519_edge_cases);
+    tcase_add_test(tc, usual_pem_and_libcrypto_agree);
     tcase_add_test(tc, pem_of_the_rfc);
     tcase_add_test(tc, key_files);
     tcase_add_test(tc, certificates_carry_their_key);
