@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """What idle tenants cost a coordinator, as a real process: anonymous memory, threads, open files and address space, each as the
 difference to a coordinator without tenants and divided by their number; once when they were just added and have been left alone,
-and once after a restart. Printed with it: how long a start takes, from the program's start until it serves, and the orderly end.
+and once after a restart. Printed with it: how long a start takes, from the program's start until it serves, after an orderly end
+and after SIGKILL, and the orderly end.
 
-    bench/many_tenants.py BIN [--tenants N] [--starts N] [--kill]
+    bench/many_tenants.py BIN [--tenants N] [--starts N]
 """
 import argparse
 import os
@@ -71,7 +72,6 @@ def main():
     parser.add_argument("bin", type=Path)
     parser.add_argument("--tenants", type=int, default=2000)
     parser.add_argument("--starts", type=int, default=5)
-    parser.add_argument("--kill", action="store_true", help="ended by SIGKILL before each start")
     args = parser.parse_args()
     scratch = Path(tempfile.mkdtemp(prefix="kedge-tenants-"))
     c = Coordinator(args.bin.resolve(), scratch)
@@ -88,14 +88,15 @@ def main():
         time.sleep(IDLE_S)
         print(f"{args.tenants} tenants, each added by a command of its own: {took:.1f} s")
         tell("added and left alone", empty, c.look(), args.tenants)
-        starts, ends = [], []
-        for _ in range(args.starts):
-            ends.append(c.stop(signal.SIGKILL if args.kill else signal.SIGTERM))
-            starts.append(c.start())
-        time.sleep(IDLE_S)
-        tell("after a restart", empty, c.look(), args.tenants)
-        print(f"until it serves: median {statistics.median(starts):.2f} s ({', '.join(f'{s:.2f}' for s in starts)}); "
-              f"end: median {statistics.median(ends):.2f} s")
+        for after, how in (("an orderly end", signal.SIGTERM), ("SIGKILL", signal.SIGKILL)):
+            starts, ends = [], []
+            for _ in range(args.starts):
+                ends.append(c.stop(how))
+                starts.append(c.start())
+            time.sleep(IDLE_S)
+            tell(f"after a restart after {after}", empty, c.look(), args.tenants)
+            print(f"until it serves after {after}: median {statistics.median(starts):.2f} s "
+                  f"({', '.join(f'{s:.2f}' for s in starts)}); end: median {statistics.median(ends):.2f} s")
     finally:
         if c.process and c.process.poll() is None:
             c.stop()

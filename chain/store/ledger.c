@@ -376,7 +376,7 @@ int kedge_ledger_open(struct kedge_kv *kv, const struct kedge_ledger_options *op
         return err;
     }
     pthread_mutex_init(&l->mutex, NULL);
-    l->mark_is_durable = kedge_kv_was_closed(kv);
+    l->mark_is_durable = kedge_kv_was_closed(kv) || kedge_kv_sync_together(kv, l->high_water_path);
     bool present;
     err = look(kv, &present, reterr);
     if (!err && !present && options->create && (options->key || options->copy)) {

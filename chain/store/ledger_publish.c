@@ -3,7 +3,8 @@
 #include "chain/store/ledger_impl.h"
 
 /* At open, of a store that was closed in good order: the mark that is found was made durable with the
- * checkpoint that it is of. A coordinator of thousands of tenants would sync as many files at each start. */
+ * checkpoint that it is of; or it will be, with those of all ledgers that are being opened
+ * (kedge_kv_sync_together). A coordinator of thousands of tenants would sync as many files at each start. */
 static bool is_marked(const struct kedge_ledger *l, uint64_t size, const struct kedge_hash *root)
 {
     struct kedgei_high_water mark;
@@ -31,7 +32,8 @@ int kedgei_publish(struct kedge_ledger *l, struct kedge_diag *reterr)
         err = err ? kedge_diag_set(reterr, err, "ledger %s: cannot sign: %s", l->origin, kedge_strerror(err))
                   : KEDGE_OK;
         if (!err && marked && !is_marked(l, size, root)) {
-            err = kedgei_high_water_write(l->high_water_path, l->origin, size, root, reterr);
+            err = kedge_kv_changing(l->kv, reterr);
+            err = err ? err : kedgei_high_water_write(l->high_water_path, l->origin, size, root, reterr);
         }
     }
     l->mark_is_durable = false; /* from here on each is written */

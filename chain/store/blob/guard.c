@@ -17,6 +17,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "crypto/hash.h"
 
 enum { WATCH_MS = 200 };
 
@@ -151,6 +152,14 @@ int kedge_store_guarded(kedge_store_guarded_fn *fn, void *arg, uint32_t timeout_
     return kedge_store_guarded_watched(fn, arg, timeout_ms, NULL, NULL, ret_out, reterr);
 }
 
+/* The first hash of a process loads libcrypto's tables, a millisecond. An audit of 2,000 logs forks as often,
+ * so it is made before, and every child has them. */
+static void load_hash(void)
+{
+    struct kedge_hash unused;
+    kedge_sha256(kedge_view_of(NULL, 0), &unused);
+}
+
 /* Killed in every case, also after a good answer: a child of a damaged store may hang while it ends. It
  * is waited for, so none is left behind. */
 int kedge_store_guarded_watched(kedge_store_guarded_fn *fn, void *arg, uint32_t timeout_ms,
@@ -158,6 +167,7 @@ int kedge_store_guarded_watched(kedge_store_guarded_fn *fn, void *arg, uint32_t 
                                 struct kedge_diag *reterr)
 {
     int fds[2];
+    load_hash();
     if (pipe2(fds, O_CLOEXEC) != 0) {
         return kedge_diag_set(reterr, KEDGE_E_IO, "cannot make a pipe: %s", strerror(errno));
     }

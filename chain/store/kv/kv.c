@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "chain/store/kv/kv_dir.h"
 #include "chain/store/kv/kv_impl.h"
+#include "chain/store/kv/kv_together.h"
 #include "common/base/try.h"
 
 static const char *const table_names[KEDGE_KV_TABLES] = {
@@ -54,6 +56,9 @@ int kedge_kv_begin(struct kedge_kv *kv, bool write, struct kedge_kv_tx **ret_tx,
 {
     if (write && kv->read_only) {
         return kedge_diag_set(reterr, KEDGE_E_DISK_FULL, "the store is open for reading only");
+    }
+    if (write) {
+        KEDGE_TRY(kedge_kv_changing(kv, reterr));
     }
     return noting(kv, kv->ops->begin(kv, write, ret_tx, reterr));
 }
@@ -186,7 +191,21 @@ int kedge_kv_reopen(struct kedge_kv *kv, struct kedge_diag *reterr)
 
 bool kedge_kv_was_closed(const struct kedge_kv *kv)
 {
-    return kv->was_closed;
+    return kv->dir && kv->dir->was_closed;
+}
+
+int kedge_kv_changing(struct kedge_kv *kv, struct kedge_diag *reterr)
+{
+    return kv->dir ? kedgei_kv_dir_changing(kv->dir, reterr) : KEDGE_OK;
+}
+
+bool kedge_kv_sync_together(struct kedge_kv *kv, const char *path)
+{
+    const unsigned together = kv->dir ? kedgei_sync_together(path) : 0;
+    if (together) {
+        kv->dir->together = together;
+    }
+    return together != 0;
 }
 
 void kedge_kv_doubt(struct kedge_kv *kv)

@@ -109,9 +109,15 @@ void kedge_kv_keep(struct kedge_kv *kv);
 /* True for a writer when the last one closed this very store in good order, so that what it made durable need
  * not be made so again: the names that lead to it, and what its user keeps beside it. */
 bool kedge_kv_was_closed(const struct kedge_kv *kv);
+/* Before something that belongs to the store is changed: from then on its last close says nothing any more,
+ * as from the first write transaction on. Any thread. Errors of kedge_errno: nothing may be changed. */
+KEDGE_NODISCARD int kedge_kv_changing(struct kedge_kv *kv, struct kedge_diag *reterr);
 /* Something that belongs to the store could not be made durable: its close is not in good order. Any thread.
  */
 void kedge_kv_doubt(struct kedge_kv *kv);
+/* True: the file at `path`, which belongs to the store, is made durable as it is now by
+ * kedge_kv_lmdb_sync_together_end. False: its user syncs it. */
+bool kedge_kv_sync_together(struct kedge_kv *kv, const char *path);
 /* True when opened for reading only. */
 bool kedge_kv_is_read_only(const struct kedge_kv *kv);
 
@@ -141,6 +147,13 @@ enum { KEDGE_KV_LMDB_OPEN_USUAL = 128, KEDGE_KV_LMDB_FILES = 4 };
 void kedge_kv_lmdb_open_most(unsigned stores);
 /* How many have one now. */
 unsigned kedge_kv_lmdb_open_count(void);
+/* Between these two calls what a store that is opened must make durable (the names that lead to it, its log's
+ * mark) is made durable by the second call, with one sync of each file system. Until that has answered
+ * KEDGE_OK nothing that the stores hold may be told to anybody, and no store's close is in good order. For
+ * starts with many stores: a file system is synced with all that others wrote to it, too. Errors of the
+ * second: those of kedge_errno. */
+void kedge_kv_lmdb_sync_together_begin(void);
+KEDGE_NODISCARD int kedge_kv_lmdb_sync_together_end(struct kedge_diag *reterr);
 /* Called before and after a writer's environment is opened, in which LMDB takes 3 MiB for lists that it
  * hardly uses: for programs that choose where their heap takes such pieces from. One opening at a time. Set
  * once, before any store is opened; NULL: nothing is called. */

@@ -11,23 +11,31 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "chain/store/kv/kv_together.h"
 #include "common/base/try.h"
 
-enum { FREE_SPACE_LEAST = 1 << 20, CLOSED_MAX = 96 };
+enum { FREE_SPACE_LEAST = 1 << 20, CLOSED_MAX = 96, REGISTRY_BITS = 12 };
 
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct kedgei_kv_dir *registry;
+static struct kedgei_kv_dir *registry[1 << REGISTRY_BITS];
+
+/* File systems give inodes in strides; the product's upper bits spread those, too. */
+static struct kedgei_kv_dir **place_of(const struct kedgei_kv_dir *d)
+{
+    return &registry[(d->inode ^ d->device) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - REGISTRY_BITS)];
+}
 
 static bool register_dir(struct kedgei_kv_dir *d)
 {
+    struct kedgei_kv_dir **place = place_of(d);
     bool is_free = true;
     pthread_mutex_lock(&registry_mutex);
-    for (const struct kedgei_kv_dir *i = registry; i; i = i->next) {
+    for (const struct kedgei_kv_dir *i = *place; i; i = i->next) {
         is_free = is_free && !(i->device == d->device && i->inode == d->inode);
     }
     if (is_free) {
-        d->next = registry;
-        registry = d;
+        d->next = *place;
+        *place = d;
     }
     pthread_mutex_unlock(&registry_mutex);
     return is_free;
@@ -36,7 +44,7 @@ static bool register_dir(struct kedgei_kv_dir *d)
 static void unregister_dir(struct kedgei_kv_dir *d)
 {
     pthread_mutex_lock(&registry_mutex);
-    for (struct kedgei_kv_dir **i = &registry; *i; i = &(*i)->next) {
+    for (struct kedgei_kv_dir **i = place_of(d); *i; i = &(*i)->next) {
         if (*i == d) {
             *i = d->next;
             break;
@@ -92,11 +100,11 @@ static int find_or_make(struct kedgei_kv_dir *d, bool create, struct kedge_diag 
     return KEDGE_OK;
 }
 
-/* What the lock's file says after an orderly close. A copy of the folder has other inodes, so its names and
- * marks are synced by its first opener. It is never synced itself: where the power failed, what is read
- * is on the disk by itself; and where a writer was killed, this machine has seen that it took the words out
- * before it began.
- */
+/* What the lock's file says after an orderly close, until the store changes. A copy of the folder has other
+ * inodes, so its names and marks are synced by its first opener. It is never synced itself: where the
+ * power failed, what is read is on the disk by itself; and where a writer was killed, this machine has seen
+ * that it took the words out before it changed anything. A store that is opened and not changed keeps them,
+ * so that the start of a coordinator with thousands of idle tenants writes nothing. */
 static bool name_folder(const struct kedgei_kv_dir *d, char text[CLOSED_MAX])
 {
     char file[KEDGE_PATH_MAX];
@@ -109,13 +117,30 @@ static bool name_folder(const struct kedgei_kv_dir *d, char text[CLOSED_MAX])
     return true;
 }
 
-/* When the words cannot be taken out they are not believed. */
+/* Words of another folder are taken out; what cannot be taken out is not believed either. */
 static void read_closed(struct kedgei_kv_dir *d)
 {
     char said[CLOSED_MAX + 1] = "", text[CLOSED_MAX];
     ssize_t n = pread(d->lock_fd, said, CLOSED_MAX, 0);
-    bool same = n > 0 && name_folder(d, text) && strcmp(said, text) == 0;
-    d->was_closed = n != 0 && ftruncate(d->lock_fd, 0) == 0 && same;
+    d->was_closed = n > 0 && name_folder(d, text) && strcmp(said, text) == 0;
+    atomic_store(&d->says_closed, d->was_closed);
+    if (n != 0 && !d->was_closed) {
+        (void)!ftruncate(d->lock_fd, 0);
+    }
+}
+
+int kedgei_kv_dir_changing(struct kedgei_kv_dir *d, struct kedge_diag *reterr)
+{
+    if (!atomic_load(&d->says_closed)) {
+        return KEDGE_OK;
+    }
+    if (ftruncate(d->lock_fd, 0) != 0) {
+        int e = errno;
+        return kedge_diag_set(reterr, kedge_errno(e), "%s/kedge.lock: cannot be changed: %s", d->path,
+                              strerror(e));
+    }
+    atomic_store(&d->says_closed, false);
+    return KEDGE_OK;
 }
 
 /* Two locks, for two dangers: the registry keeps this process from opening the environment twice, the
@@ -160,7 +185,7 @@ int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create, b
 /* The folder, the log's, and the one of all logs: LMDB syncs its file, and nobody else its name. A folder
  * that was just made exists on the disk only when its parent was synced; without that a power cut could
  * take away a whole store whose commits were all answered. */
-int kedgei_kv_dir_settle(const struct kedgei_kv_dir *d, int err, struct kedge_diag *reterr)
+int kedgei_kv_dir_settle(struct kedgei_kv_dir *d, int err, struct kedge_diag *reterr)
 {
     if (d->was_closed) {
         return err; /* its last writer has */
@@ -169,6 +194,11 @@ int kedgei_kv_dir_settle(const struct kedgei_kv_dir *d, int err, struct kedge_di
     char path[KEDGE_PATH_MAX + 8];
     for (size_t i = 0; i < sizeof above / sizeof above[0] && !err && d->lock_fd >= 0; i++) {
         snprintf(path, sizeof path, "%s%s", d->path, above[i]);
+        const unsigned together = kedgei_sync_together(path);
+        if (together) {
+            d->together = together;
+            continue;
+        }
         err = kedge_dir_sync(path);
         err =
             err == KEDGE_E_DENIED && i > 0 ? KEDGE_OK : err; /* not ours to look into, so not ours to make */
@@ -182,14 +212,17 @@ void kedgei_kv_dir_close(struct kedgei_kv_dir *d, bool in_order)
 {
     char text[CLOSED_MAX];
     unregister_dir(d);
-    if (d->lock_fd >= 0 && in_order
-        && name_folder(d, text)) { /* without the words the next start syncs again */
+    if (d->lock_fd < 0) {
+        return;
+    }
+    if (!in_order) {
+        (void)!kedgei_kv_dir_changing(d, NULL);
+    } else if (!atomic_load(&d->says_closed)
+               && name_folder(d, text)) { /* without the words the next start syncs again */
         (void)!pwrite(d->lock_fd, text, strlen(text), 0);
     }
-    if (d->lock_fd >= 0) {
-        close(d->lock_fd);
-        d->lock_fd = -1;
-    }
+    close(d->lock_fd);
+    d->lock_fd = -1;
 }
 
 int64_t kedgei_kv_dir_file_size(const struct kedgei_kv_dir *d)

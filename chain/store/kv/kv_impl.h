@@ -29,9 +29,9 @@ struct kedge_kv_ops {
 struct kedge_kv {
     const struct kedge_kv_ops *ops;
     bool read_only;
-    atomic_bool keep;    /* close leaves what the file holds besides its records */
-    atomic_bool doubted; /* kedge_kv_doubt */
-    bool was_closed;     /* kedge_kv_was_closed */
+    atomic_bool keep;          /* close leaves what the file holds besides its records */
+    atomic_bool doubted;       /* kedge_kv_doubt */
+    struct kedgei_kv_dir *dir; /* where it lies, NULL: in no folder */
 };
 struct kedge_kv_tx {
     struct kedge_kv *kv;

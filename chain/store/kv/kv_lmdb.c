@@ -21,6 +21,7 @@
 #include "chain/store/kv/kv_lmdb_file.h"
 #include "chain/store/kv/kv_lmdb_span.h"
 #include "chain/store/kv/kv_seats.h"
+#include "chain/store/kv/kv_together.h"
 #include "common/base/mem.h"
 #include "common/base/try.h"
 
@@ -537,7 +538,8 @@ static void lmdb_close(struct kedge_kv *base)
     if (kv->is_resting) {
         (void)!wake(kv, NULL); /* to be cleaned; the next close tries again */
     }
-    bool in_order = kv->env && !kv->failed && !base->keep && !base->doubted;
+    bool in_order =
+        kv->env && !kv->failed && !base->keep && !base->doubted && kedgei_synced_together(kv->dir.together);
     if (kv->env) {
         scrub(kv);
         mdb_env_close(kv->env);
@@ -572,7 +574,7 @@ int kedge_kv_lmdb_open(const char *dir, const struct kedge_kv_lmdb_options *opti
     kv->options.map_bytes = options->map_bytes ? options->map_bytes : MAP_DEFAULT;
     kv->options.map_bytes_max = options->map_bytes_max ? options->map_bytes_max : MAP_MAX_DEFAULT;
     kv->options.readers_max = options->readers_max ? options->readers_max : READERS_DEFAULT;
-    kv->base = (struct kedge_kv){.ops = &lmdb_ops, .read_only = options->read_only};
+    kv->base = (struct kedge_kv){.ops = &lmdb_ops, .read_only = options->read_only, .dir = &kv->dir};
     int err =
         kedgei_kv_dir_open(&kv->dir, dir, options->create, options->read_only, options->lock_wait_ms, reterr);
     if (err) {
@@ -592,7 +594,6 @@ int kedge_kv_lmdb_open(const char *dir, const struct kedge_kv_lmdb_options *opti
         lmdb_close(&kv->base);
         return err;
     }
-    kv->base.was_closed = kv->dir.was_closed;
     *ret_kv = &kv->base;
     return KEDGE_OK;
 }

@@ -34,7 +34,10 @@
 #include "coordinator/daemon/sites/blobs.h"
 #include "coordinator/daemon/sites/refusals.h"
 
-enum { RECORDS_AT_ONCE = 256 }; /* of all jobs that the coordinator ever had */
+enum {
+    RECORDS_AT_ONCE = 256,    /* of all jobs that the coordinator ever had */
+    SYNC_TOGETHER_LEAST = 32, /* tenants */
+};
 
 /* ---- members ---- */
 
@@ -273,14 +276,29 @@ static int load_rest(struct kedge_walk *w)
     return kedge_host_sweep(w->h, w->d);
 }
 
+/* After a kill each ledger is to be made durable before it counts. Few of them are synced one by one: a whole
+ * file system is synced with all that other programs wrote to it, which may be gigabytes. */
+static int load_tenants(struct kedge_walk *w, const struct kedge_id *ids, size_t count)
+{
+    int err = KEDGE_OK;
+    if (count >= SYNC_TOGETHER_LEAST) {
+        kedge_kv_lmdb_sync_together_begin();
+    }
+    for (size_t i = 0; i < count && !err; i++) {
+        err = load_tenant(w, &ids[i]);
+    }
+    int sync_err = kedge_kv_lmdb_sync_together_end(err ? NULL : w->d);
+    return err ? err : sync_err;
+}
+
 int kedge_host_restore(struct kedge_host *h, struct kedge_diag *d)
 {
     struct kedge_id *ids = NULL;
     size_t count = 0;
     struct kedge_walk w = {.h = h, .d = d, .st = kedge_mem_new(1, sizeof *w.st)};
     int err = w.st ? kedge_host_tenant_folders(h, &ids, &count, d) : KEDGE_E_NOMEM;
-    for (size_t i = 0; i < count && !err; i++) {
-        err = load_tenant(&w, &ids[i]);
+    if (!err) {
+        err = load_tenants(&w, ids, count);
     }
     if (!err) {
         err = load_rest(&w);
