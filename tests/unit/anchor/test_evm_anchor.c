@@ -65,6 +65,29 @@ START_TEST(after_the_faults_the_newest_root_is_final)
 }
 END_TEST
 
+/* A main chain of T tenants grows by a checkpoint and an update's part of each in an interval. */
+START_TEST(one_anchor_an_interval_for_any_number_of_tenants)
+{
+    static const uint32_t tenants[] = {1, 10, 100, 1000};
+    enum { INTERVALS = 24 };
+    for (size_t i = 0; i < sizeof tenants / sizeof tenants[0]; i++) {
+        struct world *w = world_new(3);
+        uint64_t start = w->now_ms;
+        for (uint64_t n = 0; n < INTERVALS; n++) {
+            w->main_size += 2 * tenants[i];
+            world_run_until(w, start + (n + 1) * w->config.interval_ms);
+        }
+        ck_assert_msg(!w->stopped, "%s", w->said);
+        ck_assert_uint_eq(w->machine.state.last.seq, INTERVALS);
+        settle(w);
+        world_check_chain(w);
+        ck_assert_uint_eq(w->machine.state.last.seq, INTERVALS);
+        ck_assert_uint_eq(w->machine.state.last.size, 3 + (uint64_t)INTERVALS * 2 * tenants[i]);
+        world_free(w);
+    }
+}
+END_TEST
+
 /* What each lie must lead to. */
 static const struct {
     enum sim_lie lie;
@@ -302,6 +325,7 @@ int main(void)
     TCase *tc = tcase_create("evm_anchor");
     tcase_set_timeout(tc, 0);
     tcase_add_test(tc, after_the_faults_the_newest_root_is_final);
+    tcase_add_test(tc, one_anchor_an_interval_for_any_number_of_tenants);
     tcase_add_test(tc, a_lying_node_stops_it_and_it_stays_stopped);
     tcase_add_test(tc, a_node_of_another_chain_gets_nothing_and_spoils_nothing);
     tcase_add_test(tc, a_key_that_others_use_is_noticed);
