@@ -60,7 +60,7 @@ void kedge_admin_put_plan(struct kedge_host *h, const struct kedge_job *job,
     json_t *rows = json_array();
     for (uint32_t i = 0; i < h->site_count; i++) {
         const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, i);
-        const bool is_told = !for_admin || kedge_tenant_has_admin(&h->tenants[h->sites[i].tenant], for_admin);
+        const bool is_told = !for_admin || kedge_tenant_shows_to(&h->tenants[h->sites[i].tenant], for_admin);
         if (!row || !row->selected || job->sites[i].percent == 0 || !is_told) {
             continue;
         }

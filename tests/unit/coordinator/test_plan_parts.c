@@ -6,6 +6,7 @@
 
 #include "common/base/rng.h"
 #include "coordinator/plan/parts.h"
+#include "tests/fixtures/effort.h"
 #include "tests/fixtures/plan_worlds.h"
 #include "tests/fixtures/run.h"
 
@@ -46,7 +47,7 @@ START_TEST(test_exact)
     struct kedge_rng rng;
     kedge_rng_init(&rng, 5, KEDGE_RNG_TEST, 0, 0);
     uint32_t between = 0;
-    for (int world = 0; world < 200; world++) {
+    for (int world = 0; world < EFFORT(200, 40); world++) {
         const uint32_t count = world % 2 ? FEW : 2;
         struct kedge_plan_weights w = kedge_plan_world_weights(&rng);
         w.least = count == FEW ? 96 : 20;
@@ -57,7 +58,7 @@ START_TEST(test_exact)
             between += plan[i] > w.least && plan[i] < KEDGE_PERCENT_ALL;
         }
     }
-    ck_assert_uint_gt(between, 20); /* not only the ends */
+    ck_assert_uint_gt(between, EFFORT(20, 3)); /* not only the ends */
 }
 END_TEST
 
@@ -67,7 +68,7 @@ START_TEST(test_near_the_continuous_programme)
     double least = 1;
     int worlds = 0;
     kedge_rng_init(&rng, 6, KEDGE_RNG_TEST, 0, 0);
-    while (worlds < 200) {
+    while (worlds < EFFORT(200, 40)) {
         const uint32_t count = 2 + (uint32_t)kedge_rng_below(&rng, MANY - 1);
         const struct kedge_plan_weights w = kedge_plan_world_weights(&rng);
         kedge_plan_world(&rng, costs, count);
@@ -93,7 +94,7 @@ START_TEST(test_planned_by_the_round_before)
     struct kedge_rng rng;
     double planned = 0, best = 0, plain = 0, all = 0, all_best = 0;
     kedge_rng_init(&rng, 7, KEDGE_RNG_TEST, 0, 0);
-    for (int world = 0; world < 120; world++) {
+    for (int world = 0; world < EFFORT(120, 20); world++) {
         const uint32_t count = 2 + (uint32_t)kedge_rng_below(&rng, 30);
         const struct kedge_plan_weights w = kedge_plan_world_weights(&rng);
         const struct kedge_plan_world_run run = kedge_plan_world_run(&rng, &w, count, 20, 0.1);
@@ -107,8 +108,8 @@ START_TEST(test_planned_by_the_round_before)
            "%.4f\n",
            planned / best, all / all_best, plain / best);
     (void)fflush(stdout);
-    ck_assert(planned / best >= 0.98);
-    ck_assert(all / all_best >= 0.97);
+    ck_assert(planned / best >= EFFORT(0.98, 0.96));
+    ck_assert(all / all_best >= EFFORT(0.97, 0.95));
     ck_assert(plain < 0.95 * planned);
 }
 END_TEST
@@ -186,6 +187,7 @@ END_TEST
 int main(void)
 {
     TCase *tc = tcase_create("parts");
+    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, test_exact);
     tcase_add_test(tc, test_near_the_continuous_programme);
     tcase_add_test(tc, test_planned_by_the_round_before);
