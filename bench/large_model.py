@@ -12,6 +12,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import resource
 import shutil
 import signal
 import statistics
@@ -62,6 +63,12 @@ class Watch(threading.Thread):
         return self.most
 
 
+def processor_s():
+    """Of all that this process has started and seen the end of, with what those had."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def run(argv, log):
     """Its output, seconds, and memory by program."""
     begin = time.monotonic()
@@ -105,8 +112,8 @@ def site_bytes(folder, number):
 
 
 def round_bytes(folder, sites):
-    """Sites at the same time, as many as there are processes for; then the mean reads what was kept."""
-    begin = time.monotonic()
+    """Sites at the same time, each a process; then the mean reads what was kept. Seconds, and those of processors."""
+    begin, used = time.monotonic(), processor_s()
     workers = [multiprocessing.Process(target=site_bytes, args=(folder, number)) for number in range(sites)]
     for worker in workers:
         worker.start()
@@ -114,8 +121,11 @@ def round_bytes(folder, sites):
         worker.join()
         if worker.exitcode != 0:
             sys.exit("the baseline failed")
-    pass_over([folder / "model"] + [folder / f"kept-{number}" for number in range(sites)], folder / "mean", True)
-    return time.monotonic() - begin
+    kept = [folder / f"kept-{number}" for number in range(sites)]
+    mean = multiprocessing.Process(target=pass_over, args=([folder / "model", *kept], folder / "mean", True))
+    mean.start()
+    mean.join()
+    return time.monotonic() - begin, processor_s() - used
 
 
 def baseline(folder, length, sites):
@@ -191,8 +201,11 @@ def main():
 def measure(args, scratch, table):
     inputs = args.mb * 10**6 // 4 // CLASSES - 1
     poc, log = scratch / "poc", scratch / "log"
-    out, _, most = run([args.bin / "kedge", "poc", poc, "--format", "json", "--rounds", args.rounds, "--tenants", 1, "--sites", args.sites,
-                        "--groups", 1, "--model-inputs", inputs, "--model-classes", CLASSES, "--trainer", args.bin / TRAINER], log)
+    used = processor_s()
+    out, _, most = run([args.bin / "kedge", "poc", poc, "--format", "json", "--rounds", args.rounds, "--tenants", 1,
+                        "--sites", args.sites, "--groups", 1, "--model-inputs", inputs, "--model-classes", CLASSES,
+                        "--trainer", args.bin / TRAINER], log)
+    used = (processor_s() - used) / args.rounds
     rounds = [r["seconds"] for r in json.loads(out)["data"]["grouped"]["history"]]
     length = (inputs + 1) * CLASSES * 4
     print(f"model of {length / 1e6:.0f} MB, {args.sites} sites, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
@@ -210,9 +223,11 @@ def measure(args, scratch, table):
             table.seconds(what, seconds)
             table.memory(what, most)
     shutil.rmtree(poc)
-    same = baseline(scratch / "same", length, args.sites)
+    same, same_used = baseline(scratch / "same", length, args.sites)
     table.seconds("reading and writing the same bytes", same)
     table.seconds("a round", last, f"{last / same:.2f} of it; <= 1.3")
+    table.seconds("reading and writing the same bytes, processors", same_used)
+    table.seconds("a round, processors, the start's part included", used, f"{used / same_used:.2f} of it")
 
 
 if __name__ == "__main__":

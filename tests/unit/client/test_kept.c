@@ -13,6 +13,7 @@
 #include "client/daemon/update/kept.h"
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
+#include "tests/fixtures/memory.h"
 #include "tests/fixtures/run.h"
 
 enum { INPUTS = 999, CLASSES = 5, VALUES = (INPUTS + 1) * CLASSES };
@@ -293,27 +294,15 @@ START_TEST(test_as_model)
 }
 END_TEST
 
-static uint64_t anonymous_kb(void)
-{
-    char line[128];
-    unsigned long long kb = 0;
-    FILE *f = fopen("/proc/self/status", "re");
-    ck_assert_ptr_nonnull(f);
-    while (fgets(line, sizeof line, f) && sscanf(line, "RssAnon: %llu kB", &kb) != 1) {
-    }
-    fclose(f);
-    return kb;
-}
-
 /* A vector is a file from the beginning: memory does not hold it. */
 START_TEST(test_larger_than_memory)
 {
-    enum { MANY = 2 << 20, MOST_KB = 2048 };
+    enum { MANY = 2 << 20, MOST_KIB = 2048 };
     struct kedge_kept k;
     struct kedge_site_digest u1 = {{1}};
     struct kedge_diag d = {.text = ""};
     open_folder(KEDGE_COMPACT_TOPK, 10000, KEDGE_COMPACT_SHARE_ONE);
-    const uint64_t before = anonymous_kb();
+    const uint64_t before = anonymous_kib();
     for (int turn = 0; turn < 2; turn++) {
         ck_assert_int_eq(kedge_kept_open(host.dir, &job, "x", turn ? &u1 : &none, MANY, &k, &d), KEDGE_OK);
         int32_t *values = k.values;
@@ -324,7 +313,7 @@ START_TEST(test_larger_than_memory)
         }
         ck_assert(same);
         ck_assert_int_eq(kedge_kept_write(host.dir, &job, &u1, &k, &d), KEDGE_OK);
-        ck_assert_uint_lt(anonymous_kb(), before + MOST_KB);
+        ck_assert_uint_lt(anonymous_kib(), before + MOST_KIB);
         kedge_kept_close(&k);
     }
     close_folder();
