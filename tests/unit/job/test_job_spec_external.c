@@ -65,7 +65,7 @@ static const struct {
     {EXTERNAL("\"external\"", INITIAL, NET("[" TENSOR("\"w\"", "[0]") "]", "")), "shape"},
     {EXTERNAL("\"external\"", INITIAL, NET("[" TENSOR("\"w\"", "[-1]") "]", "")), "shape"},
     {EXTERNAL("\"external\"", INITIAL, NET("[" TENSOR("\"w\"", "[4294967296]") "]", "")), "shape"},
-    {EXTERNAL("\"external\"", INITIAL, NET("[" TENSOR("\"w\"", "[65536,65536]") "]", "")), "tensor 0"},
+    {EXTERNAL("\"external\"", INITIAL, NET("[" TENSOR("\"w\"", "[1048576,1048576]") "]", "")), "tensor 0"},
     {EXTERNAL("\"external\"", INITIAL, NET("[" TENSOR("\"w\"", "[1,1,1,1,1,1,1,1,1]") "]", "")), "shape"},
     {EXTERNAL("\"external\"", INITIAL, NET("[" TENSOR("\"w\"", "[2]") "," TENSOR("\"w\"", "[3]") "]", "")),
      "tensor 1"},
