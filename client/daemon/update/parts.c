@@ -46,10 +46,11 @@ static int write_tensors(const struct kedge_client_work *w, bool all, struct ked
         const struct kedge_tensor *t = &w->whole.tensors[i];
         const bool travels = kedge_part_has(&w->spec->share, &w->whole, i);
         const uint8_t **next = travels ? &from.shared : &from.rest;
-        const uint8_t *values = *next ? *next : from.whole + t->offset;
         const size_t len = (size_t)t->count * sizeof(float);
+        if (travels || all) {
+            err = kedge_fd_write(fd, kedge_view_of(*next ? *next : from.whole + t->offset, len));
+        }
         *next = *next ? *next + len : NULL;
-        err = travels || all ? kedge_fd_write(fd, kedge_view_of(values, len)) : KEDGE_OK;
     }
     return err;
 }
