@@ -191,6 +191,14 @@ static void describe_round(const struct kedge_statement *st, struct line *l)
     }
 }
 
+static void describe_quota(const struct kedge_st_quota_set *q, struct line *l)
+{
+    snprintf(l->who, sizeof l->who, "%s", brief(q->id.b).s);
+    snprintf(l->what, sizeof l->what, "%ssites %u, jobs %u, tokens %u, %u statements/s, %llu bytes/s",
+             q->standing == KEDGE_TENANT_SUSPENDED ? "suspended; " : "", q->sites, q->jobs, q->tokens,
+             q->statements_per_s, (unsigned long long)q->bytes_per_s);
+}
+
 /* Statements of the main chain that are about a job or about who may change what. */
 static void describe_job(const struct kedge_statement *st, struct line *l)
 {
@@ -222,6 +230,9 @@ static void describe_job(const struct kedge_statement *st, struct line *l)
         snprintf(l->who, sizeof l->who, "%s", st->u.policy_changed.of.deployment);
         snprintf(l->what, sizeof l->what, "%u organisations approve what concerns all",
                  st->u.policy_changed.admin_quorum);
+        break;
+    case KEDGE_ST_QUOTA_SET:
+        describe_quota(&st->u.quota_set, l);
         break;
     case KEDGE_ST_POLICY:
         snprintf(l->who, sizeof l->who, "%s", p->deployment);
@@ -290,6 +301,7 @@ static void describe_statement(const struct kedge_statement *st, struct line *l)
     case KEDGE_ST_ROLE_REVOKED:
     case KEDGE_ST_STATEMENT_KEY_ROTATED:
     case KEDGE_ST_POLICY_CHANGED:
+    case KEDGE_ST_QUOTA_SET:
     case KEDGE_ST_JOB_OPENED:
     case KEDGE_ST_ROUND_TESTED:
     case KEDGE_ST_RELEASE:

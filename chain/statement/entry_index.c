@@ -133,6 +133,13 @@ static bool put_round_key(enum kedge_statement_kind kind, const void *body, stru
     return true;
 }
 
+static void put_quota_key(const struct kedge_st_quota_set *q, struct kedge_buf *out)
+{
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_hash_hex(&q->id, hex);
+    kedge_buf_printf(out, "quota-set/%s/%08" PRIu64, hex, q->number);
+}
+
 void kedge_statement_key(enum kedge_statement_kind kind, const void *body, struct kedge_buf *out)
 {
     const struct kedge_st_update *u = body;
@@ -175,6 +182,9 @@ void kedge_statement_key(enum kedge_statement_kind kind, const void *body, struc
         kedge_buf_printf(out, "site-labels/%s/%08u", l->site.s, l->number);
         break;
     }
+    case KEDGE_ST_QUOTA_SET:
+        put_quota_key(body, out);
+        break;
     case KEDGE_ST_POLICY:
         kedge_buf_put_str(out, "policy");
         break;

@@ -41,6 +41,8 @@ enum {
 };
 #define KEDGE_ST_COUNT_MAX ((uint64_t)1 << 53)      /* JSON integers that every reader gets right */
 #define KEDGE_ST_WEIGHT_SUM_MAX ((uint64_t)1 << 62) /* DESIGN §6 */
+enum { KEDGE_ST_QUOTA_MAX = 1000000 };              /* sites, jobs, tokens, statements a second */
+#define KEDGE_ST_QUOTA_BYTES_MAX ((uint64_t)1 << 40)
 #define KEDGE_ST_CHARGE_MAX ((uint64_t)1 << 62)
 
 enum kedge_statement_kind {
@@ -66,6 +68,7 @@ enum kedge_statement_kind {
     KEDGE_ST_ROLE_REVOKED,
     KEDGE_ST_STATEMENT_KEY_ROTATED,
     KEDGE_ST_POLICY_CHANGED,
+    KEDGE_ST_QUOTA_SET,
     KEDGE_ST_JOB_OPENED,
     KEDGE_ST_ROUND_OPENED,
     KEDGE_ST_AGGREGATE,
@@ -89,6 +92,8 @@ enum kedge_key_role {
     KEDGE_ROLE_WITNESS_TLS,
 };
 enum kedge_key_scope { KEDGE_SCOPE_ADMIN, KEDGE_SCOPE_COORDINATOR, KEDGE_SCOPE_LOG };
+/* Whether a tenant is served. */
+enum kedge_tenant_standing { KEDGE_TENANT_ACTIVE, KEDGE_TENANT_SUSPENDED };
 /* Who may ask the coordinator besides sites and witnesses, by TLS key: everything, or only what reads. */
 enum kedge_chain_role { KEDGE_CHAIN_OPERATOR, KEDGE_CHAIN_AUDITOR };
 enum kedge_train_kind { KEDGE_TRAIN_PRETRAIN, KEDGE_TRAIN_TRAIN };
@@ -297,6 +302,20 @@ struct kedge_st_policy_changed {
                               is enough */
 };
 
+/* By the statement key. Subject: id. What the operator lets a tenant have; 0: what every tenant may. The
+ * numbers of a tenant's quotas count from 1 without gaps; the newest is in force. */
+struct kedge_st_quota_set {
+    struct kedge_hash id; /* the tenant, salted */
+    uint64_t number;
+    enum kedge_tenant_standing standing;
+    uint32_t sites;  /* that were ever enrolled: their places stay taken */
+    uint32_t jobs;   /* that go on and name the tenant */
+    uint32_t tokens; /* for sites, that were ever made */
+    uint32_t statements_per_s;
+    uint64_t bytes_per_s; /* of its sites' uploads */
+    char reason[KEDGE_ST_REASON_MAX + 1];
+};
+
 struct kedge_st_first_model {
     uint32_t group; /* ascending */
     struct kedge_hash model;
@@ -489,6 +508,7 @@ struct kedge_statement {
         struct kedge_st_role_revoked role_revoked;
         struct kedge_st_statement_key_rotated statement_key_rotated;
         struct kedge_st_policy_changed policy_changed;
+        struct kedge_st_quota_set quota_set;
         struct kedge_st_job_opened job_opened;
         struct kedge_st_round_opened round_opened;
         struct kedge_st_aggregate aggregate;

@@ -45,6 +45,7 @@ const char KEDGEI_STATEMENT_TYPE[] = "https://in-toto.io/Statement/v1";
 
 static const char *const scope_names[] = {"admin", "coordinator", "log", NULL};
 static const char *const chain_role_names[] = {"operator", "auditor", NULL};
+static const char *const standing_names[] = {"active", "suspended", NULL};
 static const char *const role_names[] = {"admin", "recovery", "site", "site-tls", NULL};
 static const char *const train_names[] = {"pretrain", "train", NULL};
 static const char *const energy_names[] = {"measured", "modelled", "unknown", NULL};
@@ -306,6 +307,18 @@ static const struct kedgei_field policy_changed_fields[] = {
     U32(policy_changed, admin_quorum, 0, KEDGE_ST_QUORUM_MAX),
 };
 
+static const struct kedgei_field quota_set_fields[] = {
+    HASH(quota_set, id),
+    U64(quota_set, number, 1, KEDGE_ST_COUNT_MAX),
+    ENUM(quota_set, standing, standing_names),
+    U32(quota_set, sites, 0, KEDGE_ST_QUOTA_MAX),
+    U32(quota_set, jobs, 0, KEDGE_ST_QUOTA_MAX),
+    U32(quota_set, tokens, 0, KEDGE_ST_QUOTA_MAX),
+    U32(quota_set, statements_per_s, 0, KEDGE_ST_QUOTA_MAX),
+    U64(quota_set, bytes_per_s, 0, KEDGE_ST_QUOTA_BYTES_MAX),
+    TEXT(quota_set, reason, 0, KEDGE_ST_REASON_MAX),
+};
+
 static const struct kedgei_field bare_hash_field[] = {{.name = "id", .type = KEDGEI_HASH}};
 
 static const struct kedgei_list job_opened_tenants = {
@@ -556,6 +569,8 @@ const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
     [KEDGE_ST_POLICY_CHANGED] = {KIND("policy-changed", "key", policy_changed_fields),
                                  .subject = KEDGEI_SUBJECT_KEY_HASH,
                                  .subject_offset = AT(policy_changed, of.main_log_key), .many_signers = true},
+    [KEDGE_ST_QUOTA_SET] = {KIND("quota-set", "tenant", quota_set_fields), .subject = KEDGEI_SUBJECT_COPY,
+                            .subject_offset = AT(quota_set, id)},
     [KEDGE_ST_JOB_OPENED] = {KIND("job-opened", "spec", job_opened_fields)},
     [KEDGE_ST_ROUND_OPENED] = {KIND("round-opened", "spec", round_opened_fields)},
     [KEDGE_ST_AGGREGATE] = {KIND("aggregate", "model", aggregate_fields)},

@@ -1,4 +1,4 @@
-/* kedge tenant add, list. */
+/* kedge tenant add, list, show, quota, suspend, resume. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -82,4 +82,144 @@ int kedge_cmd_tenant_list(struct kedge_cli *c)
         kedge_cli_row(c, columns, 5, cells);
     }
     return kedge_cli_ok(c, o);
+}
+
+/* TENANT; NULL after a usage error. */
+static const char *take_tenant(struct kedge_cli *c)
+{
+    struct kedge_id id;
+    const char *tenant = kedge_cli_argument(c, 0);
+    if (!tenant || kedge_id_from(kedge_view_str(tenant), &id) != KEDGE_OK) {
+        (void)kedge_cli_usage(c, "TENANT: expected a name of a-z, 0-9, '.', '_', '-'");
+        return NULL;
+    }
+    return kedge_cli_no_more(c, 1) ? tenant : NULL;
+}
+
+static void say_limit(const struct kedge_cli *c, const char *name, const json_t *row)
+{
+    const long long most = (long long)kedge_cli_int(row, "most");
+    char text[CELL] = "any number";
+    if (most > 0) {
+        snprintf(text, sizeof text, "%lld", most);
+    }
+    kedge_cli_say(c, "%-16s %lld of %s\n", name, (long long)kedge_cli_int(row, "used"), text);
+}
+
+static void say_rate(const struct kedge_cli *c, const json_t *o, const char *key, const char *name)
+{
+    const long long most = (long long)kedge_cli_int(o, key);
+    char text[CELL] = "any number";
+    if (most > 0) {
+        snprintf(text, sizeof text, "%lld", most);
+    }
+    kedge_cli_say(c, "%-16s at most %s\n", name, text);
+}
+
+int kedge_cmd_tenant_show(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    json_t *o = NULL;
+    const char *tenant = take_tenant(c);
+    if (!tenant) {
+        return 2;
+    }
+    KEDGE_CLI_TRY(
+        c, kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "tenant.show", "tenant", tenant), &o, &d), &d);
+    kedge_cli_say(c, "%-16s %s\n", "tenant", kedge_cli_text(o, "tenant"));
+    if (json_is_true(json_object_get(o, "suspended"))) {
+        kedge_cli_say(c, "%-16s yes: %s\n", "suspended", kedge_cli_text(o, "reason"));
+    }
+    kedge_cli_say(c, "%-16s %lld entries\n", "ledger", (long long)kedge_cli_int(o, "ledger_size"));
+    say_limit(c, "sites", json_object_get(o, "sites"));
+    say_limit(c, "jobs", json_object_get(o, "jobs"));
+    say_limit(c, "tokens", json_object_get(o, "tokens"));
+    say_rate(c, o, "statements_per_s", "statements/s");
+    say_rate(c, o, "bytes_per_s", "bytes/s");
+    return kedge_cli_ok(c, o);
+}
+
+static int send_quota(struct kedge_cli *c, json_t *request, json_t **ret)
+{
+    struct kedge_diag d = {.text = ""};
+    KEDGE_CLI_TRY(c, kedge_cli_admin(c, request, ret, &d), &d);
+    return 0;
+}
+
+/* Only what is named changes. */
+int kedge_cmd_tenant_quota(struct kedge_cli *c)
+{
+    static const struct {
+        const char *option, *member;
+        uint64_t most;
+    } limits[] = {{"sites", "sites", KEDGE_ST_QUOTA_MAX},
+                  {"jobs", "jobs", KEDGE_ST_QUOTA_MAX},
+                  {"tokens", "tokens", KEDGE_ST_QUOTA_MAX},
+                  {"statements-per-s", "statements_per_s", KEDGE_ST_QUOTA_MAX},
+                  {"bytes-per-s", "bytes_per_s", KEDGE_ST_QUOTA_BYTES_MAX}};
+    json_t *o = NULL, *request = json_pack("{s:s}", "verb", "tenant.quota");
+    const char *reason = kedge_cli_option(c, "reason", NULL);
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        uint64_t value;
+        if (!kedge_cli_number(c, limits[i].option, 0, limits[i].most, UINT64_MAX, &value)) {
+            json_decref(request);
+            return 2;
+        }
+        if (value != UINT64_MAX) {
+            json_object_set_new(request, limits[i].member, json_integer((json_int_t)value));
+        }
+    }
+    const bool changes = json_object_size(request) > 1;
+    const char *tenant = take_tenant(c);
+    if (!tenant || !changes) {
+        json_decref(request);
+        return tenant ? kedge_cli_usage(
+                   c, "expected --sites, --jobs, --tokens, --statements-per-s or --bytes-per-s")
+                      : 2;
+    }
+    json_object_set_new(request, "tenant", json_string(tenant));
+    if (reason) {
+        json_object_set_new(request, "reason", json_string(reason));
+    }
+    int code = send_quota(c, request, &o);
+    if (code) {
+        return code;
+    }
+    kedge_cli_say(c, "The quota of tenant %s is in force, entry %lld of the main chain.\n", tenant,
+                  (long long)kedge_cli_int(o, "leaf_index"));
+    return kedge_cli_ok(c, o);
+}
+
+static int set_standing(struct kedge_cli *c, bool suspended)
+{
+    json_t *o = NULL;
+    const char *reason = kedge_cli_option(c, "reason", "");
+    const char *tenant = take_tenant(c);
+    if (!tenant) {
+        return 2;
+    }
+    int code = send_quota(c,
+                          json_pack("{s:s,s:s,s:b,s:s}", "verb", "tenant.quota", "tenant", tenant,
+                                    "suspended", suspended, "reason", reason),
+                          &o);
+    if (code) {
+        return code;
+    }
+    kedge_cli_say(c,
+                  suspended
+                      ? "Tenant %s is suspended, entry %lld of the main chain: its sites are told to come "
+                        "back later, its admins read and change nothing.\n"
+                      : "Tenant %s is served again, entry %lld of the main chain.\n",
+                  tenant, (long long)kedge_cli_int(o, "leaf_index"));
+    return kedge_cli_ok(c, o);
+}
+
+int kedge_cmd_tenant_suspend(struct kedge_cli *c)
+{
+    return set_standing(c, true);
+}
+
+int kedge_cmd_tenant_resume(struct kedge_cli *c)
+{
+    return set_standing(c, false);
 }

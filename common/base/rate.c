@@ -15,6 +15,14 @@ bool kedge_bucket_take(struct kedge_bucket *b, const struct kedge_rate *rate, ui
     return true;
 }
 
+uint64_t kedge_bucket_wait_ns(const struct kedge_bucket *b, const struct kedge_rate *rate, uint32_t tokens,
+                              uint64_t now_ns)
+{
+    const uint64_t full = (b->full_ns > now_ns ? b->full_ns : now_ns) + tokens * rate->interval_ns;
+    const uint64_t most = now_ns + rate->burst * rate->interval_ns;
+    return full > most ? full - most : 0;
+}
+
 void kedge_bucket_give(struct kedge_bucket *b, const struct kedge_rate *rate, uint32_t tokens)
 {
     uint64_t back = tokens * rate->interval_ns;

@@ -20,6 +20,9 @@ struct kedge_bucket {
 /* Takes `tokens`, 1 to burst, or leaves the bucket as it is and says false. */
 bool kedge_bucket_take(struct kedge_bucket *b, const struct kedge_rate *rate, uint32_t tokens,
                        uint64_t now_ns);
+/* How long until that many could be taken; 0: now. */
+uint64_t kedge_bucket_wait_ns(const struct kedge_bucket *b, const struct kedge_rate *rate, uint32_t tokens,
+                              uint64_t now_ns);
 /* Puts tokens back; what does not fit is lost. */
 void kedge_bucket_give(struct kedge_bucket *b, const struct kedge_rate *rate, uint32_t tokens);
 /* From its own bucket and from that of all, or from neither. */

@@ -21,6 +21,15 @@ struct kedge_viewer {
     uint64_t since_s; /* unix time */
 };
 
+/* As the newest quota-set says, of all zeros before the first; admin/quotas.h. 0: what every tenant may. */
+struct kedge_quota {
+    uint64_t number;
+    bool suspended;
+    uint32_t sites, jobs, tokens, statements_per_s;
+    uint64_t bytes_per_s;
+    char reason[KEDGE_ST_REASON_MAX + 1];
+};
+
 struct kedge_tenant {
     struct kedge_id id;
     struct kedge_public_key admin_key; /* the first one: what trust files name */
@@ -31,6 +40,10 @@ struct kedge_tenant {
     struct kedge_hash salted;
     struct kedge_state_log log; /* reads from any thread; writes through the committer */
     struct kedge_committer *committer;
+    struct kedge_quota quota;
+    struct kedge_bucket statements, bytes; /* of its sites, where the quota has rates */
+    uint32_t tokens;                       /* for sites, that were made */
+    uint32_t sites_coming;                 /* their statement is being written */
     struct kedge_viewer *viewers;
     uint32_t viewer_count;
     struct kedge_bucket changes; /* that its admins ask for from elsewhere: admin/tenant_verbs.c */

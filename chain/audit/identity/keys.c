@@ -287,6 +287,7 @@ static int assign_main(struct kedgei_audit *a, struct kedgei_authority *authorit
     case KEDGE_ST_POLICY_CHANGED:
         own = true;
         break;
+    case KEDGE_ST_QUOTA_SET:
     case KEDGE_ST_JOB_OPENED:
     case KEDGE_ST_ROUND_OPENED:
     case KEDGE_ST_AGGREGATE:

@@ -40,6 +40,10 @@ void kedge_admin_tenant_trust(struct kedge_host *h, struct kedge_net_request *re
 bool kedge_admin_keys(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                       const struct json_t *args);
 /* tenant.*, site.*; job.* */
+/* tenant.quota (operators): "tenant", and what changes of "sites", "jobs", "tokens", "statements_per_s",
+ * "bytes_per_s", "suspended", "reason". tenant.show: quota and what is used of it. false: another verb. */
+bool kedge_admin_quotas(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                        const struct json_t *args);
 void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                          const struct json_t *args);
 void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const char *verb,

@@ -17,6 +17,7 @@
 #include "common/base/try.h"
 #include "common/wire/token.h"
 #include "coordinator/daemon/admin/admin_args.h"
+#include "coordinator/daemon/admin/quotas.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/records.h"
@@ -83,6 +84,7 @@ static int make_token(struct kedge_host *h, const json_t *args, struct kedge_tok
                               "site \"%s\" of tenant \"%s\" is enrolled already (names are not reused)",
                               said.site.s, said.tenant.s);
     }
+    KEDGE_TRY(kedge_quota_check_token(h, tenant, d));
     ret->tenant = said.tenant;
     ret->site = said.site;
     snprintf(ret->address, sizeof ret->address, "%s",
@@ -93,6 +95,7 @@ static int make_token(struct kedge_host *h, const json_t *args, struct kedge_tok
     kedge_sha256(kedge_view_of(ret->secret, sizeof ret->secret), &id); /* the secret itself is not kept */
     struct kedge_token_record record = {.tenant = ret->tenant, .site = ret->site, .expiry_s = ret->expires};
     KEDGE_TRY(token_write(h, &id, &record, d));
+    h->tenants[tenant].tokens++;
     return kedge_token_encode(ret, ret_text);
 }
 

@@ -10,6 +10,7 @@
 #include "common/base/try.h"
 #include "common/json/json.h"
 #include "coordinator/daemon/admin/admin_args.h"
+#include "coordinator/daemon/admin/quotas.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -361,7 +362,8 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
             kedge_mem_free(spec);
             return;
         }
-        err = take(h, spec, kedge_view_str(a.spec), &job, &waiting, &d);
+        err = kedge_quota_check_job(h, spec, &d);
+        err = err ? err : take(h, spec, kedge_view_str(a.spec), &job, &waiting, &d);
     }
     kedge_mem_free(spec);
     struct submit_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);

@@ -12,6 +12,7 @@
 #include "common/json/json.h"
 #include "coordinator/daemon/admin/admin_append.h"
 #include "coordinator/daemon/admin/admin_args.h"
+#include "coordinator/daemon/admin/quotas.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -101,8 +102,8 @@ static void tenant_list(struct kedge_host *h, struct kedge_net_request *req, con
 
 static void not_enrolled(struct kedge_host *h, struct kedge_admin_append *a)
 {
-    (void)a;
     h->sites_coming--;
+    h->tenants[a->tenant].sites_coming--;
 }
 
 /* Durable: from here on the site is in the table and may connect. That the name is in it already is
@@ -111,6 +112,7 @@ static void enrolled(struct kedge_host *h, struct kedge_admin_append *a)
 {
     uint32_t site;
     h->sites_coming--;
+    h->tenants[a->tenant].sites_coming--;
     const struct kedge_st_site_enrolled *st = &a->st->u.site_enrolled;
     if (kedge_host_site_find(h, a->tenant, &st->site) == KEDGE_COORD_NONE) {
         int err = kedge_host_site_add(h, a->tenant, st, &site);
@@ -139,6 +141,8 @@ static void site_enroll(struct kedge_host *h, struct kedge_net_request *req, con
     } else if (st && kedge_host_site_find(h, a->tenant, &st->site) == KEDGE_COORD_NONE
                && h->site_count + h->sites_coming >= KEDGE_SITES_MAX) {
         err = kedge_diag_set(&d, KEDGE_E_FULL, "no room for more than %d sites", KEDGE_SITES_MAX);
+    } else if (st && kedge_host_site_find(h, a->tenant, &st->site) == KEDGE_COORD_NONE) {
+        err = kedge_quota_check_site(h, a->tenant, &d);
     }
     if (err) {
         kedge_admin_append_fail(a, err, &d);
@@ -149,6 +153,7 @@ static void site_enroll(struct kedge_host *h, struct kedge_net_request *req, con
     a->then = enrolled;
     a->undo = not_enrolled;
     h->sites_coming++;
+    h->tenants[a->tenant].sites_coming++;
     kedge_admin_append_submit(h, a, args, key);
 }
 
@@ -473,7 +478,8 @@ void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, co
             return;
         }
     }
-    if (kedge_admin_keys(h, req, verb, args) || kedge_admin_roles(h, req, verb, args)) {
+    if (kedge_admin_quotas(h, req, verb, args) || kedge_admin_keys(h, req, verb, args)
+        || kedge_admin_roles(h, req, verb, args)) {
         return;
     }
     struct kedge_diag d;

@@ -49,6 +49,9 @@ void kedge_authority_change(struct kedge_host *h, struct kedge_net_request *req,
                             const struct kedge_key_pair *next, bool propose);
 /* The same with an envelope that organisations approved. */
 void kedge_authority_submit(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view envelope);
+/* A statement of the coordinator alone, which needs nobody's approval: signed, appended, taken in, answered.
+ * Takes st over. One at a time with the changes of authority. */
+void kedge_authority_state(struct kedge_host *h, struct kedge_net_request *req, struct kedge_statement *st);
 /* Makes the new key, off the loop, then as kedge_authority_change. */
 void kedge_authority_rotate(struct kedge_host *h, struct kedge_net_request *req, const char *reason,
                             bool propose);

@@ -130,6 +130,21 @@ void kedge_authority_change(struct kedge_host *h, struct kedge_net_request *req,
     }
 }
 
+void kedge_authority_state(struct kedge_host *h, struct kedge_net_request *req, struct kedge_statement *st)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_authority_change *c = new_change(h, req, st);
+    int err = check_idle(h, &d);
+    if (!err) {
+        err = sign(h, c, NULL, &d);
+    }
+    if (err) {
+        refuse(c, err, &d);
+    } else {
+        kedge_authority_start(h, c);
+    }
+}
+
 /* ---- approved by organisations ---- */
 
 static int check_entry(struct kedge_host *h, struct kedge_authority_change *c,

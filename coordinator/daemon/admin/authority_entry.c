@@ -14,6 +14,7 @@
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/admin/authority.h"
 #include "coordinator/daemon/admin/authority_impl.h"
+#include "coordinator/daemon/admin/quotas.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/rounds/rounds.h"
 #include "coordinator/daemon/sites/known.h"
@@ -54,6 +55,8 @@ static void take_change(struct kedge_host *h, struct kedge_authority_change *c)
     KEDGE_ASSERT(err == KEDGE_OK); /* it was checked: without memory for it there is no way on */
     if (kedge_authority_is_rotation(c)) {
         switch_key(h, c);
+    } else if (c->st->kind == KEDGE_ST_QUOTA_SET) {
+        kedge_host_quota_take(h, &c->st->u.quota_set);
     } else if (c->st->kind == KEDGE_ST_ROLE_REVOKED) {
         (void)kedge_net_server_drop_key(h->server, &c->st->u.role_revoked.public_key);
     }

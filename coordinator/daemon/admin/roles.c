@@ -41,11 +41,17 @@ bool kedge_host_may_ask(const struct kedge_host *h, const struct kedge_net_peer 
 {
     static const char *const owner[] = {"role.grant",  "role.revoke", "role.quorum",
                                         "role.rotate", "role.submit", NULL};
-    static const char *const reading[] = {
-        "whoami",     "status",       "trust",      "tenant.list",     "site.list",      "key.list",
-        "job.list",   "job.show",     "role.list",  "witness.list",    "ledger.updates", "job.events",
-        "job.spec",   "job.costs",    "job.groups", "ledger.position", "ledger.receipt", "ledger.refusals",
-        "event.list", "event.record", NULL};
+    static const char *const reading[] = {"whoami",         "status",
+                                          "trust",          "tenant.list",
+                                          "site.list",      "key.list",
+                                          "job.list",       "job.show",
+                                          "role.list",      "witness.list",
+                                          "ledger.updates", "job.events",
+                                          "job.spec",       "job.costs",
+                                          "job.groups",     "ledger.position",
+                                          "ledger.receipt", "ledger.refusals",
+                                          "event.list",     "event.record",
+                                          "tenant.show",    NULL};
     if (peer->kind == KEDGE_NET_IPC) {
         return true; /* the socket is 0600: who can open it owns the state folder */
     }

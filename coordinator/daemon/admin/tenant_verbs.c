@@ -61,6 +61,7 @@ static const struct verb {
     {"viewer.list", "tenant", false},
     {"viewer.remove", "tenant", true},
     {"tenant.leave", "tenant", true},
+    {"tenant.show", "tenant", false},
 };
 
 static const struct verb *find_verb(const char *name)
@@ -147,7 +148,12 @@ static int check_change(const struct kedge_tenant *t, const struct kedge_public_
                         struct kedge_diag *d)
 {
     if (kedge_tenant_has_admin(t, key)) {
-        return KEDGE_OK;
+        return t->quota.suspended
+                   ? kedge_diag_set(d, KEDGE_E_STATE,
+                                    "tenant %s is suspended by the operator and changes nothing until it is "
+                                    "resumed: %s",
+                                    t->id.s, t->quota.reason[0] ? t->quota.reason : "no reason is given")
+                   : KEDGE_OK;
     }
     (void)kedge_diag_set(d, KEDGE_E_DENIED, "this key is a viewer's of tenant %s: it may not ask \"%s\"",
                          t->id.s, verb);

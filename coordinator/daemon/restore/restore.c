@@ -15,6 +15,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "common/base/try.h"
+#include "coordinator/daemon/admin/quotas.h"
 #include "coordinator/daemon/admin/viewers.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
@@ -271,6 +272,7 @@ static int load_rest(struct kedge_walk *w)
 {
     KEDGE_TRY(kedge_host_seen_load(w->h, w->d));
     KEDGE_TRY(kedge_host_viewers_load(w->h, w->d));
+    KEDGE_TRY(kedge_host_quotas_load(w->h, w->d));
     KEDGE_TRY(load_jobs(w));
     KEDGE_TRY(kedge_host_refusals_sweep(w->h, w->d));
     return kedge_host_sweep(w->h, w->d);

@@ -12,6 +12,7 @@
 #include "common/base/os/log.h"
 #include "coordinator/daemon/admin/admin.h"
 #include "coordinator/daemon/admin/health.h"
+#include "coordinator/daemon/admin/quotas.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/inbox.h"
 #include "coordinator/daemon/loop.h"
@@ -168,6 +169,7 @@ static void handle_ended(struct kedge_host *h, struct kedge_net_request *req, ui
 static void handle_site_request(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
                                 const struct kedge_msg *msg)
 {
+    const uint32_t tenant = h->sites[site].tenant;
     kedge_host_saw(h, site);
     switch ((int)msg->type) {
     case KEDGE_MSG_POLL:
@@ -186,13 +188,17 @@ static void handle_site_request(struct kedge_host *h, struct kedge_net_request *
         break;
     case KEDGE_MSG_BLOB_PUT:
     case KEDGE_MSG_BLOB_PUT_PACKED:
-        kedge_host_blob_put(h, req, site, msg);
+        if (kedge_quota_takes_bytes(h, req, tenant, kedge_net_request_view(req).len)) {
+            kedge_host_blob_put(h, req, site, msg);
+        }
         break;
     case KEDGE_MSG_TASK_ENDED:
         handle_ended(h, req, site, &msg->u.task_ended);
         break;
     case KEDGE_MSG_SUBMIT:
-        kedge_host_submit(h, req, site, msg->u.submit.envelope);
+        if (kedge_quota_takes_statement(h, req, tenant)) {
+            kedge_host_submit(h, req, site, msg->u.submit.envelope);
+        }
         break;
     default:
         kedge_host_reply_error(req, KEDGE_E_DENIED, 0, "a site may not ask this");
@@ -255,6 +261,9 @@ static void dispatch(struct kedge_host *h, struct kedge_net_request *req, const 
         kedge_host_reply_error(req, KEDGE_E_BUSY, KEDGE_SETTLE_RETRY_MS, KEDGE_SETTLE_TEXT);
     } else if (!h->sites[site].active) {
         kedge_host_reply_error(req, KEDGE_E_REVOKED, 0, "this site was revoked by its tenant");
+    } else if (h->tenants[h->sites[site].tenant].quota.suspended) {
+        kedge_host_reply_error(req, KEDGE_E_BUSY, KEDGE_SUSPENDED_RETRY_MS,
+                               "this site's tenant is suspended by the operator: come back later");
     } else {
         handle_site_request(h, req, site, msg);
     }

@@ -171,6 +171,7 @@ static int judge_statement(struct kedge_main_view *v, const struct kedge_main_vi
         const struct kedge_id *job = job_of(st);
         *ret = st->kind == KEDGE_ST_POLICY || st->kind == KEDGE_ST_STATEMENT_KEY_ROTATED
                || st->kind == KEDGE_ST_POLICY_CHANGED
+               || (st->kind == KEDGE_ST_QUOTA_SET && kedge_hash_eq(&st->u.quota_set.id, viewer->salted))
                || (st->kind == KEDGE_ST_JOB_OPENED && names_viewer(&st->u.job_opened, viewer->salted));
         err = job ? is_member(v, viewer, job, ret) : KEDGE_OK;
     } else if (err != KEDGE_E_NOMEM) {

@@ -13,7 +13,7 @@ USES = ["candidate", "selected", "aggregated", "grouped", "refused", "working", 
 TENANT_KEYS = {"key": "admin", "site-enrolled": "{site}", "site-revoked": "{site}", "witness-enrolled": "{witness}",
                "witness-revoked": "{witness}", "job-joined": "{job}", "job-left": "{job}", "erased": "{update}", "contact": "{commitment}", "site-labels": "{site}/{number:08}",
                "update": "{job}/{round:08}/{update_kind}/{site}", "evaluation": "{job}/{round:08}/{site}", "group-assigned": "{job}/{site}{tail}"}
-MAIN_KEYS = {"policy": "", "job-opened": "/{job}", "round-opened": "/{job}/{round:08}", "step": "/{job}/{round:08}",
+MAIN_KEYS = {"policy": "", "quota-set": "/{id}/{number:08}", "job-opened": "/{job}", "round-opened": "/{job}/{round:08}", "step": "/{job}/{round:08}",
              "aggregate": "/{job}/{round:08}/{group:02}", "release": "/{job}/{group:02}", "job-closed": "/{job}"}
 OTHERS = "strategy options rule server compression root_site selection choose control_sites external staleness_max budget plan targets".split()
 
@@ -161,7 +161,7 @@ class Record:
         self.models = os.path.join(folder, "models")
         with open(trust, "rb") as f:
             self.trust = read_json(f.read(), trust)
-        self.deployment, self.jobs, self.listed = self.trust["deployment"], {}, {}  # listed: entries in lists, by tenant
+        self.quotas, self.deployment, self.jobs, self.listed = {}, self.trust["deployment"], {}, {}  # listed: entries in lists, by tenant
         self.main = Log("main", os.path.join(self.state, "main", "ledger.lmdb"), Vkey(self.trust["main_log"]))
         need(self.main.vkey.name == f"{self.deployment}/main", "the main chain's key is of another deployment")
         self.blobs = Blobs(os.path.join(self.state, "main", "blobs"), None)
@@ -223,6 +223,9 @@ class Record:
         if kind == "policy":
             need(b == {"deployment": self.deployment, "statement_key": self.key.hex(), "main_log_key": self.main.vkey.key.hex()},
                  entry.where, "the policy is of another deployment")
+        elif kind == "quota-set":
+            self.quotas[b["id"]] = self.quotas.get(b["id"], 0) + 1
+            need(b["number"] == self.quotas[b["id"]], entry.where, "is out of turn")
         elif kind == "job-opened":
             self.jobs[b["job"]] = Job(self, entry)
         else:

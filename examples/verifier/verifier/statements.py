@@ -23,6 +23,7 @@ erased spec=update @ tenant:id update:hex entry:int reason:text authority:text
 contact spec=contact @ tenant:id about:id0 commitment:hex
 site-labels spec=key @ tenant:id site:id statement_key:hex number:int labels:text
 policy spec=key deployment:text statement_key:hex main_log_key:hex
+quota-set spec=tenant id:hex number:int standing:=active|suspended sites:int jobs:int tokens:int statements_per_s:int bytes_per_s:int reason:text
 job-opened spec=spec job:id parameters:int initial_model:hex tenants:[hex] first_models:[group:int,model:hex]? time_ms:int?
 round-opened spec=spec job:id round:int round_kind:=pretrain|train seed:u64 main_size:int main_root:hex tenants:[id:hex,candidates:int,selected:int,list:hex] draw:int? time_ms:int?
 aggregate spec=model job:id round:int group:int rule:text scale:int weight_sum:u64 count:int base:hex \

@@ -268,10 +268,20 @@ static void fill_membership(enum kedge_statement_kind kind, struct kedge_stateme
     }
 }
 
+static void fill_policy(enum kedge_statement_kind kind, struct kedge_statement *st)
+{
+    if (kind == KEDGE_ST_POLICY) {
+        st->u.policy =
+            (struct kedge_st_policy){"fl.example.org", sample_pair(1).public, sample_pair(2).public};
+    } else {
+        st->u.quota_set = (struct kedge_st_quota_set){
+            sample_hash(0x74), 2, KEDGE_TENANT_SUSPENDED, 100, 8, 200, 50, 1 << 20, "unpaid"};
+    }
+}
+
 void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st)
 {
     struct kedge_id tenant = sample_id("north"), site = sample_id("north-1"), job = sample_id("digits");
-    struct kedge_public_key key1 = sample_pair(1).public, key2 = sample_pair(2).public;
     memset(st, 0, sizeof *st);
     *st = (struct kedge_statement){.kind = kind, .subject = sample_hash(0xab), .at = sample_position()};
     switch (kind) {
@@ -312,8 +322,9 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
     case KEDGE_ST_SITE_LABELS:
         fill_about(kind, st);
         break;
+    case KEDGE_ST_QUOTA_SET:
     case KEDGE_ST_POLICY:
-        st->u.policy = (struct kedge_st_policy){"fl.example.org", key1, key2};
+        fill_policy(kind, st);
         break;
     case KEDGE_ST_JOB_OPENED:
         fill_job_opened(&st->u.job_opened, &job);

@@ -22,6 +22,9 @@ START_TEST(test_bucket)
     }
     const struct kedge_bucket empty = b;
     ck_assert(!kedge_bucket_take(&b, &rate, 1, now));
+    ck_assert_uint_eq(kedge_bucket_wait_ns(&b, &rate, 1, now), 10 * MS);
+    ck_assert_uint_eq(kedge_bucket_wait_ns(&b, &rate, 2, now + 4 * MS), 16 * MS);
+    ck_assert_uint_eq(kedge_bucket_wait_ns(&b, &rate, 1, now + 10 * MS), 0);
     ck_assert_mem_eq(&b, &empty, sizeof b); /* a refusal costs nothing */
     ck_assert(!kedge_bucket_take(&b, &rate, 1, now + 10 * MS - 1));
     ck_assert(kedge_bucket_take(&b, &rate, 1, now + 10 * MS));
