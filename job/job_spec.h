@@ -20,7 +20,7 @@
 #include "crypto/hash.h"
 #include "strategy/grouping.h"
 
-enum { KEDGE_SPEC_TARGETS_MAX = 2 };
+enum { KEDGE_SPEC_TARGETS_MAX = 2, KEDGE_SPEC_PRIORITY = 50 };
 enum { KEDGE_SPEC_TENANTS_MAX = 128, KEDGE_DATA_NAME_MAX = 63 };
 enum {
     KEDGE_SPEC_CLASSES_MAX = 1024,
@@ -110,6 +110,7 @@ struct kedge_job_spec {
     uint32_t sites_min;           /* default 1 */
     uint32_t quorum;              /* default 1 */
     bool by_charge;               /* "selection": "charged"; default "uniform" */
+    uint32_t priority;            /* among jobs that share sites, default KEDGE_SPEC_PRIORITY */
     struct kedge_label_set needs; /* "needs": labels that a site must have; default none */
     uint32_t local_epochs;        /* default 1 */
     uint32_t batch;               /* default 10; where sites choose theirs, that which they begin with */

@@ -30,6 +30,9 @@ int kedgei_spec_read_cohort(const json_t *v, struct kedge_job_spec *s, struct ke
  * whatever it has to do. */
 int kedgei_spec_check_cohort(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
+    if (s->in_world && s->priority != KEDGE_SPEC_PRIORITY) {
+        return kedgei_spec_bad(d, "priority", "no such key in a simulation, where there are no other jobs");
+    }
     const char *why = s->sites_least == 0         ? NULL
                       : s->in_world               ? "in a simulation there are no other jobs; give one number"
                       : s->strategy->asynchronous ? "an asynchronous job keeps no sites; give one number"

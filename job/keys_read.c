@@ -99,6 +99,11 @@ static bool has_targets(const struct kedge_job_spec *s)
     return s->target_count > 0;
 }
 
+static bool says_priority(const struct kedge_job_spec *s)
+{
+    return s->priority != KEDGE_SPEC_PRIORITY;
+}
+
 static bool has_needs(const struct kedge_job_spec *s)
 {
     return s->needs.text[0] != '\0';
@@ -130,6 +135,7 @@ static const struct {
     {"classes", has_classes},
     {"standardize", says_scales},
     {"budget", has_budget},
+    {"priority", says_priority},
     {"needs", has_needs},
     {"plan", plans},
     {"targets", has_targets},

@@ -172,6 +172,7 @@ struct kedge_coord_job_params {
                         at work; groups is 1 then. 0: rounds wait for their sites */
     uint32_t staleness_max; /* asynchronous: rounds after that of its task in which an update still counts,
                                at most KEDGE_STALENESS_MAX */
+    uint32_t priority;      /* among jobs that share sites: the higher one waits for no lower one's turn */
     bool elastic;        /* candidates are only sites that no other job's open round waits for, sites_min of
                             them at least; not with has_root or buffer */
     uint32_t need_count; /* only sites with all of these labels are asked; not with has_root. Numbers that the

@@ -137,7 +137,8 @@ static struct kedge_schedule_claim claim_of(const struct job *j)
     const uint32_t closed = j->closed_round == KEDGE_COORD_NONE ? 0 : j->closed_round;
     const uint64_t rounds = j->params.rounds > closed ? j->params.rounds - closed : 0;
     const uint32_t most = j->params.sites_per_round;
-    return (struct kedge_schedule_claim){.supply = j->supply,
+    return (struct kedge_schedule_claim){.priority = j->params.priority,
+                                         .supply = j->supply,
                                          .remaining =
                                              rounds * (most > 0 && most < j->supply ? most : j->supply),
                                          .overruns = j->openings > (uint64_t)j->params.rounds + 1};

@@ -68,14 +68,16 @@ static bool share_sites(struct kedge_coord *c, struct job *a, struct job *b)
     return false;
 }
 
-/* The other jobs that it takes turns with: their numbers, at most KEDGE_JOBS_MAX. */
+/* The other jobs that it takes turns with, those of lower priority not among them: their numbers, at most
+ * KEDGE_JOBS_MAX. */
 static uint32_t others_of(struct kedge_coord *c, uint32_t job, uint32_t *ret)
 {
     struct job *j = &c->jobs[job];
     uint32_t count = 0;
     for (uint32_t i = 0; i < c->limits.jobs_max && !kedgei_is_asynchronous(j); i++) {
         struct job *o = &c->jobs[i];
-        if (i != job && goes_on(o) && !kedgei_is_asynchronous(o) && share_sites(c, j, o)) {
+        if (i != job && o->params.priority >= j->params.priority && goes_on(o) && !kedgei_is_asynchronous(o)
+            && share_sites(c, j, o)) {
             ret[count++] = i;
         }
     }

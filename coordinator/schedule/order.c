@@ -2,6 +2,9 @@
 
 bool kedge_schedule_before(const struct kedge_schedule_claim *a, const struct kedge_schedule_claim *b)
 {
+    if (a->priority != b->priority) {
+        return a->priority > b->priority;
+    }
     if (a->supply != b->supply) {
         return a->supply < b->supply;
     }

@@ -32,6 +32,7 @@ void kedge_close_params(const struct kedge_job_spec *s, const uint32_t *tenants,
     p.rounds = s->rounds;
     p.sites_per_round = s->sites_per_round;
     p.sites_min = s->sites_min;
+    p.priority = s->priority;
     p.elastic = s->sites_least > 0;
     p.quorum = s->quorum;
     p.round_timeout_ns = s->round_timeout_s * second;

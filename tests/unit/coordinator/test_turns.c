@@ -1,6 +1,7 @@
 /* Jobs that share sites take turns: the core in virtual time, with sites that train for one job after the
  * other and tasks of given lengths. What is asked is how much longer a job takes beside others than alone. */
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/fixtures/run.h"
@@ -65,6 +66,21 @@ START_TEST(test_alike)
 }
 END_TEST
 
+/* A job waits for no job of lower priority; that one goes on in what is left, and is not shut out. */
+START_TEST(test_priority)
+{
+    struct job jobs[] = {{.rounds = 20, .task_ns = 2000 * MS, .from_ns = 300 * MS, .priority = 2},
+                         {.rounds = 100000, .task_ns = 200 * MS, .priority = 1}};
+    const double high = beside(jobs, 2, 1, KEDGE_COORD_NONE);
+    jobs[0].priority = 0;
+    const double low = beside(jobs, 2, 1, KEDGE_COORD_NONE);
+    printf("beside short tasks: %.2f times as long with the higher priority, %.2f with the lower\n", high,
+           low);
+    ck_assert_double_le(high, 1.2);
+    ck_assert(low >= 1.7 && low <= 2.2);
+}
+END_TEST
+
 /* Of two jobs that wait for it a site works first for the one with less left (coordinator/schedule/order.h),
  * whichever of them came first. */
 START_TEST(test_less_left)
@@ -113,6 +129,7 @@ int main(void)
     tcase_add_test(c, test_three);
     tcase_add_test(c, test_alike);
     tcase_add_test(c, test_less_left);
+    tcase_add_test(c, test_priority);
     tcase_add_test(c, test_at_once);
     tcase_add_test(c, test_late_comer);
     Suite *s = suite_create("coordinator/turns");

@@ -198,6 +198,7 @@ static void submit(struct world *w, uint32_t job)
     struct kedge_coord_job_params p = w->h.params;
     (void)snprintf(p.id.s, sizeof p.id.s, "j%u", job);
     p.rounds = w->jobs[job].rounds;
+    p.priority = w->jobs[job].priority;
     p.elastic = w->jobs[job].least > 0;
     p.sites_min = p.elastic ? w->jobs[job].least : 1;
     p.sites_per_round = w->jobs[job].most;

@@ -11,6 +11,7 @@ struct job {
     uint32_t rounds;
     uint64_t task_ns, from_ns; /* how long a task takes, on the slow site twice that; when it is submitted */
     uint32_t least, most;      /* sites of a round; least 0: no range, and at least one */
+    uint32_t priority;
     /* what became of it */
     uint64_t first_ns; /* when its first task was given */
     uint64_t done_ns;  /* when its last round was closed */

@@ -16,12 +16,13 @@ static const struct {
     struct kedge_schedule_claim a, b;
     bool before, after;
 } pairs[] = {
-    {{10, 5, false}, {20, 1, false}, true, false},  /* the scarcer kind of device */
-    {{10, 5, false}, {10, 6, false}, true, false},  /* less is left */
-    {{10, 5, false}, {10, 5, false}, false, false}, /* alike */
-    {{10, 9, false}, {10, 1, true}, true, false},   /* it declared less than it takes */
-    {{10, 9, true}, {20, 1, false}, true, false},   /* but within its kind only */
-    {{0, UINT64_MAX, true}, {UINT64_MAX, 0, false}, true, false},
+    {{50, 10, 5, false}, {50, 20, 1, false}, true, false},  /* the scarcer kind of device */
+    {{50, 10, 5, false}, {50, 10, 6, false}, true, false},  /* less is left */
+    {{50, 10, 5, false}, {50, 10, 5, false}, false, false}, /* alike */
+    {{50, 10, 9, false}, {50, 10, 1, true}, true, false},   /* it declared less than it takes */
+    {{50, 10, 9, true}, {50, 20, 1, false}, true, false},   /* but within its kind only */
+    {{50, 0, UINT64_MAX, true}, {50, UINT64_MAX, 0, false}, true, false},
+    {{51, 9, 9, true}, {50, 1, 1, false}, true, false}, /* the higher priority, whatever else there is */
 };
 
 START_TEST(test_pairs)
