@@ -1,5 +1,4 @@
 """What decides a model: whole numbers, and binary64 with + - * / and the square root in a fixed order."""
-
 import math
 import struct
 

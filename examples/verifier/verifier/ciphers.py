@@ -1,14 +1,11 @@
 """What the standard library lacks: Ed25519 (RFC 8032), AES-256-GCM (SP 800-38D), XChaCha20-Poly1305 (RFC 8439 and the
 draft on XChaCha). Slow, short, and only for reading: no secret is made here."""
-
 import hashlib
 import struct
 
-P = 2**255 - 19
-L = 2**252 + 27742317777372353535851937790883648493
+P, L = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, P - 2, P) % P
-ROOT_M1 = pow(2, (P - 1) // 4, P)
-IDENTITY = (0, 1, 1, 0)
+ROOT_M1, IDENTITY = pow(2, (P - 1) // 4, P), (0, 1, 1, 0)
 
 def point_add(p, q):
     a = (p[1] - p[0]) * (q[1] - q[0]) % P

@@ -1,5 +1,4 @@
 """A log: Merkle tree (RFC 6962), signed notes and checkpoints (C2SP), entries that are DSSE envelopes of statements."""
-
 import base64
 import functools
 import hashlib

@@ -1,5 +1,4 @@
 """The rules of a record: which statement may stand where, signed by whom, and what its fields must be."""
-
 import hashlib
 import os
 

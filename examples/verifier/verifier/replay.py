@@ -1,5 +1,4 @@
 """Re-execution: from the recorded inputs to the recorded models, bit for bit."""
-
 from . import arithmetic
 from .store import need, tensors_read, tensors_write
 from .record import sha256

@@ -1,5 +1,4 @@
 """The form of every statement: docs/record.md's schemas as one table. A field is NAME:TYPE, optional with '?'."""
-
 import re
 
 from .store import need
@@ -12,13 +11,10 @@ witness-enrolled spec=key @ tenant:id witness:id tls_key:hex cosign_key:hex name
 witness-revoked spec=key @ tenant:id witness:id cosign_key:hex reason:text
 job-joined spec=spec @ tenant:id job:id
 job-left spec=spec @ tenant:id job:id reason:text
-update spec=update tenant:id site:id job:id round:int group:int update_kind:=pretrain|train base:hex samples:int \
-steps:int batch:int learning_rate:real energy_joules:real? energy_quality:=measured|modelled|unknown seconds:real \
+update spec=update tenant:id site:id job:id round:int group:int update_kind:=pretrain|train base:hex samples:int steps:int batch:int learning_rate:real energy_joules:real? energy_quality:=measured|modelled|unknown seconds:real \
 engine:text loss:real? energy_how:text? choice:text? classes:[text]? data_samples:int?
-evaluation spec=model tenant:id site:id job:id round:int group:int samples:int correct:int loss:real \
-personal_correct:int? personal_loss:real? trial:hex? trial_correct:int? trial_loss:real?
-group-assigned spec=update tenant:id site:id job:id round:int group:int \
-how:=cold-start|newcomer|migration|recluster|split|merge|choice|nearest similarity:real update:hex
+evaluation spec=model tenant:id site:id job:id round:int group:int samples:int correct:int loss:real personal_correct:int? personal_loss:real? trial:hex? trial_correct:int? trial_loss:real?
+group-assigned spec=update tenant:id site:id job:id round:int group:int how:=cold-start|newcomer|migration|recluster|split|merge|choice|nearest similarity:real update:hex
 erased spec=update @ tenant:id update:hex entry:int reason:text authority:text
 contact spec=contact @ tenant:id about:id0 commitment:hex
 site-labels spec=key @ tenant:id site:id statement_key:hex number:int labels:text
@@ -26,8 +22,7 @@ policy spec=key deployment:text statement_key:hex main_log_key:hex
 quota-set spec=tenant id:hex number:int standing:=active|suspended sites:int jobs:int tokens:int statements_per_s:int bytes_per_s:int reason:text
 job-opened spec=spec job:id parameters:int initial_model:hex tenants:[hex] first_models:[group:int,model:hex]? time_ms:int?
 round-opened spec=spec job:id round:int round_kind:=pretrain|train seed:u64 main_size:int main_root:hex tenants:[id:hex,candidates:int,selected:int,list:hex] draw:int? time_ms:int?
-aggregate spec=model job:id round:int group:int rule:text scale:int weight_sum:u64 count:int base:hex \
-tenants:[id:hex,accepted:int,weight_sum:u64,refused:int,list:hex]
+aggregate spec=model job:id round:int group:int rule:text scale:int weight_sum:u64 count:int base:hex tenants:[id:hex,accepted:int,weight_sum:u64,refused:int,list:hex]
 step spec=model job:id round:int rule:text eta:real groups:[group:int,before:hex,aggregate:hex,after:hex,direction:hex,\
 stepped:hex?,state_before:hex?,state_after:hex?,made:hex?,whole:hex?,split_of:int?,merged_into:int?,tried_with:int?,trial:hex?] drift:real? personal:int? time_ms:int? classes:[text]? charged:u64? spent:u64?
 round-tested spec=spec job:id round:int evaluations:int samples:int correct:int tier:int held:int? held_last:int? time_ms:int?
@@ -49,8 +44,7 @@ for name, about, *words in (line.replace(" @", POSITION).split() for line in TAB
 
 TESTS = {"int": lambda v: isinstance(v, int) and not isinstance(v, bool) and 0 <= v <= 2**53,
     "id": lambda v: isinstance(v, str) and ID.match(v) is not None, "id0": lambda v: v == "" or TESTS["id"](v),
-    "hex": lambda v: isinstance(v, str) and HEX.match(v) is not None,
-    "u64": lambda v: isinstance(v, str) and WHOLE.match(v) is not None and int(v) < 2**64,
+    "hex": lambda v: isinstance(v, str) and HEX.match(v) is not None, "u64": lambda v: isinstance(v, str) and WHOLE.match(v) is not None and int(v) < 2**64,
     "real": lambda v: isinstance(v, str) and REAL.match(v) is not None,
     "text": lambda v: isinstance(v, str) and len(v.encode()) <= 1024 and all(c >= " " and c != "\x7f" for c in v),}
 

@@ -1,5 +1,4 @@
 """The files of a record: LMDB's tables, blobs plain and encrypted, keys, safetensors. Nothing is written."""
-
 import base64
 import hashlib
 import json
@@ -187,8 +186,7 @@ class Blobs:
 
 def tensors_read(data, dtype, layout, what):
     """Values of a safetensors file, one after the other, which has exactly this layout and canonical header."""
-    header = tensors_header(dtype, layout)
-    count = sum(math.prod(dims) for _, dims in layout)
+    header, count = tensors_header(dtype, layout), sum(math.prod(dims) for _, dims in layout)
     need(data.startswith(header) and len(data) == len(header) + 4 * count, what, "has another layout")
     return struct.unpack_from("<%d%s" % (count, "f" if dtype == "F32" else "i"), data, len(header))
 
@@ -198,8 +196,7 @@ def tensors_write(dtype, layout, values):
 def tensors_header(dtype, layout):
     at, parts = 0, []
     for name, dims in layout:
-        end = at + 4 * math.prod(dims)
-        shape = ",".join(map(str, dims))
+        end, shape = at + 4 * math.prod(dims), ",".join(map(str, dims))
         parts.append(f'"{name}":{{"dtype":"{dtype}","shape":[{shape}],"data_offsets":[{at},{end}]}}')
         at = end
     text = ("{" + ",".join(parts) + "}").encode()
