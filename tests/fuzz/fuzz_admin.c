@@ -71,11 +71,14 @@ static void try_rest(const json_t *args)
     struct kedge_diag d = {.text = ""};
     struct kedge_id job;
     struct kedge_admin_role role;
+    struct kedge_admin_viewer viewer;
     struct kedge_admin_quorum quorum = {.quorum = 0};
     struct kedge_admin_rotate rotate;
     struct kedge_view envelope;
     uint32_t round;
     KEDGE_ASSERT(kedge_admin_filter_args(args, &filter, &d) == KEDGE_OK || d.text[0]);
+    d.text[0] = '\0';
+    KEDGE_ASSERT(kedge_admin_viewer_args(args, true, &viewer, &d) == KEDGE_OK || d.text[0]);
     d.text[0] = '\0';
     KEDGE_ASSERT(kedge_admin_role_args(args, true, &role, &d) == KEDGE_OK || d.text[0]);
     d.text[0] = '\0';

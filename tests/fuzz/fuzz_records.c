@@ -6,26 +6,6 @@
 #include "common/base/mem.h"
 #include "coordinator/daemon/records.h"
 
-static void try_viewer(struct kedge_view key, struct kedge_view value)
-{
-    struct kedge_diag d = {.text = ""};
-    struct kedge_viewer_record r, again;
-    struct kedge_buf out_key, out;
-    int err = kedge_viewer_record_decode(key, value, &r, &d);
-    if (err) {
-        check_refused(err, &d, "table state");
-        return;
-    }
-    kedge_buf_init(&out_key, KEDGE_RECORD_KEY_MAX);
-    kedge_buf_init(&out, KEDGE_RECORD_MAX);
-    KEDGE_ASSERT(kedge_viewer_record_encode(&r, &out_key, &out) == KEDGE_OK);
-    KEDGE_ASSERT(kedge_view_eq(key, kedge_buf_view(&out_key)));
-    KEDGE_ASSERT(kedge_viewer_record_decode(key, kedge_buf_view(&out), &again, &d) == KEDGE_OK);
-    KEDGE_ASSERT(memcmp(&r, &again, sizeof r) == 0);
-    kedge_buf_deinit(&out_key);
-    kedge_buf_deinit(&out);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void check_refused(int err, const struct kedge_diag *d, const char *table)
@@ -154,6 +134,26 @@ static void try_move(struct kedge_view key, struct kedge_view value)
     kedge_buf_init(&out, KEDGE_RECORD_MAX);
     kedge_job_move_encode(&m, &out_key, &out); /* one encoding each */
     KEDGE_ASSERT(kedge_view_eq(key, kedge_buf_view(&out_key)) && kedge_view_eq(value, kedge_buf_view(&out)));
+    kedge_buf_deinit(&out_key);
+    kedge_buf_deinit(&out);
+}
+
+static void try_viewer(struct kedge_view key, struct kedge_view value)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_viewer_record r, again;
+    struct kedge_buf out_key, out;
+    int err = kedge_viewer_record_decode(key, value, &r, &d);
+    if (err) {
+        check_refused(err, &d, "table state");
+        return;
+    }
+    kedge_buf_init(&out_key, KEDGE_RECORD_KEY_MAX);
+    kedge_buf_init(&out, KEDGE_RECORD_MAX);
+    KEDGE_ASSERT(kedge_viewer_record_encode(&r, &out_key, &out) == KEDGE_OK);
+    KEDGE_ASSERT(kedge_view_eq(key, kedge_buf_view(&out_key)));
+    KEDGE_ASSERT(kedge_viewer_record_decode(key, kedge_buf_view(&out), &again, &d) == KEDGE_OK);
+    KEDGE_ASSERT(memcmp(&r, &again, sizeof r) == 0);
     kedge_buf_deinit(&out_key);
     kedge_buf_deinit(&out);
 }

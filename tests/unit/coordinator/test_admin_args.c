@@ -23,6 +23,8 @@ enum what {
     LIST,
     READER,
     READER_NAME,
+    VIEWER,
+    VIEWER_NAME,
     GRANT,
     REVOKE,
     UPDATES,
@@ -152,6 +154,13 @@ static const struct {
     {READER, "{\"auditor\":true,\"ttl_s\":1}", NULL},
     {READER_NAME, "{}", "\"name\": expected a name"},
     {READER_NAME, "{\"name\":\"n\"}", NULL},
+    {VIEWER, "{\"name\":\"n\"," KEY "}", "\"tenant\": expected a name"},
+    {VIEWER, "{\"tenant\":\"a\"," KEY "}", "\"name\": expected a name"},
+    {VIEWER, "{\"tenant\":\"a\",\"name\":\"n\"}", "\"key\": expected a public key"},
+    {VIEWER, "{\"tenant\":\"a\",\"name\":\"n\",\"key\":\"" ZEROS "\"}", "\"key\": expected a public key"},
+    {VIEWER, "{\"tenant\":\"a\",\"name\":\"n\"," KEY "}", NULL},
+    {VIEWER_NAME, "{\"tenant\":\"a\",\"name\":7}", "\"name\": expected a name"},
+    {VIEWER_NAME, "{\"tenant\":\"a\",\"name\":\"n\"}", NULL},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -162,6 +171,7 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
     struct kedge_admin_signed said;
     struct kedge_admin_filter filter;
     struct kedge_admin_reader reader;
+    struct kedge_admin_viewer viewer;
     struct kedge_admin_role role;
     struct kedge_admin_updates updates;
     struct kedge_admin_events events;
@@ -191,6 +201,10 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
         return kedge_admin_reader_args(args, &reader, d);
     case READER_NAME:
         return kedge_admin_reader_name(args, &name, d);
+    case VIEWER:
+        return kedge_admin_viewer_args(args, true, &viewer, d);
+    case VIEWER_NAME:
+        return kedge_admin_viewer_args(args, false, &viewer, d);
     case GRANT:
         return kedge_admin_role_args(args, true, &role, d);
     case REVOKE:
