@@ -109,6 +109,16 @@ static struct kedge_schedule_claim claim_of(const struct job *j)
                                              (uint64_t)(j->rounds - j->round) * j->sites - j->assigned};
 }
 
+static uint32_t device_at(double kind)
+{
+    double below = shares[0];
+    uint32_t device = 0;
+    while (device + 1 < KINDS && kind >= below) {
+        below += shares[++device];
+    }
+    return device;
+}
+
 /* Mean time from submission to end, of the same jobs and devices for both ways. */
 static double replay(uint64_t seed, double load, bool by_order)
 {
@@ -121,10 +131,7 @@ static double replay(uint64_t seed, double load, bool by_order)
     for (uint32_t left = JOBS; left > 0;) {
         now -= log(unit(&rng)) / 2;
         const double kind = unit(&rng), response = 60 * exp(0.784 * normal(&rng));
-        uint32_t device = 0;
-        for (double below = shares[0]; device + 1 < KINDS && kind >= below; below += shares[device]) {
-            device++;
-        }
+        const uint32_t device = device_at(kind);
         struct job *best = NULL;
         for (uint32_t i = 0; i < JOBS; i++) {
             struct job *j = &jobs[i];
