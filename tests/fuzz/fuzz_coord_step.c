@@ -256,6 +256,15 @@ static void outside(struct world *w, uint8_t what)
     step(w, &ev);
 }
 
+/* A tenant leaves a job, or one that it has not joined. */
+static void leave(struct world *w)
+{
+    struct kedge_coord_event ev = blank(w, KEDGE_EV_JOB_LEFT);
+    ev.job = next(w) % JOBS;
+    ev.tenant = next(w) % TENANTS;
+    step(w, &ev);
+}
+
 static void poll(struct world *w)
 {
     struct kedge_coord_event ev = blank(w, KEDGE_EV_POLL);
@@ -341,6 +350,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
             break;
         case 10:
             end_task(&w);
+            break;
+        case 11:
+            leave(&w);
             break;
         default:
             if (op % 3 == 0) {
