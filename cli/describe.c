@@ -199,6 +199,19 @@ static void describe_quota(const struct kedge_st_quota_set *q, struct line *l)
              q->statements_per_s, (unsigned long long)q->bytes_per_s);
 }
 
+static void describe_admission(const struct kedge_statement *st, struct line *l)
+{
+    const struct kedge_st_job_admission *a = &st->u.job_admission;
+    snprintf(l->who, sizeof l->who, "%s", a->job.s);
+    if (st->kind == KEDGE_ST_JOB_ADMITTED) {
+        snprintf(l->what, sizeof l->what, "needs %u/%u of its sites' time beside %u jobs with deadlines",
+                 a->share, (unsigned)KEDGE_ST_SHARES, a->queued);
+    } else {
+        snprintf(l->what, sizeof l->what, "%s beside %u jobs with deadlines",
+                 a->too_large ? "too large" : "its deadline cannot be met", a->queued);
+    }
+}
+
 /* Statements of the main chain that are about a job or about who may change what. */
 static void describe_job(const struct kedge_statement *st, struct line *l)
 {
@@ -290,6 +303,10 @@ static void describe_statement(const struct kedge_statement *st, struct line *l)
     case KEDGE_ST_CONTACT:
     case KEDGE_ST_SITE_LABELS:
         describe_work(st, l);
+        break;
+    case KEDGE_ST_JOB_ADMITTED:
+    case KEDGE_ST_JOB_REFUSED:
+        describe_admission(st, l);
         break;
     case KEDGE_ST_ROUND_OPENED:
     case KEDGE_ST_AGGREGATE:

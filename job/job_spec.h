@@ -139,6 +139,8 @@ struct kedge_job_spec {
     uint32_t evaluate_every;          /* rounds, 0 = never, default 1 */
     uint32_t round_timeout_s;         /* default 3600 */
     uint32_t enrol_within_s;          /* until its first round opens, default 86,400 */
+    uint32_t deadline_s;              /* from the submission to the end of all rounds, default 0: none */
+    uint32_t round_s;                 /* that a round is expected to take, default 0: not known */
     uint32_t target_count;            /* "targets": accuracies, ascending, in millionths; default none */
     uint32_t targets[KEDGE_SPEC_TARGETS_MAX];
     uint32_t hold;                  /* evaluations in a row for which a target must be reached, default 3 */

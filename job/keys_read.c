@@ -94,6 +94,11 @@ static bool plans(const struct kedge_job_spec *s)
     return s->plan.is_on;
 }
 
+static bool has_deadline(const struct kedge_job_spec *s)
+{
+    return s->deadline_s > 0 && !s->in_world;
+}
+
 static bool has_targets(const struct kedge_job_spec *s)
 {
     return s->target_count > 0;
@@ -134,6 +139,8 @@ static const struct {
     {"initial_model", has_initial_model},
     {"classes", has_classes},
     {"standardize", says_scales},
+    {"deadline_s", has_deadline},
+    {"round_s", has_deadline},
     {"budget", has_budget},
     {"priority", says_priority},
     {"needs", has_needs},

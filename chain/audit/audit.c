@@ -49,6 +49,7 @@ static void free_audit(struct kedgei_audit *a)
     kedgei_log_deinit(a, &a->main);
     kedge_mem_free(a->skipped);
     kedge_mem_free(a->jobs);
+    kedgei_admissions_deinit(a);
     kedge_mem_free(a->tenants);
     kedge_mem_free(a->outside);
     kedge_mem_free(a->evidence);

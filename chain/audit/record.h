@@ -123,6 +123,13 @@ struct kedgei_job {
     uint32_t tier_releases;          /* of that round, so far */
 };
 
+/* A job-admitted. */
+struct kedgei_admission {
+    struct kedgei_fact *fact;
+    struct kedge_job_spec *spec; /* owned; NULL once its job is opened */
+    struct kedgei_job *job;      /* NULL before that */
+};
+
 /* An update of a round that exists. */
 struct kedgei_update {
     uint32_t job, round, tenant;
@@ -152,6 +159,8 @@ struct kedgei_audit {
     uint32_t tenant_count;
     struct kedgei_job **jobs;
     uint32_t job_count;
+    struct kedgei_admission *admissions; /* in order */
+    uint32_t admission_count;
     struct kedgei_update *updates; /* ascending by job, round, tenant, index */
     size_t update_count;
     struct kedgei_trained *trained; /* ascending by tenant, job, site, index */
@@ -426,6 +435,13 @@ void kedgei_check_told(struct kedgei_audit *a, const struct kedgei_job *job, con
 bool kedgei_is_at_target(const struct kedgei_job *job);
 /* What round-tested statements count, once all ledgers are known. */
 void kedgei_check_tests(struct kedgei_audit *a);
+
+/* ---- promises.c ---- */
+/* job-admitted or job-refused against the entries before it. KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_check_admission(struct kedgei_audit *a, struct kedgei_fact *fact);
+/* The job is opened: was it admitted, if its spec has a deadline? */
+void kedgei_check_promised(struct kedgei_audit *a, struct kedgei_job *job);
+void kedgei_admissions_deinit(struct kedgei_audit *a);
 
 /* ---- budget.c: what rounds are charged; behind check_tenants, which collects the updates ---- */
 KEDGE_NODISCARD int kedgei_check_budgets(struct kedgei_audit *a);

@@ -63,6 +63,9 @@ static int tell_statement(struct walk *w)
         return tell(w, KEDGE_WANT_UPDATE, true, &st->subject);
     case KEDGE_ST_ERASED:
         return tell(w, KEDGE_WANT_ERASED, true, &st->subject);
+    case KEDGE_ST_JOB_ADMITTED:
+    case KEDGE_ST_JOB_REFUSED:
+        return tell(w, KEDGE_WANT_LIST, false, &st->subject);
     case KEDGE_ST_JOB_OPENED:
         KEDGE_TRY(tell(w, KEDGE_WANT_LIST, false, &st->subject));
         KEDGE_TRY(tell(w, KEDGE_WANT_MODEL, false, &st->u.job_opened.base_model));

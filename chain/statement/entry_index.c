@@ -192,6 +192,14 @@ void kedge_statement_key(enum kedge_statement_kind kind, const void *body, struc
         kedge_buf_printf(out, "policy-changed/%020" PRIu64,
                          ((const struct kedge_st_policy_changed *)body)->number);
         break;
+    case KEDGE_ST_JOB_ADMITTED:
+        kedge_buf_printf(out, "job-admitted/%s", ((const struct kedge_st_job_admission *)body)->job.s);
+        break;
+    case KEDGE_ST_JOB_REFUSED: { /* a name may be refused many times */
+        const struct kedge_st_job_admission *a = body;
+        kedge_buf_printf(out, "job-refused/%s/%020" PRIu64, a->job.s, a->main_size);
+        break;
+    }
     case KEDGE_ST_JOB_OPENED:
         kedge_buf_printf(out, "job-opened/%s", ((const struct kedge_st_job_opened *)body)->job.s);
         break;
@@ -263,6 +271,8 @@ size_t kedge_statement_refs(const struct kedge_statement *st, struct kedge_hash 
     switch ((int)st->kind) {
     case KEDGE_ST_UPDATE:
     case KEDGE_ST_RELEASE:
+    case KEDGE_ST_JOB_ADMITTED:
+    case KEDGE_ST_JOB_REFUSED:
         add_ref(&r, &st->subject);
         break;
     case KEDGE_ST_GROUP_ASSIGNED:

@@ -24,8 +24,10 @@
 enum {
     KEDGE_ST_TIERS_MAX = 2,
     KEDGE_ST_HOLD_MAX = 1000,
-    KEDGE_ST_DRAWS_MAX = 99,    /* openings of one round after its first */
-    KEDGE_ST_TENANTS_MAX = 128, /* tenants named by one statement: what fits into KEDGE_ENTRY_MAX */
+    KEDGE_ST_PROMISES_MAX = 256, /* jobs with deadlines at one time */
+    KEDGE_ST_SHARES = 16,        /* of the time of a job's sites */
+    KEDGE_ST_DRAWS_MAX = 99,     /* openings of one round after its first */
+    KEDGE_ST_TENANTS_MAX = 128,  /* tenants named by one statement: what fits into KEDGE_ENTRY_MAX */
     KEDGE_ST_REASON_MAX = 200,
     KEDGE_ST_CLOSED_REASON_MAX = 64,
     KEDGE_ST_CODE_MAX = 48, /* name of an error (common/base/err.def) */
@@ -69,6 +71,8 @@ enum kedge_statement_kind {
     KEDGE_ST_STATEMENT_KEY_ROTATED,
     KEDGE_ST_POLICY_CHANGED,
     KEDGE_ST_QUOTA_SET,
+    KEDGE_ST_JOB_ADMITTED,
+    KEDGE_ST_JOB_REFUSED,
     KEDGE_ST_JOB_OPENED,
     KEDGE_ST_ROUND_OPENED,
     KEDGE_ST_AGGREGATE,
@@ -324,6 +328,30 @@ struct kedge_st_first_model {
 /* In the statements of a job's life `time_ms` is the coordinator's clock when it made the statement: unix
  * time in milliseconds, at most KEDGE_ST_COUNT_MAX; optional, 0: not stated. Nobody can check it. */
 
+enum kedge_promise_source {
+    KEDGE_PROMISE_DECLARED, /* the spec */
+    KEDGE_PROMISE_MEDIAN,   /* the median of the other jobs with deadlines */
+    KEDGE_PROMISE_TIMEOUT,  /* the time after which a round closes */
+};
+
+/* job-admitted, job-refused: what was decided of a job with a deadline, and from what. Subject: digest of the
+ * job spec. */
+struct kedge_st_job_admission {
+    struct kedge_id job;
+    uint64_t main_size;      /* what was known of other jobs: the main chain's first so many entries */
+    struct kedge_hash queue; /* of the jobs that were promised a deadline, see round/close/promise.h … */
+    uint32_t queued;         /* … and how many they are */
+    uint64_t round_ms;       /* that its rounds are taken to last … */
+    enum kedge_promise_source round_from; /* … and who says so */
+    uint64_t deadline_ms;                 /* unix time */
+    uint64_t guard_ms;                    /* optional, 0: none; coordinator/schedule/deadline.h */
+    uint32_t share;                       /* admitted: sixteenths of its sites' time that it needs */
+    uint32_t too_large; /* refused: 1: by the guard; 0: not everybody would end in time … */
+    uint64_t
+        earliest_ms; /* … and the nearest deadline that was found possible, unix time; optional, 0: none */
+    uint64_t time_ms;
+};
+
 /* Subject: digest of the job spec. tenants: salted ids, ascending. */
 struct kedge_st_job_opened {
     struct kedge_id job;
@@ -353,9 +381,9 @@ struct kedge_st_round_opened {
     uint64_t seed;
     uint64_t main_size;
     struct kedge_hash main_root;
+    uint64_t time_ms;
     uint32_t tenant_count;
     struct kedge_st_round_tenant tenants[KEDGE_ST_TENANTS_MAX];
-    uint64_t time_ms;
 };
 
 struct kedge_st_aggregate_tenant {
@@ -409,9 +437,9 @@ struct kedge_st_step {
      * what all rounds so far are */
     uint64_t charged, spent;
     uint32_t personal; /* 1: sites are served best by what their own training makes of their group's model */
+    uint64_t time_ms;
     uint32_t group_count; /* at least 1 */
     struct kedge_st_step_group groups[KEDGE_GROUPS_MAX];
-    uint64_t time_ms;
     char classes[KEDGE_CLASS_NAMES_ROOM]; /* optional: what the updates of this round name together */
 };
 
@@ -509,6 +537,7 @@ struct kedge_statement {
         struct kedge_st_statement_key_rotated statement_key_rotated;
         struct kedge_st_policy_changed policy_changed;
         struct kedge_st_quota_set quota_set;
+        struct kedge_st_job_admission job_admission;
         struct kedge_st_job_opened job_opened;
         struct kedge_st_round_opened round_opened;
         struct kedge_st_aggregate aggregate;

@@ -42,7 +42,6 @@
 /* clang-format on */
 
 const char KEDGEI_STATEMENT_TYPE[] = "https://in-toto.io/Statement/v1";
-
 static const char *const scope_names[] = {"admin", "coordinator", "log", NULL};
 static const char *const chain_role_names[] = {"operator", "auditor", NULL};
 static const char *const standing_names[] = {"active", "suspended", NULL};
@@ -52,6 +51,7 @@ static const char *const energy_names[] = {"measured", "modelled", "unknown", NU
 static const char *const how_names[] = {"cold-start", "newcomer", "migration", "recluster", "split",
                                         "merge",      "choice",   "nearest",   NULL};
 static const char *const outcome_names[] = {"completed", "cancelled", "failed", NULL};
+static const char *const source_names[] = {"declared", "median", "timeout", NULL};
 
 static const struct kedgei_field key_fields[] = {
     ENUM(key, scope, scope_names),
@@ -321,6 +321,20 @@ static const struct kedgei_field quota_set_fields[] = {
 
 static const struct kedgei_field bare_hash_field[] = {{.name = "id", .type = KEDGEI_HASH}};
 
+static const struct kedgei_field job_admission_fields[] = {
+    ID(job_admission, job),
+    U64(job_admission, main_size, 0, KEDGE_ST_COUNT_MAX),
+    HASH(job_admission, queue),
+    U32(job_admission, queued, 0, KEDGE_ST_PROMISES_MAX),
+    U64(job_admission, round_ms, 1, KEDGE_ST_COUNT_MAX),
+    ENUM(job_admission, round_from, source_names),
+    U64(job_admission, deadline_ms, 1, KEDGE_ST_COUNT_MAX),
+    {FIELD(job_admission, guard_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
+    {FIELD(job_admission, share, U32), .max = KEDGE_ST_SHARES, .optional = true},
+    {FIELD(job_admission, too_large, U32), .max = 1, .optional = true},
+    {FIELD(job_admission, earliest_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
+    U64(job_admission, time_ms, 1, KEDGE_ST_COUNT_MAX)};
+
 static const struct kedgei_list job_opened_tenants = {
     .elem_size = sizeof(struct kedge_hash),
     .count_offset = AT(job_opened, tenant_count),
@@ -462,7 +476,7 @@ static const struct kedgei_field round_tested_fields[] = {
     {FIELD(round_tested, time_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
 };
 
-static const char *check_round_tested(const struct kedge_statement *st)
+static const char *check_tested(const struct kedge_statement *st)
 {
     return st->u.round_tested.correct <= st->u.round_tested.samples ? NULL : "no more correct than samples";
 }
@@ -571,13 +585,14 @@ const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
                                  .subject_offset = AT(policy_changed, of.main_log_key), .many_signers = true},
     [KEDGE_ST_QUOTA_SET] = {KIND("quota-set", "tenant", quota_set_fields), .subject = KEDGEI_SUBJECT_COPY,
                             .subject_offset = AT(quota_set, id)},
+    [KEDGE_ST_JOB_ADMITTED] = {KIND("job-admitted", "spec", job_admission_fields)},
+    [KEDGE_ST_JOB_REFUSED] = {KIND("job-refused", "spec", job_admission_fields)},
     [KEDGE_ST_JOB_OPENED] = {KIND("job-opened", "spec", job_opened_fields)},
     [KEDGE_ST_ROUND_OPENED] = {KIND("round-opened", "spec", round_opened_fields)},
     [KEDGE_ST_AGGREGATE] = {KIND("aggregate", "model", aggregate_fields)},
     [KEDGE_ST_STEP] = {KIND("step", "model", step_fields), .subject = KEDGEI_SUBJECT_COPY,
                        .subject_offset = AT(step, groups[0].after)},
-    [KEDGE_ST_ROUND_TESTED] = {KIND("round-tested", "spec", round_tested_fields),
-                               .check = check_round_tested},
+    [KEDGE_ST_ROUND_TESTED] = {KIND("round-tested", "spec", round_tested_fields), .check = check_tested},
     [KEDGE_ST_RELEASE] = {KIND("release", "model", release_fields)},
     [KEDGE_ST_JOB_CLOSED] = {KIND("job-closed", "spec", job_closed_fields)},
     [KEDGE_ST_CLOSED] = {KIND("closed", "envelope", closed_fields)},

@@ -9,6 +9,7 @@
 #include "cli/local.h"
 #include "cli/receipt.h"
 #include "common/base/os/clock.h"
+#include "common/base/os/utc.h"
 #include "common/base/try.h"
 #include "job/job_spec.h"
 
@@ -116,6 +117,15 @@ static void say_budget(const struct kedge_cli *c, const json_t *o)
     kedge_cli_say(c, "\n");
 }
 
+static void say_deadline(const struct kedge_cli *c, const json_t *o)
+{
+    if (json_object_get(o, "deadline_ms")) {
+        const uint64_t ms = (uint64_t)kedge_cli_int(o, "deadline_ms");
+        kedge_cli_say(c, "deadline %s%s\n", kedge_utc((int64_t)(ms / 1000), KEDGE_UTC_RFC3339, "?").s,
+                      json_is_true(json_object_get(o, "deadline_passed")) ? ", which has passed" : "");
+    }
+}
+
 /* Which targets there are, for how many evaluations in a row they are reached, and how many that have to be.
  */
 static void say_targets(const struct kedge_cli *c, const json_t *o)
@@ -186,6 +196,7 @@ static void say_job(const struct kedge_cli *c, const json_t *o)
     say_classes(c, o);
     say_budget(c, o);
     say_targets(c, o);
+    say_deadline(c, o);
     if (kedge_cli_text(o, "reason")[0]) {
         kedge_cli_say(c, "reason   %s: %s\n", kedge_cli_text(o, "reason"), kedge_cli_text(o, "reason_text"));
     }

@@ -25,6 +25,7 @@ static const struct {
     {"offline_grace_ms", offsetof(struct kedge_config, offline_grace_ms)},
     {"settle_ms", offsetof(struct kedge_config, settle_ms)},
     {"https_connections", offsetof(struct kedge_config, https_connections)},
+    {"deadline_guard_s", offsetof(struct kedge_config, deadline_guard_s)},
     {"refused_days", offsetof(struct kedge_config, refused_days)},
     {"refused_mb", offsetof(struct kedge_config, refused_mb)},
 };

@@ -80,6 +80,7 @@ struct kedge_host {
     const struct kedge_job *acting_on;
     uint64_t
         moves_due_ns;  /* when moves of jobs that could not be stored are tried again, 0: there are none */
+    bool admitting;    /* a job with a deadline is being decided on: admin/promise.h */
     bool begun;        /* the core has started: logs may grow */
     volatile int stop; /* set on the loop thread */
     int fatal;         /* a kedge_err that ends the process */

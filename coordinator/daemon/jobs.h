@@ -58,6 +58,7 @@ struct kedge_job {
     struct kedge_job_moves moves;            /* its status history */
     char cancelled_by[KEDGE_ACTOR_MAX + 1];  /* who asked for its end, "" */
     uint64_t created_ms;
+    uint64_t deadline_ms;                    /* unix time, as its job-admitted says; 0: it has none */
     char token_hash[KEDGE_HASH_HEX_LEN + 1]; /* of the submit token, "" without */
     bool *joined;                            /* by tenant handle, KEDGE_TENANTS_MAX */
     bool *left;                              /* the same: it joined, and has left since */

@@ -38,6 +38,8 @@ static size_t body_size(enum kedge_statement_kind kind)
         [KEDGE_ST_STATEMENT_KEY_ROTATED] = sizeof(struct kedge_st_statement_key_rotated),
         [KEDGE_ST_POLICY_CHANGED] = sizeof(struct kedge_st_policy_changed),
         [KEDGE_ST_QUOTA_SET] = sizeof(struct kedge_st_quota_set),
+        [KEDGE_ST_JOB_ADMITTED] = sizeof(struct kedge_st_job_admission),
+        [KEDGE_ST_JOB_REFUSED] = sizeof(struct kedge_st_job_admission),
         [KEDGE_ST_JOB_OPENED] = sizeof(struct kedge_st_job_opened),
         [KEDGE_ST_ROUND_OPENED] = sizeof(struct kedge_st_round_opened),
         [KEDGE_ST_AGGREGATE] = sizeof(struct kedge_st_aggregate),

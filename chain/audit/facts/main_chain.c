@@ -190,6 +190,7 @@ static int open_job(struct kedgei_audit *a, struct kedgei_fact *fact)
                      (unsigned long long)o->parameters, (unsigned long long)job->layout.values_count);
     }
     check_initial(a, job);
+    kedgei_check_promised(a, job);
     check_job_tenants(a, job);
     kedgei_check_first_models(a, job);
     return KEDGE_OK;
@@ -327,6 +328,9 @@ static int check_entry(struct kedgei_audit *a, struct kedgei_fact *fact)
     }
     if (fact->kind == KEDGE_ST_JOB_OPENED) {
         return open_job(a, fact);
+    }
+    if (fact->kind == KEDGE_ST_JOB_ADMITTED || fact->kind == KEDGE_ST_JOB_REFUSED) {
+        return kedgei_check_admission(a, fact);
     }
     if (!id) {
         return KEDGE_OK;

@@ -176,6 +176,12 @@ static void collect_refs(struct sweep *s)
             }
         }
     }
+    for (uint64_t i = 0; i < a->main.count; i++) {
+        const struct kedgei_fact *fact = kedgei_fact_at(&a->main, i);
+        if (fact->kind == KEDGE_ST_JOB_ADMITTED || fact->kind == KEDGE_ST_JOB_REFUSED) {
+            add_ref(s, a->tenant_count, &fact->subject, ROLE_OTHER, 0, &a->main, i); /* there may be no job */
+        }
+    }
     for (uint32_t t = 0; t < a->tenant_count; t++) {
         for (uint64_t i = 0; i < a->tenants[t].count; i++) {
             ref_tenant_fact(s, t, kedgei_fact_at(&a->tenants[t], i));
@@ -413,9 +419,9 @@ static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
     err = kedge_blobs_at(blobs, &file->digest, path, &at);
     for (size_t k = 0; k < file->ref_count && !err; k++) {
         const struct ref *ref = &s->refs[file->ref_first + k];
-        const struct kedgei_job *job = s->a->jobs[ref->job];
+        const struct kedgei_job *job = ref->role != ROLE_OTHER ? s->a->jobs[ref->job] : NULL;
         int bad = KEDGE_OK;
-        if (!job->usable) {
+        if (!job || !job->usable) {
             continue;
         }
         if (ref->role == ROLE_MODEL) {

@@ -288,6 +288,8 @@ static int assign_main(struct kedgei_audit *a, struct kedgei_authority *authorit
         own = true;
         break;
     case KEDGE_ST_QUOTA_SET:
+    case KEDGE_ST_JOB_ADMITTED:
+    case KEDGE_ST_JOB_REFUSED:
     case KEDGE_ST_JOB_OPENED:
     case KEDGE_ST_ROUND_OPENED:
     case KEDGE_ST_AGGREGATE:

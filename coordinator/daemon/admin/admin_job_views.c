@@ -242,6 +242,7 @@ static void show_running(struct kedge_host *h, struct kedge_net_request *req, st
     kedge_admin_put_budget(o, &job->spec, job->at.book.spent, &next);
     kedge_admin_put_targets(o, &job->spec, &job->tested);
     kedge_admin_put_plan(h, job, for_admin, o);
+    kedge_admin_put_deadline(o, job->deadline_ms);
     put_classes(o, &job->spec, job->classes);
     json_object_set_new(o, "models", models);
     if (for_admin) {

@@ -10,6 +10,7 @@
 #include "common/base/try.h"
 #include "common/json/json.h"
 #include "coordinator/daemon/admin/admin_args.h"
+#include "coordinator/daemon/admin/promise.h"
 #include "coordinator/daemon/admin/quotas.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
@@ -219,6 +220,18 @@ static void submit_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(w);
 }
 
+static void submit_admitted(struct kedge_host *h, void *arg, int err, const struct kedge_diag *d)
+{
+    struct submit_work *w = arg;
+    if (!err) {
+        kedge_host_work(h, &w->work);
+        return;
+    }
+    w->err = err;
+    w->diag = *d;
+    submit_done(h, &w->work.item);
+}
+
 /* The job that the token submitted, running or ended; an empty name: none. */
 static int job_of_token(struct kedge_host *h, const char *token_hash, struct kedge_id *ret,
                         struct kedge_diag *d)
@@ -392,7 +405,11 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
                               .initial_path = a.initial ? kedge_mem_strdup(a.initial) : NULL};
     KEDGE_ASSERT(w->spec_text);
     kedge_host_actor(h, kedge_net_request_peer(req), w->actor);
-    kedge_host_work(h, &w->work);
+    if (job->spec.deadline_s > 0) {
+        kedge_host_decide_promise(h, job, w->spec_text, submit_admitted, w);
+    } else {
+        kedge_host_work(h, &w->work);
+    }
 }
 
 /* ---- halt, resume, cancel ---- */

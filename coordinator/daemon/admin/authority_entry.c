@@ -191,7 +191,7 @@ static void before_handle(struct kedge_host *h, struct kedge_item *item)
 /* Nothing that the key in force signed is on its way. */
 static bool is_quiet(const struct kedge_host *h)
 {
-    bool quiet = h->authority.assigning == 0;
+    bool quiet = h->authority.assigning == 0 && !h->admitting;
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX && quiet; i++) {
         quiet = !(h->jobs[i].used && h->jobs[i].batch && h->jobs[i].batch->is_signed);
     }

@@ -1,9 +1,10 @@
-/* What `job show` tells of a job's budget and targets, and which models have reached one. */
+/* What `job show` tells of a job's budget, targets and deadline, and which models have reached one. */
 #include "coordinator/daemon/admin/job_goals.h"
 
 #include <jansson.h>
 
 #include "common/base/mem.h"
+#include "common/base/os/clock.h"
 #include "common/base/try.h"
 #include "common/json/json.h"
 #include "coordinator/daemon/host.h"
@@ -44,6 +45,14 @@ void kedge_admin_put_targets(json_t *o, const struct kedge_job_spec *spec,
     json_object_set_new(o, "targets",
                         json_pack("{s:o,s:i,s:o,s:i,s:i}", "values", values, "hold", (int)spec->hold, "held",
                                   held, "reached", (int)tested->tier, "tested_round", (int)tested->round));
+}
+
+void kedge_admin_put_deadline(json_t *o, uint64_t deadline_ms)
+{
+    if (deadline_ms > 0) {
+        json_object_set_new(o, "deadline_ms", json_integer((json_int_t)deadline_ms));
+        json_object_set_new(o, "deadline_passed", json_boolean(kedge_os_unix_ms() > deadline_ms));
+    }
 }
 
 /* The models that reached so many targets, as the release of each says: of the groups that there were. */

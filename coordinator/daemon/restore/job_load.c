@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/try.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/rounds/first_models.h"
+#include "coordinator/daemon/rounds/promised.h"
 
 /* ---- from the record ---- */
 
@@ -32,6 +34,25 @@ static int read_job(struct kedge_host *h, const struct kedge_job_record *record,
     return kedge_host_job_make(h, kedge_buf_view(&text), ret, d);
 }
 
+/* What it was promised, if it has a deadline. */
+static int load_promise(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d)
+{
+    bool is_found = false;
+    if (job->spec.deadline_s == 0) {
+        return KEDGE_OK;
+    }
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
+    KEDGE_TRY_MEM(st);
+    KEDGE_TRY(kedge_promised_find(h->main.ledger, &job->spec.name, &job->spec_digest, st, &is_found, d));
+    if (!is_found) {
+        return kedge_diag_set(d, KEDGE_E_CORRUPT,
+                              "job %s has a deadline, and the main chain does not say that it was admitted",
+                              job->spec.name.s);
+    }
+    job->deadline_ms = st->u.job_admission.deadline_ms;
+    return KEDGE_OK;
+}
+
 int kedge_job_load(struct kedge_host *h, const struct kedge_job_record *record, struct kedge_job **ret,
                    struct kedge_diag *d)
 {
@@ -48,6 +69,11 @@ int kedge_job_load(struct kedge_host *h, const struct kedge_job_record *record, 
         return err;
     }
     kedge_job_load_record(job, record);
+    err = load_promise(h, job, d);
+    if (err) {
+        kedge_host_job_free(job);
+        return err;
+    }
     *ret = job;
     return KEDGE_OK;
 }

@@ -145,6 +145,9 @@ static int is_member(struct kedge_main_view *v, const struct kedge_main_viewer *
 static const struct kedge_id *job_of(const struct kedge_statement *st)
 {
     switch ((int)st->kind) {
+    case KEDGE_ST_JOB_ADMITTED:
+    case KEDGE_ST_JOB_REFUSED:
+        return &st->u.job_admission.job;
     case KEDGE_ST_ROUND_OPENED:
         return &st->u.round_opened.job;
     case KEDGE_ST_AGGREGATE:
@@ -162,6 +165,17 @@ static const struct kedge_id *job_of(const struct kedge_statement *st)
     }
 }
 
+/* A name that was refused may be another job's today: its tenants read the refusals of its own spec. Of a job
+ * that was never opened nobody but auditors reads anything. */
+static int is_of_its_spec(struct kedge_main_view *v, const struct kedge_statement *refused, bool *io)
+{
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
+    KEDGE_TRY_MEM(st);
+    KEDGE_TRY(read_job_opened(v, &refused->u.job_admission.job, st));
+    *io = kedge_hash_eq(&st->subject, &refused->subject);
+    return KEDGE_OK;
+}
+
 static int judge_statement(struct kedge_main_view *v, const struct kedge_main_viewer *viewer,
                            struct kedge_view envelope, bool *ret)
 {
@@ -174,6 +188,7 @@ static int judge_statement(struct kedge_main_view *v, const struct kedge_main_vi
                || (st->kind == KEDGE_ST_QUOTA_SET && kedge_hash_eq(&st->u.quota_set.id, viewer->salted))
                || (st->kind == KEDGE_ST_JOB_OPENED && names_viewer(&st->u.job_opened, viewer->salted));
         err = job ? is_member(v, viewer, job, ret) : KEDGE_OK;
+        err = !err && *ret && st->kind == KEDGE_ST_JOB_REFUSED ? is_of_its_spec(v, st, ret) : err;
     } else if (err != KEDGE_E_NOMEM) {
         *ret = false; /* not a statement that we know */
         err = KEDGE_OK;

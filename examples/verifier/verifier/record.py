@@ -14,7 +14,7 @@ TENANT_KEYS = {"key": "admin", "site-enrolled": "{site}", "site-revoked": "{site
                "update": "{job}/{round:08}/{update_kind}/{site}", "evaluation": "{job}/{round:08}/{site}", "group-assigned": "{job}/{site}{tail}"}
 MAIN_KEYS = {"policy": "", "quota-set": "/{id}/{number:08}", "job-opened": "/{job}", "round-opened": "/{job}/{round:08}", "step": "/{job}/{round:08}",
              "aggregate": "/{job}/{round:08}/{group:02}", "release": "/{job}/{group:02}", "job-closed": "/{job}"}
-OTHERS = "strategy options rule server compression root_site selection choose control_sites external staleness_max budget plan targets".split()
+OTHERS = "strategy options rule server compression root_site selection choose control_sites external staleness_max budget plan targets deadline_s".split()
 
 def sha256(data):
     return hashlib.sha256(data).hexdigest()

@@ -20,6 +20,8 @@ contact spec=contact @ tenant:id about:id0 commitment:hex
 site-labels spec=key @ tenant:id site:id statement_key:hex number:int labels:text
 policy spec=key deployment:text statement_key:hex main_log_key:hex
 quota-set spec=tenant id:hex number:int standing:=active|suspended sites:int jobs:int tokens:int statements_per_s:int bytes_per_s:int reason:text
+job-admitted spec=spec job:id main_size:int queue:hex queued:int round_ms:int round_from:=declared|median|timeout deadline_ms:int guard_ms:int? share:int? too_large:int? earliest_ms:int? time_ms:int
+job-refused spec=spec job:id main_size:int queue:hex queued:int round_ms:int round_from:=declared|median|timeout deadline_ms:int guard_ms:int? share:int? too_large:int? earliest_ms:int? time_ms:int
 job-opened spec=spec job:id parameters:int initial_model:hex tenants:[hex] first_models:[group:int,model:hex]? time_ms:int?
 round-opened spec=spec job:id round:int round_kind:=pretrain|train seed:u64 main_size:int main_root:hex tenants:[id:hex,candidates:int,selected:int,list:hex] draw:int? time_ms:int?
 aggregate spec=model job:id round:int group:int rule:text scale:int weight_sum:u64 count:int base:hex tenants:[id:hex,accepted:int,weight_sum:u64,refused:int,list:hex]
@@ -37,7 +39,6 @@ WHOLE = re.compile(r"(0|[1-9][0-9]*)\Z")
 def fields_of(words):
     """(name, kind, whether it may be absent) of each."""
     return [(name, kind.rstrip("?"), kind.endswith("?")) for name, kind in (word.split(":", 1) for word in words)]
-
 KINDS = {}
 for name, about, *words in (line.replace(" @", POSITION).split() for line in TABLE.replace("\\\n", "").strip().split("\n")):
     KINDS[name] = (about.split("=")[1], fields_of(words))

@@ -6,7 +6,7 @@ import collections
 from verifier import arithmetic
 from verifier.store import tensors_read, tensors_write
 
-from . import budgets, draws, plans, rules, steps, weights
+from . import budgets, deadlines, draws, plans, rules, steps, weights
 from .facts import RULE_OF, ZERO, Input, sha256
 from .grouping import Grouping
 from .trials import Trials
@@ -16,6 +16,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 class Telling(Grouping, Trials):
     def __init__(self, record, names=()):
         self.record, self.findings, self.told, self.jobs = record, [], collections.Counter(), 0
+        self.deadlines()
         for job in record.jobs.values():
             if not names or job.name in names:
                 self.job(job)
@@ -80,6 +81,22 @@ class Telling(Grouping, Trials):
                 spent, last = min(budgets.MOST, spent + costs[-1]), round_
                 body = round_.step.body
                 self.same("budget", where, (int(body.get("charged", 0)), int(body.get("spent", 0))), (costs[-1], spent))
+
+    def deadlines(self):
+        """"Deadlines": who was admitted and who refused, and that no job with a deadline was opened without."""
+        promises = []
+        for entry in self.record.main:
+            if entry.kind not in ("job-admitted", "job-refused"):
+                continue
+            promise = deadlines.Promise(self.record, entry)
+            body, is_in = deadlines.decide(self.record, promises, promise)
+            where = f"main[{entry.index}], job {entry.body['job']}"
+            self.same("deadlines", where, entry.kind == "job-admitted", is_in)
+            self.same("deadlines", where, {key: entry.body.get(key, 0) for key in body}, body)
+            promises += [promise] if entry.kind == "job-admitted" else []
+        names = {p.body["job"] for p in promises}
+        for job in self.record.jobs.values():
+            self.same("deadlines", job.name, job.number("deadline_s") > 0, job.name in names)
 
     def targets(self, job):
         """"Targets": what evaluations come to, what is released for it, and where the job ends."""

@@ -208,11 +208,31 @@ static void fill_round_tested(struct kedge_st_round_tested *t)
                                         .time_ms = SAMPLE_MS + 8000};
 }
 
-/* What is said of a job near its end. */
-static void fill_end(enum kedge_statement_kind kind, struct kedge_statement *st)
+static void fill_admission(enum kedge_statement_kind kind, struct kedge_st_job_admission *a)
+{
+    const bool is_in = kind == KEDGE_ST_JOB_ADMITTED;
+    *a = (struct kedge_st_job_admission){.job = sample_id("digits"),
+                                         .main_size = 41,
+                                         .queue = sample_hash(0x17),
+                                         .queued = 2,
+                                         .round_ms = 61250,
+                                         .round_from = is_in ? KEDGE_PROMISE_DECLARED : KEDGE_PROMISE_MEDIAN,
+                                         .deadline_ms = SAMPLE_MS + 3600000,
+                                         .guard_ms = 86400000,
+                                         .share = is_in ? 5 : 0,
+                                         .earliest_ms = is_in ? 0 : SAMPLE_MS + 7200000,
+                                         .time_ms = SAMPLE_MS};
+}
+
+/* What is said of a job before it begins, and near its end. */
+static void fill_job(enum kedge_statement_kind kind, struct kedge_statement *st)
 {
     const struct kedge_id job = sample_id("digits");
-    if (kind == KEDGE_ST_ROUND_TESTED) {
+    if (kind == KEDGE_ST_JOB_ADMITTED || kind == KEDGE_ST_JOB_REFUSED) {
+        fill_admission(kind, &st->u.job_admission);
+    } else if (kind == KEDGE_ST_JOB_OPENED) {
+        fill_job_opened(&st->u.job_opened, &job);
+    } else if (kind == KEDGE_ST_ROUND_TESTED) {
         fill_round_tested(&st->u.round_tested);
     } else if (kind == KEDGE_ST_RELEASE) {
         st->u.release = (struct kedge_st_release){
@@ -326,9 +346,6 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
     case KEDGE_ST_POLICY:
         fill_policy(kind, st);
         break;
-    case KEDGE_ST_JOB_OPENED:
-        fill_job_opened(&st->u.job_opened, &job);
-        break;
     case KEDGE_ST_ROUND_OPENED:
         fill_round_opened(&st->u.round_opened);
         break;
@@ -338,10 +355,13 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
     case KEDGE_ST_STEP:
         fill_step(&st->u.step);
         break;
+    case KEDGE_ST_JOB_ADMITTED:
+    case KEDGE_ST_JOB_REFUSED:
+    case KEDGE_ST_JOB_OPENED:
     case KEDGE_ST_ROUND_TESTED:
     case KEDGE_ST_RELEASE:
     case KEDGE_ST_JOB_CLOSED:
-        fill_end(kind, st);
+        fill_job(kind, st);
         break;
     case KEDGE_ST_CLOSED:
     case KEDGE_ST_REFUSED:

@@ -107,6 +107,20 @@ static void append_step(const char *name, uint32_t round, uint8_t members)
     append_statement(idem, &model, members);
 }
 
+/* spec: the byte of its digest; a job's is the first letter of its name. */
+static void append_admission(enum kedge_statement_kind kind, const char *name, char spec, uint8_t members)
+{
+    char idem[64];
+    memset(st, 0, sizeof *st);
+    st->kind = kind;
+    memset(st->subject.b, spec, sizeof st->subject.b);
+    st->u.job_admission = (struct kedge_st_job_admission){
+        .round_ms = 1, .deadline_ms = 2, .time_ms = 1, .share = kind == KEDGE_ST_JOB_ADMITTED};
+    ck_assert_int_eq(kedge_id_from(kedge_view_str(name), &st->u.job_admission.job), KEDGE_OK);
+    snprintf(idem, sizeof idem, "admission/%s/%u", name, (unsigned)entries);
+    append_statement(idem, NULL, members);
+}
+
 static void append_checkpoint(uint32_t tenant)
 {
     struct kedge_buf note, entry;
@@ -131,6 +145,11 @@ static void fill_main(void)
     st->u.policy.statement_key = key.public;
     st->u.policy.main_log_key = key.public;
     append_statement("policy", NULL, 7);
+    append_admission(KEDGE_ST_JOB_REFUSED, "both", 'b', 3);
+    append_admission(KEDGE_ST_JOB_REFUSED, "both", 'z', 0); /* whose it was is not known */
+    append_admission(KEDGE_ST_JOB_REFUSED, "never", 'n', 0);
+    append_admission(KEDGE_ST_JOB_ADMITTED, "never", 'n', 0);
+    append_admission(KEDGE_ST_JOB_ADMITTED, "both", 'b', 3);
     append_job("both", 3);
     append_job("alone", 4);
     append_job("first", 1);
