@@ -8,9 +8,8 @@
 #include "common/base/percent.h"
 
 enum {
-    FETCH_ATTEMPTS_MAX = 6, /* then the task is given up: it may have gone stale */
-    PERSIST_ATTEMPTS_MAX =
-        6, /* some six seconds: then the round is told, as it is by a disk that was full before */
+    FETCH_ATTEMPTS_MAX = 6,    /* then the task is given up: it may have gone stale */
+    PERSIST_ATTEMPTS_MAX = 10, /* half a minute: what was trained is worth it; then the round is told */
 };
 
 static bool is_allowed(const struct kedge_site *s, const struct kedge_id *job)

@@ -214,11 +214,15 @@ static void site_label(struct kedge_host *h, struct kedge_net_request *req, cons
     struct kedge_diag d = {.text = ""};
     struct kedge_admin_append *a = kedge_admin_append_new(req);
     int err = kedge_admin_append_open(h, args, KEDGE_ST_SITE_LABELS, a, &d);
-    const struct kedge_st_site_labels *st = err ? NULL : &a->st->u.site_labels;
-    uint32_t site = st ? kedge_host_site_find(h, a->tenant, &st->site) : KEDGE_COORD_NONE;
-    if (st && (site == KEDGE_COORD_NONE || !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id))) {
+    if (err) {
+        kedge_admin_append_fail(a, err, &d);
+        return;
+    }
+    const struct kedge_st_site_labels *st = &a->st->u.site_labels;
+    uint32_t site = kedge_host_site_find(h, a->tenant, &st->site);
+    if (site == KEDGE_COORD_NONE || !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id)) {
         err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no site \"%s\" in this tenant", st->site.s);
-    } else if (st && !a->repeated && st->number != h->sites[site].labels_number + 1) {
+    } else if (!a->repeated && st->number != h->sites[site].labels_number + 1) {
         err = kedge_diag_set(&d, KEDGE_E_STATE,
                              "number %" PRIu32 " of the labels of site %s, after number %" PRIu32
                              "; ask for the newest and sign again",
