@@ -351,6 +351,7 @@ static const struct measurement {
     {{"train-memory"}, kedge_row_train_memory, false},
     {{"planner", "planner-energy", "planner-1000", "plan-parts", "plan-parts-4096"}, kedge_row_plan, false},
     {{"batch-energy", "batch-time", "batch-cost-20", "batch-cost-100"}, kedge_row_batch, false},
+    {{"targets-first", "targets-worst", "targets-replay"}, kedge_row_targets, false},
     {{"batch-job-60", "batch-job-300", "batch-job-best"}, kedge_row_rounds, false},
     {{"meter-core", "meter-reading"}, kedge_row_meter, false},
     {{"flexcfl-vs-fedavg", "flexcfl-vs-fedprox", "flexcfl-vs-fesem", "flexcfl-vs-fesem-released"},

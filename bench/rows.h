@@ -33,6 +33,11 @@ int kedge_row_plan(struct row rows[ROWS_MAX], int *ret_count);
 /* Batch sizes by what they cost, replayed on Zeus's traces, 24 workloads: energy and time of the last runs,
  * cost of 20 and of 100 runs, in parts of the default's; none where the traces are not there. */
 int kedge_row_batch(struct row rows[ROWS_MAX], int *ret_count);
+/* Jobs with two targets, replayed on curves of Zeus's traces, 200 draws: mean time to the first target with
+ * the default weight and floor (10 jobs of equal lengths; baseline: as published), the worst job's time to
+ * the last one, and how far the published table is from what comes out (baseline: of the worst job's,
+ * relative); none where the traces are not there. */
+int kedge_row_targets(struct row rows[ROWS_MAX], int *ret_count);
 /* Batch sizes within one job: cost for as much learning of its first 60 and of 300 rounds, in parts of the
  * default's (baseline: the worst workload's), and the latter in parts of that of one who knows the best size;
  * none where the traces are not there. */

@@ -14,14 +14,15 @@ struct workload {
     const char *dataset, *optimizer;
     double target, limit;
     uint32_t normal; /* batch */
+    double early;    /* a target on the way */
 };
 static const struct workload workloads[] = {
-    {"cifar100", "adadelta", 0.6, 100, 1024},
-    {"imagenet", "adadelta", 0.65, 100, 256},
-    {"squad", "adamw", 84, 6, 32},
-    {"librispeech", "adamw", 40, 16, 192},
-    {"movielens-1m", "adam", 0.41, 100, 1024},
-    {"sentiment140", "adamw", 0.84, 10, 128},
+    {"cifar100", "adadelta", 0.6, 100, 1024, 0.45},
+    {"imagenet", "adadelta", 0.65, 100, 256, 0.5},
+    {"squad", "adamw", 84, 6, 32, 80},
+    {"librispeech", "adamw", 40, 16, 192, 60},
+    {"movielens-1m", "adam", 0.41, 100, 1024, 0.36},
+    {"sentiment140", "adamw", 0.84, 10, 128, 0.8},
 };
 static const char *const devices[] = {"v100", "a40", "rtx6000", "p100"};
 
@@ -167,13 +168,81 @@ double zeus_mean_epochs(const struct zeus_size *s)
     return runs > 0 ? sum / runs : 0;
 }
 
-bool zeus_load(uint32_t row, struct zeus_task *ret)
+static const char *folder_of_traces(void)
 {
     const char *folder = getenv("KEDGE_ZEUS_TRACES");
-    folder = folder ? folder : KEDGE_BENCH_SCRIPTS "/../../shared/data/zeus-traces";
-    if (row >= ZEUS_ROWS || !load(folder, devices[row / 6], &workloads[row % 6], ret)) {
-        fprintf(stderr,
-                "kedge-bench: batch sizes: skipped: no traces (KEDGE_ZEUS_TRACES names their folder)\n");
+    return folder ? folder : KEDGE_BENCH_SCRIPTS "/../../shared/data/zeus-traces";
+}
+
+static void tell_missing(const char *what)
+{
+    fprintf(stderr, "kedge-bench: %s: skipped: no traces (KEDGE_ZEUS_TRACES names their folder)\n", what);
+}
+
+/* Of one workload; the lines of a training stand together. */
+static uint32_t read_curves(const char *folder, const struct workload *w, double epoch_s,
+                            struct zeus_curve *ret, uint32_t most)
+{
+    char line[LINE], run[64] = "";
+    const char *f[FIELDS];
+    double nearest = INFINITY;
+    uint32_t count = 0;
+    FILE *file = open_trace(folder, "summary_train");
+    while (file && next_line(file, line, f) == 8) {
+        char this_run[64];
+        if (strcmp(f[0], w->dataset) != 0 || strcmp(f[3], w->optimizer) != 0
+            || (uint32_t)number(f[2]) != w->normal) {
+            continue;
+        }
+        snprintf(this_run, sizeof this_run, "%s %s", f[4], f[5]);
+        if (strcmp(run, this_run) != 0) {
+            memcpy(run, this_run, sizeof run);
+            nearest = INFINITY;
+            count += count < most;
+            ret[count - 1] = (struct zeus_curve){0, 0};
+        }
+        const double target = number(f[6]), epochs = number(f[7]);
+        if (fabs(target - w->early) < nearest) {
+            nearest = fabs(target - w->early);
+            ret[count - 1].first_s = epochs * epoch_s;
+        }
+        if (fabs(target - w->target) < 1e-9) {
+            ret[count - 1].last_s = epochs * epoch_s;
+        }
+    }
+    if (file) {
+        fclose(file);
+    }
+    return count;
+}
+
+uint32_t zeus_curves(struct zeus_curve *ret, uint32_t most)
+{
+    const char *folder = folder_of_traces();
+    uint32_t count = 0;
+    for (size_t i = 0; i < sizeof workloads / sizeof workloads[0]; i++) {
+        struct zeus_task t;
+        if (!load(folder, devices[0], &workloads[i], &t)) {
+            tell_missing("targets");
+            return 0;
+        }
+        const uint32_t first = count;
+        count += read_curves(folder, &workloads[i], t.sizes[t.start].top_time, ret + count, most - count);
+        for (uint32_t k = first; k < count;) { /* those that reached both */
+            if (ret[k].first_s > 0 && ret[k].last_s >= ret[k].first_s) {
+                k++;
+            } else {
+                ret[k] = ret[--count];
+            }
+        }
+    }
+    return count;
+}
+
+bool zeus_load(uint32_t row, struct zeus_task *ret)
+{
+    if (row >= ZEUS_ROWS || !load(folder_of_traces(), devices[row / 6], &workloads[row % 6], ret)) {
+        tell_missing("batch sizes");
         return false;
     }
     return true;

@@ -31,6 +31,13 @@ struct zeus_task {
 
 /* False, with a word to stderr, when the traces are not there (KEDGE_ZEUS_TRACES names their folder). */
 bool zeus_load(uint32_t row, struct zeus_task *ret);
+/* A recorded training at the default batch, the first device and its highest cap: seconds until it reached a
+ * first target (the recorded one that is nearest to a goal of its own) and the last. */
+struct zeus_curve {
+    double first_s, last_s;
+};
+/* All that reached both, at most so many. 0, with a word to stderr, when the traces are not there. */
+uint32_t zeus_curves(struct zeus_curve *ret, uint32_t most);
 double zeus_mean_epochs(const struct zeus_size *s); /* 0: none reached the target */
 
 #endif

@@ -32,6 +32,8 @@ const struct kedge_setting kedge_settings_coordinator[] = {
     {"events_listen", false, 0, 0, 0},
     {"events_tenants", false, 0, 0, 0},
     {"deadline_guard_s", true, 0, 31536000, 86400},
+    {"target_weight", true, 1, 1000, 4},
+    {"share_floor_percent", true, 0, 100, 50},
     {"refused_days", true, 0, 3650, 30},
     {"refused_mb", true, 0, 1000000, 1000},
     {NULL, false, 0, 0, 0},

@@ -26,6 +26,7 @@ void kedge_coord_times_default(struct kedge_coord_times *ret)
     ret->retry = 1000 * ms;
     ret->unable_max = 3600000 * ms;
     ret->evaluate_max = 30000 * ms;
+    ret->share_floor = 500000;
 }
 
 /* Takes len bytes of an arena at *used; only counts while base is NULL. */

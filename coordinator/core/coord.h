@@ -128,6 +128,8 @@ struct kedge_coord_times {
     uint64_t retry;         /* pause before a failed append or work is asked for again (1 s) */
     uint64_t unable_max;    /* longest time for which a site can take itself out of a job (1 h) */
     uint64_t evaluate_max;  /* longest wait for evaluations after the last round (30 s) */
+    uint32_t share_floor;   /* no time: of its equal share of sites that several jobs use each job keeps so
+                               many millionths, whatever others weigh (500,000) */
 };
 void kedge_coord_times_default(struct kedge_coord_times *ret);
 
@@ -156,9 +158,12 @@ struct kedge_coord_job_params {
     uint32_t pretrain_sites; /* sites of a PRETRAIN round, 0: all candidates (α·m of FlexCFL); at most
                                 KEDGE_PRETRAIN_SITES_MAX, as equal a number of each tenant as may be */
     uint32_t evaluate_every; /* rounds between evaluations, 0: never */
-    bool has_targets;    /* after a round that is evaluated, but the last, the job waits for the evaluations,
-                            and MAIN_ROUND_TESTED says what came of them; not with buffer */
-    uint64_t weight_max; /* largest sample count of one update */
+    bool has_targets;     /* after a round that is evaluated, but the last, the job waits for the evaluations,
+                             and MAIN_ROUND_TESTED says what came of them; not with buffer */
+    uint32_t turn_weight; /* of a job that shares sites with others, until its first of two targets is
+                             reached, and below it again (useful of MAIN_APPENDED); 0: 1, as all others … */
+    uint64_t due_ns;      /* … when the host wants all rounds done, as events' now_ns; 0: whenever */
+    uint64_t weight_max;  /* largest sample count of one update */
     bool has_root; /* the update of one site is the root of trust: it is selected in every round, no round
                       opens while it is not online, none closes without its accepted update. groups is 1,
                       sites_per_round not 1, sites_min and quorum are at least 2 … */
@@ -264,7 +269,7 @@ enum kedge_coord_event_type {
     /* completions */
     KEDGE_EV_VERIFIED, /* of VERIFY: err KEDGE_OK or why the update is refused (RETRY class: ask again) */
     KEDGE_EV_APPENDED, /* of APPEND: err, leaf */
-    KEDGE_EV_MAIN_APPENDED,  /* of MAIN_*: err; of MAIN_ROUND_TESTED: reached */
+    KEDGE_EV_MAIN_APPENDED,  /* of MAIN_*: err; of MAIN_ROUND_TESTED: reached, useful */
     KEDGE_EV_ROUND_COMPUTED, /* of CLOSE_ROUND: err, models, regroup, assigned_*. A PRETRAIN round lists every
                                 site that has a group (revoked or not) and every newcomer that gets one; a
                                 TRAIN round those that move, among them all whose group is not below
@@ -297,6 +302,7 @@ struct kedge_coord_event {
     enum kedge_job_state state; /* LOAD_JOB */
     uint64_t wait_ns;           /* POLL: longest wait wanted; TASK_ENDED */
     uint64_t shifted, at_work;  /* POLL: a bit per job, 1 << handle */
+    bool useful;                /* likewise: the first of two targets is reached */
     bool tested, reached;       /* LOAD_ROUND closed: its round-tested is durable, if it has one. And, as
                                    MAIN_APPENDED of that: the job has reached its last target, and ends */
     bool over_budget; /* ROUND_COMPUTED, LOAD_ROUND closed: what is left of the budget may not do for another

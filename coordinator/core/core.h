@@ -210,6 +210,7 @@ struct job {
     enum kedge_task_kind closed_kind; /* of closed_round */
     bool regroup, next_regroup;       /* the last close, the computed one, asks for new groups … */
     bool tries, next_tries;           /* … has trials, of which all sites are to say what they find */
+    bool useful;                      /* the first of two targets is reached */
     bool tested, reached; /* the last closed one: its evaluations are told; the job is at its end */
     bool over_budget, next_over_budget; /* … leaves too little for another round */
     bool keeps;                         /* the computed one leaves groups and models as they are */

@@ -45,6 +45,7 @@ static void load_round(struct kedge_coord *c, const struct kedge_coord_event *ev
     j->tries = ev->tries;
     j->tested = ev->tested;
     j->reached = ev->reached;
+    j->useful = ev->useful;
     j->over_budget = ev->over_budget && ev->round < j->params.rounds;
     j->model_count = ev->model_count;
     memcpy(j->models, ev->models, ev->model_count * sizeof j->models[0]);

@@ -503,6 +503,7 @@ void kedgei_main_appended(struct kedge_coord *c, const struct kedge_coord_event 
     case STAGE_TESTING:
         j->tested = true;
         j->reached = ev->reached;
+        j->useful = ev->useful;
         kedgei_next_round(c, ev->job);
         j->late = j->reached; /* nobody is waited for once more */
         kedgei_rows_refresh(c, ev->job);

@@ -9,7 +9,10 @@
  *
  * Nothing of this is durable. After a restart all jobs are equal, which costs one turn at most. */
 #include "coordinator/core/core.h"
+#include "coordinator/schedule/share.h"
 #include "coordinator/schedule/turn.h"
+
+enum { SHARE_LEAST = KEDGE_SCHEDULE_WHOLE / 16 }; /* of an equal one: nobody waits for ever */
 
 void kedgei_turn_begins(struct kedge_coord *c, uint32_t job, uint32_t site)
 {
@@ -84,17 +87,56 @@ static uint32_t others_of(struct kedge_coord *c, uint32_t job, uint32_t *ret)
     return count;
 }
 
+/* Of the time until it is due what its rounds need, each as long as its last one and a quarter. */
+static uint32_t needed_by(const struct kedge_coord *c, const struct job *j, uint64_t round_ns)
+{
+    const uint64_t done = j->closed_round == KEDGE_COORD_NONE ? 0 : j->closed_round;
+    if (j->params.due_ns <= c->now_ns || done >= j->params.rounds) {
+        return 0;
+    }
+    const double left = 1.25 * (double)(j->params.rounds - done) * (double)round_ns;
+    const double part = left / (double)(j->params.due_ns - c->now_ns);
+    return part < 1 ? (uint32_t)(part * KEDGE_SCHEDULE_WHOLE) : (uint32_t)KEDGE_SCHEDULE_WHOLE;
+}
+
+static struct kedge_schedule_claim claim_of(const struct kedge_coord *c, const struct job *j,
+                                            uint64_t round_ns)
+{
+    const uint32_t weight = j->useful || j->params.turn_weight == 0 ? 1 : j->params.turn_weight;
+    return (struct kedge_schedule_claim){
+        .weight = weight, .least = needed_by(c, j, round_ns), .due_ns = j->params.due_ns};
+}
+
+/* What each is to have of the time of sites that they share; jobs: count + 1 of them, mine the last. */
+static void divide(const struct kedge_coord *c, const uint32_t *jobs, uint32_t count,
+                   struct kedge_schedule_job *io)
+{
+    struct kedge_schedule_claim claims[KEDGE_JOBS_MAX];
+    uint64_t shares[KEDGE_JOBS_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        claims[i] = claim_of(c, &c->jobs[jobs[i]], io[i].round_ns);
+    }
+    kedge_schedule_divide(claims, count, KEDGE_SCHEDULE_WHOLE, c->times.share_floor, shares);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t share = shares[i] * count;
+        io[i].share = share > SHARE_LEAST ? (uint32_t)share : SHARE_LEAST;
+    }
+}
+
 bool kedgei_turn_waits(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
-    struct kedge_schedule_job mine = share_of(j), share[KEDGE_JOBS_MAX];
+    struct kedge_schedule_job share[KEDGE_JOBS_MAX];
     uint32_t others[KEDGE_JOBS_MAX], count = 0;
-    if (mine.round_ns > 0) {
+    if (share_of(j).round_ns > 0) {
         count = others_of(c, job, others);
     }
-    for (uint32_t i = 0; i < count; i++) {
+    others[count] = job;
+    for (uint32_t i = 0; i <= count; i++) {
         share[i] = share_of(&c->jobs[others[i]]);
     }
+    divide(c, others, count + 1, share);
+    const struct kedge_schedule_job mine = share[count];
     uint64_t wait = kedge_schedule_wait(&mine, share, count);
     j->turn_ns = wait > UINT64_MAX - j->ready_since_ns ? UINT64_MAX : j->ready_since_ns + wait;
     if (j->turn_ns > c->now_ns) {

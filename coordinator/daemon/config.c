@@ -26,6 +26,8 @@ static const struct {
     {"settle_ms", offsetof(struct kedge_config, settle_ms)},
     {"https_connections", offsetof(struct kedge_config, https_connections)},
     {"deadline_guard_s", offsetof(struct kedge_config, deadline_guard_s)},
+    {"target_weight", offsetof(struct kedge_config, target_weight)},
+    {"share_floor_percent", offsetof(struct kedge_config, share_floor_percent)},
     {"refused_days", offsetof(struct kedge_config, refused_days)},
     {"refused_mb", offsetof(struct kedge_config, refused_mb)},
 };

@@ -26,7 +26,9 @@ struct kedge_config {
                                              */
     char https_key[KEDGE_PATH_MAX];         /* "https_key": its private key */
     unsigned https_connections;             /* "https_connections": at most so many at once */
-    uint32_t deadline_guard_s;         /* "deadline_guard_s": coordinator/schedule/deadline.h; 0: no guard */
+    uint32_t target_weight; /* "target_weight": of a job below its first of two targets, in sites' time … */
+    uint32_t share_floor_percent; /* "share_floor_percent": … of which each keeps so much of an equal share */
+    uint32_t deadline_guard_s;    /* "deadline_guard_s": coordinator/schedule/deadline.h; 0: no guard */
     uint32_t refused_days, refused_mb; /* "refused_days", "refused_mb": how long, how much of each tenant */
     bool encrypt_blobs; /* "encrypt_blobs": updates are encrypted at rest; read by chain/state */
     bool events_off;    /* "events": false: no stream of events */

@@ -59,7 +59,17 @@ static int set_params(struct kedge_host *h, struct kedge_job *job, struct kedge_
         }
     }
     kedge_close_params(&job->spec, tenants, &job->params);
+    job->params.turn_weight = job->spec.target_count > 1 ? h->config.target_weight : 1;
     return KEDGE_OK;
+}
+
+/* The core has a clock of its own. One that has passed is none. */
+void kedge_host_job_promise(struct kedge_job *job, uint64_t deadline_ms)
+{
+    const uint64_t now_ms = kedge_os_unix_ms();
+    job->deadline_ms = deadline_ms;
+    job->params.due_ns =
+        deadline_ms > now_ms ? kedge_os_now_ns() + (deadline_ms - now_ms) * UINT64_C(1000000) : 0;
 }
 
 bool kedge_host_job_has_room(const struct kedge_host *h)

@@ -108,6 +108,13 @@ static inline bool kedge_job_is_at_target(const struct kedge_job *job)
 {
     return job->spec.target_count > 0 && job->tested.tier == job->spec.target_count;
 }
+/* … or the first of two. */
+static inline bool kedge_job_is_useful(const struct kedge_job *job)
+{
+    return job->spec.target_count > 1 && job->tested.tier > 0;
+}
+/* job_table.c: its deadline is known: when the core wants its rounds done. */
+void kedge_host_job_promise(struct kedge_job *job, uint64_t deadline_ms);
 /* NULL without `create` when it is not there, and when a later round has its place. */
 struct kedge_round_history *kedge_job_history(struct kedge_job *job, uint32_t round, bool create);
 /* A close is durable: if it is that of the last round, its row is whole now. */

@@ -86,6 +86,7 @@ static int make_tables(struct kedge_host *h, struct kedge_diag *d)
     times.lease = (uint64_t)h->config.lease_ms * 1000000u;
     times.offline_grace = (uint64_t)h->config.offline_grace_ms * 1000000u;
     times.settle = (uint64_t)h->config.settle_ms * 1000000u;
+    times.share_floor = h->config.share_floor_percent * 10000;
     h->tenants = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *h->tenants);
     h->sites = kedge_mem_new(KEDGE_SITES_MAX, sizeof *h->sites);
     h->site_index = kedge_mem_new(KEDGE_SITE_INDEX_SIZE, sizeof *h->site_index);

@@ -1,8 +1,29 @@
 #include "coordinator/schedule/turn.h"
 
+__extension__ typedef unsigned __int128 wide;
+
+static const uint32_t equal = 1000000;
+
 static uint64_t plus(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint32_t share_of(const struct kedge_schedule_job *j)
+{
+    return j->share > 0 ? j->share : equal;
+}
+
+static uint64_t ratio(uint64_t time, uint32_t times, uint32_t by)
+{
+    const wide v = (wide)time * times / by;
+    return v < UINT64_MAX ? (uint64_t)v : UINT64_MAX;
+}
+
+/* Time that counts as much as with an equal share: of a job that is to have twice that, half. */
+static uint64_t counted(uint64_t time, const struct kedge_schedule_job *j)
+{
+    return ratio(time, equal, share_of(j));
 }
 
 /* By how much `other` may be behind without being waited for: two of its rounds where they are as long as
@@ -14,13 +35,20 @@ static uint64_t slack(uint64_t other_ns, uint64_t mine_ns)
     return two < 0x1p63 ? (uint64_t)two : UINT64_MAX;
 }
 
+static bool is_behind(const struct kedge_schedule_job *other, const struct kedge_schedule_job *mine)
+{
+    const uint64_t may = slack(counted(other->round_ns, other), counted(mine->round_ns, mine));
+    return plus(counted(other->served_ns, other), may) < counted(mine->served_ns, mine);
+}
+
 uint64_t kedge_schedule_wait(const struct kedge_schedule_job *mine, const struct kedge_schedule_job *others,
                              size_t count)
 {
+    const uint64_t turn = plus(mine->round_ns, mine->round_ns / 4);
     uint64_t wait = 0;
     for (size_t i = 0; i < count; i++) {
-        bool behind = plus(others[i].served_ns, slack(others[i].round_ns, mine->round_ns)) < mine->served_ns;
-        wait = behind ? plus(wait, plus(mine->round_ns, mine->round_ns / 4)) : wait;
+        const uint64_t its = ratio(turn, share_of(&others[i]), share_of(mine));
+        wait = is_behind(&others[i], mine) ? plus(wait, its) : wait;
     }
     return wait;
 }
@@ -28,8 +56,9 @@ uint64_t kedge_schedule_wait(const struct kedge_schedule_job *mine, const struct
 uint64_t kedge_schedule_served(const struct kedge_schedule_job *behind,
                                const struct kedge_schedule_job *ahead)
 {
-    uint64_t longer = behind->round_ns > ahead->round_ns ? behind->round_ns : ahead->round_ns;
-    uint64_t credit = plus(longer, longer);
-    uint64_t least = ahead->served_ns > credit ? ahead->served_ns - credit : 0;
+    const uint64_t mine = counted(behind->round_ns, behind), its = counted(ahead->round_ns, ahead);
+    const uint64_t longer = mine > its ? mine : its, credit = plus(longer, longer);
+    const uint64_t ahead_ns = counted(ahead->served_ns, ahead);
+    const uint64_t least = ratio(ahead_ns > credit ? ahead_ns - credit : 0, share_of(behind), equal);
     return behind->served_ns > least ? behind->served_ns : least;
 }

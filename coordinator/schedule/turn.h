@@ -11,7 +11,10 @@
  * a round is more than its tasks; no longer. In that time a job with short rounds gets what it is owed, so of
  * k jobs each keeps about one k-th of the speed that it has alone; and a job that is behind for reasons of
  * its own, because its sites are slow or away, costs the others no more than that. Jobs whose rounds take
- * alike never wait: while one computes its models, the other's sites train. */
+ * alike never wait: while one computes its models, the other's sites train.
+ *
+ * Where jobs are to have different shares, time counts by them: with twice an equal share half of it. So who
+ * has four times another's has four of its rounds in the time of one, and is waited for as long. */
 #ifndef KEDGE_COORDINATOR_SCHEDULE_TURN_H
 #define KEDGE_COORDINATOR_SCHEDULE_TURN_H
 
@@ -23,11 +26,13 @@ struct kedge_schedule_job {
     uint64_t
         served_ns; /* for how long its rounds have kept their sites so far: of each, its longest task … */
     uint64_t round_ns; /* … and that of its last round; 0: it has had none */
+    uint32_t share;    /* what it is to have, in millionths of an equal share (share.h); 0: an equal one */
 };
 
 /* How long `mine` leaves its next round unopened, counted from when it could open: for each of the `count`
- * others that is behind, 5/4 of its own last round. Behind: by more than two of that one's rounds where these
- * are as long as mine, and by as much less as they are shorter. 0: it opens at once. UINT64_MAX: for ever. */
+ * others that is behind, 5/4 of its own last round, times the other's share by its own. Behind: by more than
+ * two of that one's rounds where these are as long as mine, and by as much less as they are shorter. 0: it
+ * opens at once. UINT64_MAX: for ever. */
 uint64_t kedge_schedule_wait(const struct kedge_schedule_job *mine, const struct kedge_schedule_job *others,
                              size_t count);
 

@@ -76,7 +76,7 @@ static void follow(struct kedge_host *h, struct admission *a)
               "job=%s queued=%u round_ms=%" PRIu64 " share=%u/%u", s->job.s, s->queued, s->round_ms, s->share,
               (unsigned)KEDGE_ST_SHARES);
     if (is_in) {
-        a->job->deadline_ms = s->deadline_ms;
+        kedge_host_job_promise(a->job, s->deadline_ms);
         finish(h, a, KEDGE_OK);
     } else {
         tell_refusal(a);

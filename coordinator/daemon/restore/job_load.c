@@ -49,7 +49,7 @@ static int load_promise(struct kedge_host *h, struct kedge_job *job, struct kedg
                               "job %s has a deadline, and the main chain does not say that it was admitted",
                               job->spec.name.s);
     }
-    job->deadline_ms = st->u.job_admission.deadline_ms;
+    kedge_host_job_promise(job, st->u.job_admission.deadline_ms);
     return KEDGE_OK;
 }
 

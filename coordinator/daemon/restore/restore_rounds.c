@@ -51,6 +51,7 @@ static void tell_closed(struct kedge_host *h, const struct kedge_job *job, const
                                    .kind = at->kind,
                                    .regroup = at->regroup,
                                    .tested = job->tested.round == at->round,
+                                   .useful = kedge_job_is_useful(job),
                                    .reached = kedge_job_is_at_target(job),
                                    .over_budget = kedge_close_exceeds_budget(at, NULL, &job->spec),
                                    .model_count = at->groups,

@@ -285,6 +285,7 @@ static void batch_handle(struct kedge_host *h, struct kedge_item *item)
                                    .job = a->job,
                                    .round = job->round,
                                    .err = a->err,
+                                   .useful = kedge_job_is_useful(job),
                                    .reached = kedge_job_is_at_target(job)};
     bool ended = a->err == KEDGE_E_EXISTS && job->batch->closes_job;
     if (a->err == KEDGE_E_IO || ended || kedge_err_class(a->err) == KEDGE_CLASS_CORRUPT) {

@@ -121,6 +121,54 @@ START_TEST(test_late_comer)
 }
 END_TEST
 
+/* Below its first target a job has four times the share that others have, but each keeps half of an equal
+ * one: of two, 0.65 and 0.35. */
+START_TEST(test_weight)
+{
+    struct job jobs[] = {{.rounds = 40, .task_ns = 500 * MS, .from_ns = 300 * MS},
+                         {.rounds = 1000, .task_ns = 500 * MS}};
+    const double equal = beside(jobs, 2, 1, KEDGE_COORD_NONE);
+    jobs[0].weight = 4;
+    const double first = beside(jobs, 2, 1, KEDGE_COORD_NONE);
+    jobs[0].weight = 0;
+    jobs[1].weight = 4;
+    const double other = beside(jobs, 2, 1, KEDGE_COORD_NONE);
+    printf("of two alike each takes %.2f times as long as alone; with four times the weight %.2f, the other "
+           "%.2f\n",
+           equal, first, other);
+    ck_assert_double_le(first, 1.65); /* 1 / 0.65 = 1.54 */
+    ck_assert_double_ge(first, 1.35);
+    ck_assert_double_le(other, 3.2); /* 1 / 0.35 = 2.86 */
+    ck_assert_double_ge(other, 2.2);
+}
+END_TEST
+
+/* A deadline that an equal share would miss is kept, and one that leaves time takes nothing from others. */
+START_TEST(test_deadline)
+{
+    struct job jobs[] = {{.rounds = 40, .task_ns = 500 * MS, .from_ns = 300 * MS},
+                         {.rounds = 1000, .task_ns = 500 * MS},
+                         {.rounds = 1000, .task_ns = 500 * MS}};
+    struct job copy[3];
+    memcpy(copy, jobs, sizeof jobs);
+    const uint64_t alone = world_run(copy, 1, 1, 1, KEDGE_COORD_NONE);
+    memcpy(copy, jobs, sizeof jobs);
+    const uint64_t equal = world_run(copy, 3, 1, 1, KEDGE_COORD_NONE);
+    memcpy(copy, jobs, sizeof jobs);
+    copy[0].due_ns = 2 * alone * MS;
+    const uint64_t soon = world_run(copy, 3, 1, 1, KEDGE_COORD_NONE);
+    memcpy(copy, jobs, sizeof jobs);
+    copy[0].due_ns = 10 * alone * MS;
+    const uint64_t late = world_run(copy, 3, 1, 1, KEDGE_COORD_NONE);
+    printf("alone %llu ms, beside two %llu; due in %llu: %llu; due in %llu: %llu\n",
+           (unsigned long long)alone, (unsigned long long)equal, (unsigned long long)(2 * alone),
+           (unsigned long long)soon, (unsigned long long)(10 * alone), (unsigned long long)late);
+    ck_assert_uint_gt(equal, 2 * alone);
+    ck_assert_uint_le(soon, 2 * alone);
+    ck_assert_uint_ge(late * 10, equal * 9);
+}
+END_TEST
+
 int main(void)
 {
     TCase *c = tcase_create("turns");
@@ -132,6 +180,8 @@ int main(void)
     tcase_add_test(c, test_priority);
     tcase_add_test(c, test_at_once);
     tcase_add_test(c, test_late_comer);
+    tcase_add_test(c, test_weight);
+    tcase_add_test(c, test_deadline);
     Suite *s = suite_create("coordinator/turns");
     suite_add_tcase(s, c);
     return run_suite(s);

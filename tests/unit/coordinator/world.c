@@ -25,6 +25,7 @@ struct world {
     uint32_t asks[WORLD_SITES]; /* the request of its poll, which is the only one */
     struct due due[DUE_MAX];
     struct kedge_digest model;
+    uint64_t begin_ns;
 };
 
 static void later(struct world *w, uint64_t delay_ns, const struct kedge_coord_event *ev)
@@ -199,6 +200,8 @@ static void submit(struct world *w, uint32_t job)
     (void)snprintf(p.id.s, sizeof p.id.s, "j%u", job);
     p.rounds = w->jobs[job].rounds;
     p.priority = w->jobs[job].priority;
+    p.turn_weight = w->jobs[job].weight;
+    p.due_ns = w->jobs[job].due_ns > 0 ? w->begin_ns + w->jobs[job].due_ns : 0;
     p.elastic = w->jobs[job].least > 0;
     p.sites_min = p.elastic ? w->jobs[job].least : 1;
     p.sites_per_round = w->jobs[job].most;
@@ -244,7 +247,7 @@ uint64_t world_run(struct job *jobs, uint32_t count, uint32_t until, uint32_t se
     for (uint32_t i = 0; i < WORLD_SITES; i++) {
         poll_later(&w, i, 0);
     }
-    uint64_t begin = w.h.now;
+    const uint64_t begin = w.begin_ns = w.h.now;
     bool submitted[WORLD_JOBS_MAX] = {false};
     while (!have_ended(jobs, until)) {
         ck_assert_msg(w.h.now < begin + ENDLESS_NS, "jobs that wait for ever");

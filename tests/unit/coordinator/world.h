@@ -10,6 +10,8 @@ enum { WORLD_SITES = 6, WORLD_JOBS_MAX = 8 };
 struct job {
     uint32_t rounds;
     uint64_t task_ns, from_ns; /* how long a task takes, on the slow site twice that; when it is submitted */
+    uint32_t weight;           /* until its first of two targets, which it does not reach; 0: 1 */
+    uint64_t due_ns;           /* its deadline from the beginning on, 0: none */
     uint32_t least, most;      /* sites of a round; least 0: no range, and at least one */
     uint32_t priority;
     /* what became of it */
