@@ -130,7 +130,8 @@ static const char *default_hint(const struct kedge_cli *c, int err)
         return "try again in a moment; kedge status tells whether the coordinator answers, kedge doctor "
                "looks closer";
     case KEDGE_CLASS_FULL:
-        return "make room (memory, disk), then try again";
+        return c->told ? "wait until some of what is named above is free, or have the limit raised"
+                       : "make room (memory, disk), then try again";
     case KEDGE_CLASS_UNKNOWN:
         return "look whether it happened before trying again: kedge status, kedge job list";
     case KEDGE_CLASS_CORRUPT:

@@ -242,6 +242,9 @@ static void list_row(const struct kedge_cli *c, const json_t *row, const char *c
     const char *cells[] = {kedge_cli_text(row, "tenant"), kedge_cli_text(row, "site"), condition, seen.s,
                            key};
     kedge_cli_row(c, list_columns, 5, cells);
+    if (kedge_cli_text(row, "labels")[0]) { /* most sites have none, and a column would take room from all */
+        kedge_cli_say(c, "  labels: %.88s\n", kedge_cli_text(row, "labels"));
+    }
 }
 
 static json_t *list_request(const char *verb, const char *tenant)

@@ -62,9 +62,8 @@ int kedge_quota_check_site(const struct kedge_host *h, uint32_t tenant, struct k
     return kedge_quota_sites(h, tenant) + t->sites_coming < most
                ? KEDGE_OK
                : kedge_diag_set(d, KEDGE_E_FULL,
-                                "tenant %s may have %" PRIu32
-                                " sites, revoked ones included, and has them: the "
-                                "operator sets its quota",
+                                "tenant %s has as many sites as its quota lets it, %" PRIu32
+                                ", revoked ones included; the operator sets it (kedge tenant quota)",
                                 t->id.s, most);
 }
 
@@ -75,8 +74,8 @@ int kedge_quota_check_token(const struct kedge_host *h, uint32_t tenant, struct 
     return t->tokens < most
                ? KEDGE_OK
                : kedge_diag_set(d, KEDGE_E_FULL,
-                                "tenant %s may make %" PRIu32 " tokens for sites, and has made them: "
-                                "the operator sets its quota",
+                                "tenant %s has made as many tokens for sites as its quota lets it, %" PRIu32
+                                "; the operator sets it (kedge tenant quota)",
                                 t->id.s, most);
 }
 
@@ -94,8 +93,8 @@ int kedge_quota_check_job(const struct kedge_host *h, const struct kedge_job_spe
         }
         if (t->quota.jobs && kedge_quota_jobs(h, at) >= t->quota.jobs) {
             return kedge_diag_set(d, KEDGE_E_FULL,
-                                  "tenant %s may be in %" PRIu32 " jobs that go on, and is in them", t->id.s,
-                                  t->quota.jobs);
+                                  "tenant %s is in as many jobs that go on as its quota lets it, %" PRIu32,
+                                  t->id.s, t->quota.jobs);
         }
     }
     return KEDGE_OK;
