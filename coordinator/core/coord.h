@@ -413,7 +413,8 @@ struct kedge_coord_job_view {
     enum kedge_job_state state;
     int reason;                  /* kedge_err of HALTED or FAILED */
     struct kedge_digest initial; /* the model that the job began with: base of every pretrain task */
-    uint32_t round;              /* current or last round */
+    uint32_t round;              /* current or last round, or the one that is to open */
+    uint32_t closed_round;       /* the last one with a step; 0: none, or that one */
     bool round_open;
     enum kedge_task_kind round_kind; /* of the current or last round */
     uint32_t model_count;

@@ -20,6 +20,7 @@ bool kedge_coord_job(const struct kedge_coord *c, uint32_t job, struct kedge_coo
     ret->reason = j->told_reason;
     ret->initial = j->initial;
     ret->round = j->round;
+    ret->closed_round = j->closed_round == KEDGE_COORD_NONE ? 0 : j->closed_round;
     ret->round_open =
         j->stage == STAGE_COLLECT || j->stage == STAGE_COMPUTE || j->stage == STAGE_ROUND_CLOSING;
     ret->round_kind = j->kind;

@@ -477,7 +477,7 @@ static int build_job_closed(struct kedge_host *h, struct kedge_job *job, enum ke
     st->u.job_closed =
         (struct kedge_st_job_closed){.job = job->spec.name,
                                      .time_ms = kedge_os_unix_ms(),
-                                     .rounds = view.round,
+                                     .rounds = view.closed_round,
                                      .outcome = outcome == KEDGE_JOB_COMPLETED ? KEDGE_OUTCOME_COMPLETED
                                                 : outcome == KEDGE_JOB_FAILED  ? KEDGE_OUTCOME_FAILED
                                                                                : KEDGE_OUTCOME_CANCELLED};
