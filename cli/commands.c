@@ -41,7 +41,7 @@ const struct kedge_command kedge_commands[] = {
      "kedge tenant add acme --admin-key acme-admin.pem"},
     {"tenant", "list", kedge_cmd_tenant_list, "", "tenants, their sites and ledgers", KEDGE_FOR_OPERATE,
      "kedge tenant list"},
-    {"tenant", "show", kedge_cmd_tenant_show, "TENANT", "a tenant's quota, and what it has used of it",
+    {"tenant", "show", kedge_cmd_tenant_show, "[TENANT]", "a tenant's quota, and what it has used of it",
      KEDGE_FOR_TENANT, "kedge tenant show acme"},
     {"tenant", "quota", kedge_cmd_tenant_quota,
      "TENANT [--sites N] [--jobs N] [--tokens N] [--statements-per-s N] [--bytes-per-s N] [--reason TEXT]",

@@ -119,13 +119,14 @@ static void say_rate(const struct kedge_cli *c, const json_t *o, const char *key
 int kedge_cmd_tenant_show(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
-    json_t *o = NULL;
-    const char *tenant = take_tenant(c);
-    if (!tenant) {
+    const bool is_named = kedge_cli_argument(c, 0) != NULL;
+    const char *tenant = is_named ? take_tenant(c) : NULL;
+    json_t *o = NULL, *request = json_pack("{s:s,s:s*}", "verb", "tenant.show", "tenant", tenant);
+    if (is_named && !tenant) {
+        json_decref(request);
         return 2;
     }
-    KEDGE_CLI_TRY(
-        c, kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "tenant.show", "tenant", tenant), &o, &d), &d);
+    KEDGE_CLI_TRY(c, kedge_cli_admin(c, request, &o, &d), &d);
     kedge_cli_say(c, "%-16s %s\n", "tenant", kedge_cli_text(o, "tenant"));
     if (json_is_true(json_object_get(o, "suspended"))) {
         kedge_cli_say(c, "%-16s yes: %s\n", "suspended", kedge_cli_text(o, "reason"));
