@@ -238,7 +238,8 @@ int kedge_cmd_job_show(struct kedge_cli *c)
 static void say_costs(const struct kedge_cli *c, const json_t *row)
 {
     static const char *const reals[] = {"site_seconds", "joules_measured", "joules_modelled"};
-    static const char *const counts[] = {"upload_bytes", "untold", "erased"};
+    static const char *const counts[] = {"upload_bytes", "untold", "erased", "trained_samples",
+                                         "data_samples"};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         if (kedge_cli_int(row, counts[i]) > 0) {
             kedge_cli_say(c, " %s=%lld", counts[i], (long long)kedge_cli_int(row, counts[i]));

@@ -52,6 +52,10 @@ static json_t *costs_row(const struct kedge_round_history *row)
     if (c->modelled > 0) {
         json_object_set_new(o, "joules_modelled", kedgei_json_number(c->joules_modelled));
     }
+    if (c->data > 0) {
+        json_object_set_new(o, "trained_samples", json_integer((json_int_t)c->trained));
+        json_object_set_new(o, "data_samples", json_integer((json_int_t)c->data));
+    }
     return o;
 }
 

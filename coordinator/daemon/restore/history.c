@@ -235,6 +235,8 @@ static int take_update(struct kedge_walk *w, uint64_t index)
     c->joules_measured += is_measured ? u->energy_joules : 0;
     c->joules_modelled += is_modelled ? u->energy_joules : 0;
     c->site_seconds += u->seconds > 0 ? u->seconds : 0;
+    c->trained += u->data_samples > 0 ? u->samples : 0;
+    c->data += u->data_samples;
     return KEDGE_OK;
 }
 

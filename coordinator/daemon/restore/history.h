@@ -29,6 +29,7 @@ struct kedge_round_costs {
     double joules_measured, joules_modelled;
     uint64_t measured, modelled; /* updates that say so */
     double site_seconds;
+    uint64_t trained, data; /* samples, of updates of a planned part: trained on, of so many */
 };
 
 struct kedge_round_history {

@@ -291,6 +291,7 @@ static void put_update(struct kedge_blobs *blobs, const char *site, const char *
                                   .round = 1,
                                   .update_kind = KEDGE_TRAIN_TRAIN,
                                   .samples = 1,
+                                  .data_samples = joules > 50 ? 4 : 0,
                                   .batch = 1,
                                   .learning_rate = 0.1,
                                   .energy_joules = joules,
@@ -333,6 +334,7 @@ START_TEST(test_costs)
     ck_assert(c->updates == 5 && c->measured == 3 && c->modelled == 1 && c->untold == 1);
     ck_assert(c->joules_measured == 14.5 && c->joules_modelled == 100 && c->site_seconds == 8.5);
     ck_assert(c->bytes == 16 && c->erased == 1);
+    ck_assert(c->trained == 1 && c->data == 4); /* of the one update with a planned part */
     kedge_blobs_close(blobs);
     ck_assert_int_eq(kedge_dir_remove(folder), KEDGE_OK);
     close_logs();
