@@ -61,7 +61,7 @@ static uint32_t take_promises(const struct kedgei_audit *a, const struct kedge_s
         const struct kedgei_admission *other = &a->admissions[i];
         const struct kedge_st_job_admission *said = body_of(other->fact);
         const struct kedgei_job *job = other->job;
-        const struct kedge_job_spec *spec = job ? &job->spec : other->spec;
+        const struct kedge_job_spec *spec = other->spec ? other->spec : &job->spec;
         const bool ended = job && job->closed && job->closed->index < s->main_size;
         if (said->deadline_ms <= s->time_ms || ended || (job && !job->usable)) {
             continue;
@@ -197,8 +197,10 @@ void kedgei_check_promised(struct kedgei_audit *a, struct kedgei_job *job)
                      is_same ? "was admitted to a deadline, and its spec has none"
                              : "has a deadline, and no job-admitted of its spec stands before it");
     }
-    if (admission) { /* from here on the job's own */
+    if (admission) {
         admission->job = job;
+    }
+    if (is_same) { /* from here on the job's own */
         kedge_mem_free(admission->spec);
         admission->spec = NULL;
     }
