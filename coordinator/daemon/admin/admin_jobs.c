@@ -35,6 +35,7 @@ struct submit_work {
     char *spec_text;
     char *initial_path; /* NULL: from the spec */
     char actor[KEDGE_ACTOR_MAX + 1];
+    bool only_checks; /* what the job begins with is looked at, and nothing is made */
     int err;
     struct kedge_diag diag;
 };
@@ -83,7 +84,7 @@ static int put_file(struct kedge_host *h, struct submit_work *w, const struct ke
     KEDGE_TRY(kedge_map_open(w->initial_path, &map, &w->diag));
     const struct kedge_view bytes = kedge_view_of(map.ptr, map.len);
     int err = check_named(w, bytes);
-    if (!err) {
+    if (!err && !w->only_checks) {
         err = put_bytes(h, bytes, ret, &w->diag);
     }
     kedge_map_close(&map);
@@ -129,7 +130,9 @@ static int put_base(struct kedge_host *h, struct submit_work *w)
     KEDGE_TRY(kedge_job_spec_whole_layout(&w->job->spec, &whole, &w->diag));
     int err = put_named(h, w, &whole, &digest);
     kedge_layout_deinit(&whole);
-    KEDGE_TRY(err);
+    if (err || w->only_checks) {
+        return err;
+    }
     KEDGE_TRY(kedge_blobs_at(h->main.blobs, &digest, path, &at));
     return put_made(h, w, &at);
 }
@@ -139,9 +142,10 @@ static int put_initial(struct kedge_host *h, struct submit_work *w)
     if (kedge_job_spec_has_base(&w->job->spec)) {
         return put_base(h, w);
     }
-    return w->initial_path || w->job->spec.has_initial_model
-               ? put_named(h, w, &w->job->layout, &w->job->initial_model)
-               : put_made(h, w, NULL);
+    if (w->initial_path || w->job->spec.has_initial_model) {
+        return put_named(h, w, &w->job->layout, &w->job->initial_model);
+    }
+    return w->only_checks ? KEDGE_OK : put_made(h, w, NULL);
 }
 
 /* All blobs first; the record, which names them, comes after that on the loop. */
@@ -224,12 +228,32 @@ static void submit_admitted(struct kedge_host *h, void *arg, int err, const stru
 {
     struct submit_work *w = arg;
     if (!err) {
+        w->only_checks = false;
+        w->work = (struct kedge_work){.item = {submit_done}, .run = submit_run};
         kedge_host_work(h, &w->work);
         return;
     }
     w->err = err;
     w->diag = *d;
     submit_done(h, &w->work.item);
+}
+
+/* A promise holds back other jobs, and nobody can take it back: so a first model that is not what the spec
+ * says is found before. */
+static void check_run(struct kedge_host *h, struct kedge_work *work)
+{
+    struct submit_work *w = (struct submit_work *)work;
+    w->err = put_initial(h, w);
+}
+
+static void check_done(struct kedge_host *h, struct kedge_item *item)
+{
+    struct submit_work *w = (struct submit_work *)item;
+    if (w->err) {
+        submit_done(h, item);
+    } else {
+        kedge_host_decide_promise(h, w->job, w->spec_text, submit_admitted, w);
+    }
 }
 
 /* The job that the token submitted, running or ended; an empty name: none. */
@@ -312,6 +336,8 @@ static bool answer_known(struct kedge_host *h, struct kedge_net_request *req, co
                    || kedge_job_record_get(h, name, &record, &d) == KEDGE_OK)) {
         err = kedge_diag_set(&d, KEDGE_E_EXISTS, "there is a job \"%s\" already; names are not reused",
                              name->s);
+    } else if (!err) {
+        err = kedge_host_promise_check(h, name, digest, &d);
     }
     if (err) {
         kedge_admin_error(req, err, &d);
@@ -335,13 +361,21 @@ static int read_submission(const struct kedge_net_request *req, const json_t *ar
 }
 
 /* A job has its place at once where one is free and nobody waits; else it waits, with a row from now on, so
- * that no more of them are taken than may wait. */
+ * that no more of them are taken than may wait. One with a deadline does not wait: what is promised counts
+ * from now on, and nothing would be done for it. */
 static int take(struct kedge_host *h, const struct kedge_job_spec *spec, struct kedge_view text,
                 struct kedge_job **ret, struct kedge_waiting_job **ret_waiting, struct kedge_diag *d)
 {
+    const bool is_due = spec->deadline_s > 0;
     *ret_waiting = NULL;
-    if (h->waiting.count == 0 && kedge_host_job_has_room(h)) {
+    if ((is_due ? h->waiting.ready : h->waiting.count) == 0 && kedge_host_job_has_room(h)) {
         return kedge_host_job_make(h, text, ret, d);
+    }
+    if (is_due) {
+        return kedge_diag_set(d, KEDGE_E_FULL,
+                              "job \"%s\": has a deadline, so it cannot wait for a place, and there is none "
+                              "now; submit it when a job has ended and none waits",
+                              spec->name.s);
     }
     KEDGE_TRY(kedge_waiting_room(h, spec, d));
     KEDGE_TRY(kedge_host_job_make_waiting(h, text, ret, d));
@@ -406,10 +440,10 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
     KEDGE_ASSERT(w->spec_text);
     kedge_host_actor(h, kedge_net_request_peer(req), w->actor);
     if (job->spec.deadline_s > 0) {
-        kedge_host_decide_promise(h, job, w->spec_text, submit_admitted, w);
-    } else {
-        kedge_host_work(h, &w->work);
+        w->only_checks = true;
+        w->work = (struct kedge_work){.item = {check_done}, .run = check_run};
     }
+    kedge_host_work(h, &w->work);
 }
 
 /* ---- halt, resume, cancel ---- */

@@ -158,6 +158,15 @@ static void decide_run(struct kedge_host *h, struct kedge_work *work)
     a->err = decide(h, a);
 }
 
+int kedge_host_promise_check(struct kedge_host *h, const struct kedge_id *name,
+                             const struct kedge_hash *spec_digest, struct kedge_diag *d)
+{
+    bool is_found;
+    struct kedge_statement *st KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *st);
+    KEDGE_TRY_MEM(st);
+    return kedge_promised_find(h->main.ledger, name, spec_digest, st, &is_found, d);
+}
+
 void kedge_host_decide_promise(struct kedge_host *h, struct kedge_job *job, const char *spec_text,
                                kedge_promise_decided *then, void *arg)
 {
