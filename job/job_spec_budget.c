@@ -115,9 +115,6 @@ int kedgei_spec_read_budget(const json_t *root, struct kedge_job_spec *s, struct
     if (!o) {
         return KEDGE_OK;
     }
-    if (s->in_world) {
-        return bad(d, "a simulation charges nothing; leave it out");
-    }
     if (!json_is_object(o)) {
         return bad(d, "expected an object like {\"joules\": 50000}");
     }

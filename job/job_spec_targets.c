@@ -32,8 +32,7 @@ int kedgei_spec_read_targets(const json_t *root, struct kedge_job_spec *s, struc
                                              : KEDGE_OK;
     }
     KEDGE_TRY(read_values(v, s, d));
-    const char *why = s->in_world     ? "in a simulation nobody's evaluations end a job; leave it out"
-                      : s->shows_loss ? "targets are accuracies, and the job's metric is the loss"
+    const char *why = s->shows_loss               ? "targets are accuracies, and the job's metric is the loss"
                       : s->evaluate_every == 0    ? "with \"evaluate_every\" 0 nobody evaluates"
                       : s->strategy->asynchronous ? "rounds of an asynchronous job wait for no evaluation"
                                                   : NULL;

@@ -315,6 +315,7 @@ int kedgei_learn_close(struct kedgei_learn *l, enum kedge_task_kind kind, uint32
     if (!err) {
         r->round = job_round;
         r->kind = kind;
+        r->charged = kind == KEDGE_TASK_TRAIN ? kedgei_learn_charge(l) : 0;
         err = run(l, &c);
     }
     err = err ? err : take(l, r);

@@ -11,6 +11,7 @@
 #include "common/base/rng.h"
 #include "common/tensor/layout.h"
 #include "coordinator/core/coord.h"
+#include "coordinator/schedule/target.h"
 #include "sim/learn/learn.h"
 #include "sim/learn/trace.h"
 #include "sim/learn/vectors.h"
@@ -194,6 +195,8 @@ struct kedgei_learn {
     bool has_layout;
     int32_t limit; /* largest |q| of an update */
     struct kedge_round_state at;
+    struct kedge_schedule_held held; /* of the job's targets … */
+    uint32_t tier;                   /* … and how many are reached */
     struct kedgei_vectors vectors;
     struct kedgei_names names;
     struct kedgei_learn_pool pool;
@@ -205,6 +208,7 @@ struct kedgei_learn {
     uint64_t d;
     uint64_t
         shared; /* of these so many travel, the first; the others are a head that each site keeps (head.c) */
+    uint32_t travels;       /* vectors of so many: model and update, with control variates as many again */
     uint32_t slots;         /* models that there is room for */
     uint32_t groups;        /* in use */
     float *models;          /* slots × d: as they are trained from and evaluated */
@@ -292,7 +296,13 @@ KEDGE_NODISCARD int kedgei_learn_view_init(struct kedgei_learn *l);
 void kedgei_learn_view_deinit(struct kedgei_learn *l);
 void kedgei_learn_view_forget(struct kedgei_learn *l);
 void kedgei_learn_view_evaluated(struct kedgei_learn *l, uint32_t count);
-KEDGE_NODISCARD int kedgei_learn_look(struct kedgei_learn *l);
+KEDGE_NODISCARD int kedgei_learn_look(struct kedgei_learn *l, bool is_last);
+/* goals.c: what the round's updates are charged of the job's budget; the first `count` of l->plan were
+ * evaluated, which may reach a target; after this round none follows, and if that is for one of these the
+ * host is told. */
+uint64_t kedgei_learn_charge(struct kedgei_learn *l);
+void kedgei_learn_tested(struct kedgei_learn *l, uint32_t count);
+bool kedgei_learn_is_last(struct kedgei_learn *l);
 
 /* threads.c: calls work for every item of 0 … count − 1, in about this order (NULL: by number), on some lane,
  * and fills results (count × size bytes), shared out over threads and processes. */
@@ -384,7 +394,7 @@ KEDGE_NODISCARD int kedgei_learn_round(struct kedgei_learn *l, uint32_t round);
 /* Members, Rand index and digest into the line. */
 void kedgei_learn_tell_groups(struct kedgei_learn *l);
 /* Rounds until every site was asked once, for strategies with groups; 0 for the others. */
-/* Of a site's part in a round: the model down, E epochs, the update up. */
+/* device.c. Of a site's part in a round: the model down, E epochs, the update up. */
 double kedgei_learn_seconds(const struct kedgei_learn *l, uint32_t site);
 double kedgei_learn_joules(const struct kedgei_learn *l, uint32_t site);
 /* Whether a site can be asked now, by the trace; whether it stays for so long. */

@@ -285,6 +285,7 @@ int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
     uint32_t count = alone || edges ? plan_one(l, alone ? l->w0 : l->next, alone) : plan_groups(l);
     err = err ? err : run_plan(l, count, false);
     sum_up(l, count, &line->accuracy, &line->accuracy_sites, &line->accuracy_worst);
+    kedgei_learn_tested(l, err ? 0 : count);
     kedgei_learn_view_evaluated(l, count);
     line->accuracy_auxiliary = line->accuracy;
     if (!err && grouped && !edges) {

@@ -13,6 +13,7 @@ int kedgei_learn_head_init(struct kedgei_learn *l)
     struct kedge_layout layout;
     bool head = false;
     l->shared = l->d;
+    l->travels = l->spec->job.strategy->local->variate ? 4 : 2;
     if (!l->spec->job.strategy->local->has_head) {
         return KEDGE_OK;
     }

@@ -159,6 +159,7 @@ struct kedge_learn_exchange {
 /* What is to be seen of the sites after a round; arrays of `sites` values, borrowed until it returns. */
 struct kedge_learn_view {
     uint32_t round, sites, groups; /* groups: models there are */
+    bool is_last;                  /* no round follows: these are the job's models */
     const char *const *names;      /* clients as the data name them; NULL: they do not */
     const uint32_t *tenant;
     const uint32_t *truth;        /* true group; NULL: nobody knows */

@@ -121,12 +121,16 @@ int kedgei_learn_rounds(struct kedgei_learn *l)
     }
     for (uint32_t round = first; round < l->spec->job.rounds; round++) {
         KEDGE_TRY(kedgei_learn_round(l, round));
-        KEDGE_TRY(kedgei_learn_look(l));
+        const bool is_last = kedgei_learn_is_last(l);
+        KEDGE_TRY(kedgei_learn_look(l, is_last));
         if (host->on_round && !host->on_round(host->arg, &l->line)) {
             break;
         }
         if (host->save && host->save_every > 0 && (round + 1) % host->save_every == 0) {
             KEDGE_TRY(kedgei_learn_save(l, round + 1));
+        }
+        if (is_last) {
+            break;
         }
     }
     return KEDGE_OK;

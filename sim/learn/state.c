@@ -148,6 +148,10 @@ static void visit_all(struct pass *p, struct kedgei_learn *l, uint32_t *next_rou
     if (l->grouped) {
         visit(p, l->grouped, l->n * sizeof *l->grouped);
     }
+    if (l->job.target_count > 0) {
+        visit(p, &l->held, sizeof l->held);
+        visit(p, &l->tier, sizeof l->tier);
+    }
     kedgei_learn_flight_visit(l, visit_any, p);
     if (!p->err && *next_round > l->spec->job.rounds) {
         p->err = KEDGE_E_FORMAT;

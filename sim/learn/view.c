@@ -53,7 +53,7 @@ void kedgei_learn_view_evaluated(struct kedgei_learn *l, uint32_t count)
     }
 }
 
-int kedgei_learn_look(struct kedgei_learn *l)
+int kedgei_learn_look(struct kedgei_learn *l, bool is_last)
 {
     struct kedgei_learn_seen *s = &l->seen;
     if (!l->host->look) {
@@ -64,6 +64,7 @@ int kedgei_learn_look(struct kedgei_learn *l)
         s->truth[i] = l->sites[i].truth;
     }
     const struct kedge_learn_view view = {.round = l->line.round,
+                                          .is_last = is_last,
                                           .sites = l->n,
                                           .groups = l->groups,
                                           .names = l->pool.clients.names,

@@ -14,6 +14,10 @@ static const char *not_done(const struct kedge_learn_spec *s)
         && s->attack != KEDGE_LEARN_ATTACK_BACKDOOR) {
         return "\"attack\": sites that know each other's updates are in \"through\": \"rounds\" only";
     }
+    if (s->job.target_count > 0 || s->job.budget.unit != KEDGE_JOB_BUDGET_NONE) {
+        return "\"targets\", \"budget\": the protocol's sites say neither what they cost nor wait for "
+               "evaluations; both are in \"through\": \"rounds\"";
+    }
     if (s->trace[0]) {
         return "\"trace\": sites are there always, but for \"fail\" and \"faults\"; traces are for "
                "\"rounds\"";

@@ -299,7 +299,7 @@ static int tell(struct kedgei_protocol *p, uint64_t now_ns)
     if (p->last.r.round <= p->told) {
         return KEDGE_OK; /* told by the run that this one goes on with */
     }
-    KEDGE_TRY(kedgei_learn_look(l));
+    KEDGE_TRY(kedgei_learn_look(l, l->line.round + 1 == l->spec->job.rounds));
     if (p->host->on_round && !p->host->on_round(p->host->arg, &l->line)) {
         p->w->stopped = true;
         return KEDGE_OK;

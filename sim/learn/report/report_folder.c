@@ -196,7 +196,7 @@ int kedgei_folder_look(struct kedgei_folder *f, const struct kedge_learn_spec *s
     }
     kedge_learn_put_sites_line(view, &text);
     KEDGE_TRY(put_bytes(f->sites, &text, d));
-    return view->round + 1 < spec->job.rounds ? KEDGE_OK : put_models(f, spec, view, d);
+    return view->round + 1 < spec->job.rounds && !view->is_last ? KEDGE_OK : put_models(f, spec, view, d);
 }
 
 int kedgei_folder_save(const struct kedgei_folder *f, const struct kedge_learn_saved *s, struct kedge_diag *d)
