@@ -183,7 +183,8 @@ KEDGE_NODISCARD int kedge_job_spec_read_in_world(const struct json_t *keys, stru
 KEDGE_NODISCARD int kedge_job_spec_drop_unread(struct json_t *keys, const struct json_t *own,
                                                struct kedge_diag *reterr);
 /* Of a text that parses: KEDGE_E_FORMAT names a key that the job does not read, with another value than the
- * usual one. To be asked where a job begins; specs of records are what they are. */
+ * usual one; KEDGE_E_TOO_LONG, KEDGE_E_SHAPE: its model fits, but not an update or a state of the server of
+ * it. To be asked where a job begins; specs of records are what they are. */
 KEDGE_NODISCARD int kedge_job_spec_check_read(struct kedge_view text, const struct kedge_job_spec *spec,
                                               struct kedge_diag *reterr);
 /* The same of an object; what is no key of a job is passed over. */
@@ -223,6 +224,11 @@ KEDGE_NODISCARD int kedge_job_spec_update_layout(const struct kedge_job_spec *sp
                                                  struct kedge_diag *reterr);
 KEDGE_NODISCARD int kedge_job_spec_control_layout(const struct kedge_layout *layout, struct kedge_layout *ret,
                                                   struct kedge_diag *reterr);
+/* The layout of a file of the server's state: the model's tensors once for each state vector, as
+ * "momentum/NAME", then "second_moment/NAME"; SCAFFOLD's as "control/NAME". Empty without a state. The caller
+ * deinits it. Errors as above. */
+KEDGE_NODISCARD int kedge_job_spec_state_layout(const struct kedge_layout *layout, enum kedge_server server,
+                                                struct kedge_layout *ret, struct kedge_diag *reterr);
 /* The form in which updates come: NULL, whole, as tensors (all pre-trainings, for groups are made of them).
  */
 const struct kedge_compact *kedge_job_spec_compact(const struct kedge_job_spec *spec, bool pretrain);

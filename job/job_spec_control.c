@@ -1,54 +1,13 @@
 /* Jobs whose sites and server keep control variates (strategy "scaffold"): the key "control_sites", and what
  * such a job cannot be besides. */
 #include <jansson.h>
-#include <stdio.h>
 
 #include "aggregation/share_cap.h"
-#include "common/base/try.h"
 #include "job/job_spec_impl.h"
 
 bool kedge_job_spec_has_control(const struct kedge_job_spec *spec)
 {
     return spec->strategy->local->variate != NULL;
-}
-
-static int add_all(struct kedge_layout *ret, const char *prefix, const struct kedge_layout *layout,
-                   struct kedge_diag *reterr)
-{
-    for (uint32_t i = 0; i < layout->count; i++) {
-        const struct kedge_tensor *t = &layout->tensors[i];
-        char name[2 * KEDGE_TENSOR_NAME_MAX];
-        snprintf(name, sizeof name, "%s%s", prefix, t->name);
-        KEDGE_TRY(kedge_layout_add(ret, name, t->dims, t->dims_count, reterr));
-    }
-    return KEDGE_OK;
-}
-
-/* An update of such a job is one vector with the change of the control variate after that of the model, so
- * that it is encrypted, checked, refused and erased as one. */
-int kedge_job_spec_update_layout(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
-                                 struct kedge_layout *ret, struct kedge_diag *reterr)
-{
-    kedge_layout_init(ret, KEDGE_DTYPE_I32);
-    int err = add_all(ret, "", layout, reterr);
-    if (!err && kedge_job_spec_has_control(spec)) {
-        err = add_all(ret, "control/", layout, reterr);
-    }
-    if (err) {
-        kedge_layout_deinit(ret);
-    }
-    return err;
-}
-
-int kedge_job_spec_control_layout(const struct kedge_layout *layout, struct kedge_layout *ret,
-                                  struct kedge_diag *reterr)
-{
-    kedge_layout_init(ret, KEDGE_DTYPE_F32);
-    int err = add_all(ret, "control/", layout, reterr);
-    if (err) {
-        kedge_layout_deinit(ret);
-    }
-    return err;
 }
 
 static int refuse(struct kedge_diag *d, const char *key, const char *why)

@@ -50,6 +50,8 @@ KEDGE_NODISCARD int kedgei_spec_read_strategy(const struct json_t *root, struct 
  * all else of the strategy is read. */
 KEDGE_NODISCARD int kedgei_spec_read_control(const struct json_t *root, struct kedge_job_spec *s,
                                              struct kedge_diag *d);
+/* There is room for each file that a job of the spec makes (job_spec_layouts.c): KEDGE_E_TOO_LONG, _SHAPE. */
+KEDGE_NODISCARD int kedgei_spec_check_room(const struct kedge_job_spec *s, struct kedge_diag *d);
 /* Key "compression" (job_spec_compression.c), once strategy and rule are read. */
 KEDGE_NODISCARD int kedgei_spec_read_compression(const struct json_t *root, struct kedge_job_spec *s,
                                                  struct kedge_diag *d);

@@ -1,5 +1,6 @@
-/* Keys that a spec has and its job does not read. Records keep the specs of old jobs, which nobody can mend,
- * so that this is asked where a job is submitted or simulated and not where a spec is parsed. */
+/* Keys that a spec has and its job does not read, and models of which not all files of the job can be made.
+ * Records keep the specs of old jobs, which nobody can mend, so that this is asked where a job is submitted
+ * or simulated and not where a spec is parsed. */
 #include <jansson.h>
 #include <string.h>
 
@@ -67,5 +68,6 @@ int kedge_job_spec_check_read(struct kedge_view text, const struct kedge_job_spe
 {
     json_t *root KEDGE_CLEANUP(json_decrefp) = NULL;
     KEDGE_TRY(kedgei_json_load(text, KEDGE_SPEC_MAX, "job spec", &root, reterr));
-    return kedge_job_spec_check_keys(root, spec, reterr);
+    KEDGE_TRY(kedge_job_spec_check_keys(root, spec, reterr));
+    return kedgei_spec_check_room(spec, reterr);
 }

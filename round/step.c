@@ -2,7 +2,6 @@
  * run once for each vector, which costs less than the memory of a model. */
 #include "round/step.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "common/base/try.h"
@@ -11,38 +10,11 @@
 
 enum { TILE = KEDGEI_TENSORS_TILE_MAX };
 
-static const char *name_of(enum kedge_server server, size_t k)
-{
-    return server == KEDGE_SERVER_CONTROL ? "control" : k == 0 ? "momentum" : "second_moment";
-}
-
-/* A state is a file like a model, with a name for each of its tensors, so that any reader of safetensors
- * can look at it. */
-int kedge_compute_state_layout(const struct kedge_layout *layout, enum kedge_server server,
-                               struct kedge_layout *ret, struct kedge_diag *reterr)
-{
-    size_t count = kedge_server_states(server);
-    int err = KEDGE_OK;
-    kedge_layout_init(ret, KEDGE_DTYPE_F32);
-    for (size_t k = 0; k < count; k++) {
-        for (uint32_t i = 0; i < layout->count && !err; i++) {
-            const struct kedge_tensor *t = &layout->tensors[i];
-            char name[2 * KEDGE_TENSOR_NAME_MAX];
-            snprintf(name, sizeof name, "%s/%s", name_of(server, k), t->name);
-            err = kedge_layout_add(ret, name, t->dims, t->dims_count, reterr);
-        }
-    }
-    if (err) {
-        kedge_layout_deinit(ret);
-    }
-    return err;
-}
-
 int kedge_compute_check_state(const struct kedge_layout *layout, enum kedge_server server, const char *path,
                               struct kedge_diag *reterr)
 {
     struct kedge_layout state;
-    int err = kedge_compute_state_layout(layout, server, &state, reterr);
+    int err = kedge_job_spec_state_layout(layout, server, &state, reterr);
     if (!err) {
         err = kedge_compute_check_model(&state, path, reterr);
         kedge_layout_deinit(&state);
@@ -129,7 +101,7 @@ int kedge_compute_server(const struct kedge_job_spec *spec, uint32_t round, cons
                      .states = kedge_server_states(spec->server),
                      .after = after,
                      .state_after = state_after};
-    int err = kedge_compute_state_layout(layout, spec->server, &state_layout, reterr);
+    int err = kedge_job_spec_state_layout(layout, spec->server, &state_layout, reterr);
     if (err) {
         return err;
     }

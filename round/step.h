@@ -6,12 +6,6 @@
 #include "round/compute.h"
 #include "strategy/server.h"
 
-/* The layout of a state file: the model's tensors once for each state vector, as "momentum/NAME", then
- * "second_moment/NAME"; SCAFFOLD's as "control/NAME". The caller deinits it. KEDGE_E_SHAPE: a name would be
- * too long. */
-KEDGE_NODISCARD int kedge_compute_state_layout(const struct kedge_layout *layout, enum kedge_server server,
-                                               struct kedge_layout *ret, struct kedge_diag *reterr);
-
 /* KEDGE_OK when the file is a canonical state of this job, finite. */
 KEDGE_NODISCARD int kedge_compute_check_state(const struct kedge_layout *layout, enum kedge_server server,
                                               const char *path, struct kedge_diag *reterr);
