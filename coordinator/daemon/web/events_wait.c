@@ -9,6 +9,12 @@ static bool has_happened(const struct kedge_host *h, const struct kedge_events_w
     return kedge_host_events_next(h, w->tenant) > w->from;
 }
 
+uint32_t kedge_events_waiting_most(unsigned connections)
+{
+    const unsigned most = connections / 4;
+    return most < 1 ? 1 : most < KEDGE_EVENTS_WAITING_MAX ? most : KEDGE_EVENTS_WAITING_MAX;
+}
+
 bool kedge_events_wait(struct kedge_host *h, const struct kedge_events_waiter *waiter)
 {
     struct kedge_events_waiting *all = h->events_waiting;
@@ -16,7 +22,7 @@ bool kedge_events_wait(struct kedge_host *h, const struct kedge_events_waiter *w
     for (uint32_t i = 0; all && i < all->count; i++) {
         of_party += all->of[i].party == waiter->party;
     }
-    if (!all || has_happened(h, waiter) || all->count == KEDGE_EVENTS_WAITING_MAX
+    if (!all || has_happened(h, waiter) || all->count >= all->most
         || of_party >= KEDGE_EVENTS_WAITING_OF_PARTY) {
         return false;
     }

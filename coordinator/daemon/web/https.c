@@ -359,6 +359,7 @@ int kedge_host_https_open(struct kedge_host *h, struct kedge_diag *d)
     if (!h->https_turns || !h->events_waiting) {
         return kedge_diag_set(d, KEDGE_E_NOMEM, "https: out of memory");
     }
+    h->events_waiting->most = kedge_events_waiting_most(h->places.https);
     int err = kedge_http_server_open(&options, &h->https, d);
     if (err) {
         return kedge_diag_wrap(d, err, "config.json: \"https_listen\"");
