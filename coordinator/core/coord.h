@@ -98,6 +98,18 @@ struct kedge_digest {
     uint8_t b[32];
 };
 
+/* By which the core knows a label: the host's number for it, the same exactly for the same label. */
+struct kedge_coord_label {
+    uint64_t high, low;
+};
+
+/* Below 0, 0 or above it, as a is before b, b, or after it. */
+static inline int kedge_coord_label_cmp(const struct kedge_coord_label *a, const struct kedge_coord_label *b)
+{
+    const int by = (a->high > b->high) - (a->high < b->high);
+    return by != 0 ? by : (a->low > b->low) - (a->low < b->low);
+}
+
 /* DESIGN §7. HALTED keeps what it was doing; PENDING, QUEUED are before the main chain knows the job. */
 enum kedge_job_state {
     KEDGE_JOB_PENDING,
@@ -182,7 +194,7 @@ struct kedge_coord_job_params {
                             them at least; not with has_root or buffer */
     uint32_t need_count; /* only sites with all of these labels are asked; not with has_root. Numbers that the
                             host gives to labels, ascending; 0: whatever labels they have */
-    uint64_t needs[KEDGE_LABEL_COUNT_MAX];
+    struct kedge_coord_label needs[KEDGE_LABEL_COUNT_MAX];
     bool by_charge; /* TRAIN rounds take sites by what they say of their batteries, see
                        kedge_coord_pick_charged; asynchronous and root jobs do not */
 };
@@ -308,10 +320,10 @@ struct kedge_coord_event {
     bool over_budget; /* ROUND_COMPUTED, LOAD_ROUND closed: what is left of the budget may not do for another
                          round: none opens, and the job is HALTED with KEDGE_E_BUDGET */
     uint64_t leaf, weight;
-    uint64_t cost;          /* SUBMIT of an update, LOAD_ACCEPTED: what it takes of the job's budget */
-    struct kedge_id id;     /* TENANT_ADDED, SITE_ADDED */
-    uint32_t label_count;   /* SITE_LABELS, at most KEDGE_LABEL_COUNT_MAX … */
-    const uint64_t *labels; /* … numbers of labels, ascending; copied */
+    uint64_t cost;        /* SUBMIT of an update, LOAD_ACCEPTED: what it takes of the job's budget */
+    struct kedge_id id;   /* TENANT_ADDED, SITE_ADDED */
+    uint32_t label_count; /* SITE_LABELS, at most KEDGE_LABEL_COUNT_MAX … */
+    const struct kedge_coord_label *labels; /* … numbers of labels, ascending; copied */
     struct kedge_digest envelope, update, base;
     const struct kedge_coord_job_params *params; /* LOAD_JOB, JOB_SUBMIT: copied */
     uint64_t waited_ns;   /* LOAD_JOB, JOB_SUBMIT: how much of enrol_within_ns had passed before */

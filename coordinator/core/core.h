@@ -129,7 +129,7 @@ struct site {
     uint64_t given;           /* jobs of which it has a task, as far as is known: a bit each */
     bool takes_several;       /* it asks for tasks while it has some in hand */
     uint32_t label_count;
-    uint64_t labels[KEDGE_LABEL_COUNT_MAX]; /* ascending */
+    struct kedge_coord_label labels[KEDGE_LABEL_COUNT_MAX]; /* ascending */
 };
 
 struct tenant {

@@ -149,7 +149,7 @@ void kedgei_site_labels(struct kedge_coord *c, const struct kedge_coord_event *e
     struct site *s = &c->sites[ev->site];
     s->label_count = ev->label_count;
     for (uint32_t i = 0; i < ev->label_count; i++) {
-        KEDGE_ASSERT(i == 0 || ev->labels[i] > ev->labels[i - 1]);
+        KEDGE_ASSERT(i == 0 || kedge_coord_label_cmp(&ev->labels[i], &ev->labels[i - 1]) > 0);
         s->labels[i] = ev->labels[i];
     }
     for (uint32_t i = 0; i < c->limits.jobs_max; i++) {

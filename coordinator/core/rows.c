@@ -97,10 +97,10 @@ bool kedgei_fits(const struct kedge_coord *c, const struct job *j, uint32_t site
     const struct site *s = &c->sites[site];
     uint32_t at = 0;
     for (uint32_t i = 0; i < j->params.need_count; i++) {
-        while (at < s->label_count && s->labels[at] < j->params.needs[i]) {
+        while (at < s->label_count && kedge_coord_label_cmp(&s->labels[at], &j->params.needs[i]) < 0) {
             at++;
         }
-        if (at == s->label_count || s->labels[at] != j->params.needs[i]) {
+        if (at == s->label_count || kedge_coord_label_cmp(&s->labels[at], &j->params.needs[i]) != 0) {
             return false;
         }
     }

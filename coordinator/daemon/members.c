@@ -182,7 +182,7 @@ void kedge_host_site_revoke(struct kedge_host *h, uint32_t site)
 
 void kedge_host_site_label(struct kedge_host *h, uint32_t site, const struct kedge_st_site_labels *st)
 {
-    uint64_t labels[KEDGE_LABEL_COUNT_MAX];
+    struct kedge_coord_label labels[KEDGE_LABEL_COUNT_MAX];
     struct kedge_site_entry *s = &h->sites[site];
     s->labels_number = st->number;
     snprintf(s->labels.text, sizeof s->labels.text, "%s", st->labels);

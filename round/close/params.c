@@ -1,18 +1,20 @@
 #include "round/close/params.h"
 
+#include <assert.h>
 #include <string.h>
 
-uint32_t kedge_close_labels(struct kedge_view labels, uint64_t ret[KEDGE_LABEL_COUNT_MAX])
+uint32_t kedge_close_labels(struct kedge_view labels, struct kedge_coord_label ret[KEDGE_LABEL_COUNT_MAX])
 {
     struct kedge_view label;
     uint32_t count = 0;
     while (count < KEDGE_LABEL_COUNT_MAX && kedge_labels_next(&labels, &label)) {
         struct kedge_hash hash;
-        uint64_t number = 0;
+        struct kedge_coord_label number;
         kedge_sha256(label, &hash);
+        static_assert(sizeof number <= sizeof hash.b, "a part of the hash");
         memcpy(&number, hash.b, sizeof number);
         uint32_t at = count++;
-        for (; at > 0 && ret[at - 1] > number; at--) {
+        for (; at > 0 && kedge_coord_label_cmp(&ret[at - 1], &number) > 0; at--) {
             ret[at] = ret[at - 1];
         }
         ret[at] = number;

@@ -11,10 +11,11 @@
 void kedge_close_params(const struct kedge_job_spec *spec, const uint32_t *tenants,
                         struct kedge_coord_job_params *ret);
 
-/* The numbers by which the core knows a set of labels (common/base/labels.h): the first eight bytes of each
- * one's SHA-256, ascending. Returns how many. Nobody can give a site a label that has another one's number,
- * but by chance in 2^64. */
-uint32_t kedge_close_labels(struct kedge_view labels, uint64_t ret[KEDGE_LABEL_COUNT_MAX]);
+/* The numbers by which the core knows a set of labels (common/base/labels.h): the first 16 bytes of each
+ * one's SHA-256, ascending. Returns how many. Labels are strangers' texts, and who makes up both of two finds
+ * a pair with the same n bits after 2^(n/2) tries: that is an afternoon's work for 64 bits, and out of reach
+ * for 128. */
+uint32_t kedge_close_labels(struct kedge_view labels, struct kedge_coord_label ret[KEDGE_LABEL_COUNT_MAX]);
 
 /* What the evaluations of a round (counts: how many, samples, correct) say of the job's targets: io is what
  * was held before and after. Returns how many targets are reached. */

@@ -11,10 +11,10 @@ static const enum kedge_task_kind T = KEDGE_TASK_TRAIN;
 
 static void label(struct host *h, uint32_t site, uint32_t count, uint64_t first)
 {
-    uint64_t labels[KEDGE_LABEL_COUNT_MAX];
+    struct kedge_coord_label labels[KEDGE_LABEL_COUNT_MAX];
     struct kedge_coord_event ev = event_of(h, KEDGE_EV_SITE_LABELS);
     for (uint32_t i = 0; i < count; i++) {
-        labels[i] = first + i;
+        labels[i] = (struct kedge_coord_label){.low = first + i};
     }
     ev.site = site;
     ev.label_count = count;
@@ -45,8 +45,8 @@ static void begin(struct host *h, uint32_t sites_min, uint32_t of_second)
     h->params.round_timeout_ns = 3600000 * MS;
     h->params.evaluate_every = 1;
     h->params.need_count = 2;
-    h->params.needs[0] = 11;
-    h->params.needs[1] = 12;
+    h->params.needs[0].low = 11;
+    h->params.needs[1].low = 12;
     host_members(h, 1, 4);
     label(h, 0, 3, 10);
     label(h, 1, of_second, 11);
@@ -122,6 +122,26 @@ START_TEST(labels_go)
 }
 END_TEST
 
+/* Labels whose numbers are the same in one half are still two: both are known, and neither stands for the
+ * other. */
+START_TEST(one_half_is_no_label)
+{
+    static const struct kedge_coord_label almost[] = {{0, 11}, {0, 13}, {1, 12}, {12, 0}};
+    struct host h;
+    begin(&h, 1, 1);
+    struct kedge_coord_event ev = event_of(&h, KEDGE_EV_SITE_LABELS);
+    ev.site = 1;
+    ev.label_count = sizeof almost / sizeof almost[0];
+    ev.labels = almost;
+    host_step(&h, &ev);
+    after(&h, 1);
+    host_main(&h, KEDGE_OK);
+    ck_assert_uint_eq(candidates(&h, 4), 1);
+    ck_assert(kedge_coord_row(h.c, 0, 0)->candidate);
+    host_close(&h);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("coordinator-needs");
@@ -129,6 +149,7 @@ int main(void)
     tcase_add_test(t, only_those_that_fit_are_asked);
     tcase_add_test(t, labels_come);
     tcase_add_test(t, labels_go);
+    tcase_add_test(t, one_half_is_no_label);
     suite_add_tcase(s, t);
     return run_suite(s);
 }
