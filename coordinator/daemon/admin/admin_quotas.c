@@ -54,7 +54,9 @@ static int read_standing(const json_t *args, const struct kedge_quota *now, stru
                          struct kedge_diag *d)
 {
     const json_t *suspended = json_object_get(args, "suspended"), *reason = json_object_get(args, "reason");
-    const char *text = reason ? json_string_value(reason) : "";
+    const bool is_suspended = suspended ? json_is_true(suspended) : now->suspended;
+    /* A suspended tenant is told why until somebody says otherwise. */
+    const char *text = reason ? json_string_value(reason) : is_suspended && !suspended ? now->reason : "";
     if (suspended && !json_is_boolean(suspended)) {
         return kedge_diag_set(d, KEDGE_E_FORMAT, "\"suspended\": expected true or false");
     }
@@ -62,7 +64,6 @@ static int read_standing(const json_t *args, const struct kedge_quota *now, stru
         return kedge_diag_set(d, KEDGE_E_FORMAT, "\"reason\": expected a text of at most %d bytes",
                               KEDGE_ST_REASON_MAX);
     }
-    const bool is_suspended = suspended ? json_is_true(suspended) : now->suspended;
     ret->standing = is_suspended ? KEDGE_TENANT_SUSPENDED : KEDGE_TENANT_ACTIVE;
     snprintf(ret->reason, sizeof ret->reason, "%s", text);
     return KEDGE_OK;
@@ -83,6 +84,9 @@ static int read_quota(struct kedge_host *h, const json_t *args, struct kedge_sta
 {
     struct kedge_tenant *t = NULL;
     KEDGE_TRY(find_named(h, args, &t, d));
+    if (t->sites_coming > 0) { /* it was allowed by the quota of now, and would stand behind the next one */
+        return kedge_diag_set(d, KEDGE_E_BUSY, "a site of tenant %s is being enrolled", t->id.s);
+    }
     st->kind = KEDGE_ST_QUOTA_SET;
     st->u.quota_set.id = st->subject = t->salted;
     st->u.quota_set.number = t->quota.number + 1;

@@ -195,6 +195,12 @@ int kedge_host_check_coming(const struct kedge_host *h, const struct kedge_state
 
 /* ---- becoming durable ---- */
 
+bool kedge_authority_sets_quota(const struct kedge_host *h, const struct kedge_hash *tenant)
+{
+    const struct kedge_authority_change *c = h->authority.pending;
+    return c && c->st->kind == KEDGE_ST_QUOTA_SET && kedge_hash_eq(&c->st->u.quota_set.id, tenant);
+}
+
 bool kedge_host_authority_holds(const struct kedge_host *h)
 {
     return h->authority.holds;

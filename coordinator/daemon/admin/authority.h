@@ -52,6 +52,8 @@ void kedge_authority_submit(struct kedge_host *h, struct kedge_net_request *req,
 /* A statement of the coordinator alone, which needs nobody's approval: signed, appended, taken in, answered.
  * Takes st over. One at a time with the changes of authority. */
 void kedge_authority_state(struct kedge_host *h, struct kedge_net_request *req, struct kedge_statement *st);
+/* Whether a quota-set about that tenant (salted) is being written: what it limits waits until it is known. */
+bool kedge_authority_sets_quota(const struct kedge_host *h, const struct kedge_hash *tenant);
 /* Makes the new key, off the loop, then as kedge_authority_change. */
 void kedge_authority_rotate(struct kedge_host *h, struct kedge_net_request *req, const char *reason,
                             bool propose);

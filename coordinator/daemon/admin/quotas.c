@@ -11,6 +11,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "common/base/try.h"
+#include "coordinator/daemon/admin/authority.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/records.h"
@@ -59,6 +60,9 @@ int kedge_quota_check_site(const struct kedge_host *h, uint32_t tenant, struct k
 {
     const struct kedge_tenant *t = &h->tenants[tenant];
     const uint32_t most = kedge_quota_sites_most(t);
+    if (kedge_authority_sets_quota(h, &t->salted)) {
+        return kedge_diag_set(d, KEDGE_E_BUSY, "a quota of tenant %s is being written", t->id.s);
+    }
     return kedge_quota_sites(h, tenant) + t->sites_coming < most
                ? KEDGE_OK
                : kedge_diag_set(d, KEDGE_E_FULL,
@@ -152,6 +156,18 @@ bool kedge_quota_takes_bytes(struct kedge_host *h, struct kedge_net_request *req
 
 /* ---- in force ---- */
 
+/* A bucket knows when it is full again by the rate that was: a piece of an upload at a low one may be hours
+ * away, and would keep a higher one from being of use. */
+static void begin_anew(struct kedge_tenant *t, const struct kedge_st_quota_set *st)
+{
+    if (t->quota.statements_per_s != st->statements_per_s) {
+        t->statements = (struct kedge_bucket){0};
+    }
+    if (t->quota.bytes_per_s != st->bytes_per_s) {
+        t->bytes = (struct kedge_bucket){0};
+    }
+}
+
 /* Sites of a tenant that is suspended now are hung up, so that no poll that waits here becomes a task. */
 void kedge_host_quota_take(struct kedge_host *h, const struct kedge_st_quota_set *st)
 {
@@ -160,6 +176,7 @@ void kedge_host_quota_take(struct kedge_host *h, const struct kedge_st_quota_set
         if (!kedge_hash_eq(&t->salted, &st->id)) {
             continue;
         }
+        begin_anew(t, st);
         t->quota = (struct kedge_quota){.number = st->number,
                                         .suspended = st->standing == KEDGE_TENANT_SUSPENDED,
                                         .sites = st->sites,
