@@ -166,6 +166,11 @@ def blob_get(job, digest):
     return 0x04, word(job) + digest + struct.pack(">QI", 0, 1 << 16)
 
 
+def blob_put(job, data):
+    """A whole upload for round 0 in one piece."""
+    return 0x05, word(job) + struct.pack(">II", 0, 0) + hashlib.sha256(data).digest() + struct.pack(">QQ", len(data), 0) + text(data)
+
+
 def blob_get_since(job, digest, base):
     return 0x09, word(job) + digest + base + struct.pack(">QI", 0, 1 << 16)
 

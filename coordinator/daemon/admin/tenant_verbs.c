@@ -74,12 +74,12 @@ static const struct verb *find_verb(const char *name)
     return NULL;
 }
 
-enum seen_as { AS_ADMIN, AS_VIEWER, AS_ANY };
+enum seen_as { AS_ADMIN, AS_VIEWER };
 
 static bool is_seen(const struct kedge_tenant *t, const struct kedge_public_key *key, enum seen_as as)
 {
     const bool is_admin = kedge_tenant_has_admin(t, key);
-    return as == AS_ADMIN ? is_admin : kedge_tenant_shows_to(t, key) && (as == AS_ANY || !is_admin);
+    return as == AS_ADMIN ? is_admin : !is_admin && kedge_tenant_shows_to(t, key);
 }
 
 /* The names of the key's tenants: one key may be an admin's or a viewer's of several. */
@@ -109,18 +109,18 @@ static json_t *who_is(const struct kedge_host *h, const struct kedge_public_key 
     return o;
 }
 
-/* Names the tenant where the request does not. */
+/* Names the tenant where the request does not. Any tenant may make any key its viewer, so that does not
+ * change what an admin who names none means. */
 static int name_tenant(const struct kedge_host *h, const struct kedge_public_key *key, const char *member,
                        json_t *io_args, struct kedge_diag *d)
 {
-    json_auto_t *names = own_names(h, key, AS_ANY);
+    json_auto_t *admins = own_names(h, key, AS_ADMIN), *views = own_names(h, key, AS_VIEWER);
+    const json_t *names = json_array_size(admins) > 0 ? admins : views;
     if (json_array_size(names) != 1) {
         return kedge_diag_set(
-            d, KEDGE_E_FORMAT,
-            "this key is an admin's or a viewer's of %zu tenants, %s and %s among them: name "
-            "one of them",
-            json_array_size(names), json_string_value(json_array_get(names, 0)),
-            json_string_value(json_array_get(names, 1)));
+            d, KEDGE_E_FORMAT, "this key is %s of %zu tenants, %s and %s among them: name one of them",
+            names == admins ? "an admin's" : "a viewer's", json_array_size(names),
+            json_string_value(json_array_get(names, 0)), json_string_value(json_array_get(names, 1)));
     }
     json_object_set(io_args, member, json_array_get(names, 0));
     return KEDGE_OK;
@@ -143,15 +143,30 @@ static int find_tenant(const struct kedge_host *h, const struct kedge_public_key
     return KEDGE_OK;
 }
 
+/* What ends a right of somebody, or takes back what the tenant gave: that stays the tenant's when it is
+ * suspended, for a key that was stolen waits for nobody. */
+static bool takes_back(const char *verb)
+{
+    static const char *const verbs_back[] = {"site.revoke",  "key.revoke",          "witness.revoke",
+                                             "read.revoke",  "viewer.remove",       "tenant.leave",
+                                             "ledger.erase", "ledger.erase-refused"};
+    for (size_t i = 0; i < sizeof verbs_back / sizeof verbs_back[0]; i++) {
+        if (strcmp(verbs_back[i], verb) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What changes something is an admin's. */
 static int check_change(const struct kedge_tenant *t, const struct kedge_public_key *key, const char *verb,
                         struct kedge_diag *d)
 {
     if (kedge_tenant_has_admin(t, key)) {
-        return t->quota.suspended
+        return t->quota.suspended && !takes_back(verb)
                    ? kedge_diag_set(d, KEDGE_E_STATE,
-                                    "tenant %s is suspended by the operator and changes nothing until it is "
-                                    "resumed: %s",
+                                    "tenant %s is suspended by the operator and can only revoke, leave and "
+                                    "erase until it is resumed: %s",
                                     t->id.s, t->quota.reason[0] ? t->quota.reason : "no reason is given")
                    : KEDGE_OK;
     }

@@ -220,9 +220,27 @@ static json_int_t wall_ms(uint64_t at_ns)
     return (json_int_t)(at_ns > now_ns ? now_ms + (at_ns - now_ns) / 1000000u : now_ms);
 }
 
+/* How many sites have what the job needs; to a tenant's admin of those that are the tenant's, for what
+ * others' sites are is their tenants' to say. */
+static uint32_t count_fitting(const struct kedge_host *h, const struct kedge_job *job,
+                              const struct kedge_public_key *for_admin,
+                              const struct kedge_coord_job_view *view)
+{
+    uint32_t count = for_admin ? 0 : view->fitting_count;
+    for (uint32_t i = 0; i < h->site_count && for_admin; i++) {
+        const struct kedge_site_entry *s = &h->sites[i];
+        count += s->active && kedge_host_job_names(job, s->tenant) && job->joined[s->tenant]
+                 && !job->left[s->tenant] && may_tell(h, i, for_admin)
+                 && kedge_labels_cover(kedge_view_str(s->labels.text), kedge_view_str(job->spec.needs.text));
+    }
+    return count;
+}
+
 /* Until when the round or the enrolment goes on by itself: then the round closes with its quorum or halts,
  * and a job of which no round could open ends as failed. */
-static void put_until(const struct kedge_job *job, const struct kedge_coord_job_view *view, json_t *o)
+static void put_until(const struct kedge_host *h, const struct kedge_job *job,
+                      const struct kedge_public_key *for_admin, const struct kedge_coord_job_view *view,
+                      json_t *o)
 {
     if (view->round_open && view->deadline_ns != UINT64_MAX) {
         json_object_set_new(o, "round_until_ms", json_integer(wall_ms(view->deadline_ns)));
@@ -234,7 +252,7 @@ static void put_until(const struct kedge_job *job, const struct kedge_coord_job_
     json_object_set_new(o, "enrol_until_ms", json_integer(wall_ms(view->enrol_ns)));
     json_object_set_new(o, "sites_min", json_integer(least));
     if (job->spec.needs.text[0]) {
-        json_object_set_new(o, "sites_fitting", json_integer(view->fitting_count));
+        json_object_set_new(o, "sites_fitting", json_integer(count_fitting(h, job, for_admin, view)));
     }
     json_object_set_new(o, "sites_lacking",
                         json_integer(view->online_count < least ? least - view->online_count : 0));
@@ -266,7 +284,7 @@ void kedge_host_troubles_put(const struct kedge_host *h, const struct kedge_job 
         put_turn(&view, o);
     }
     if (known) {
-        put_until(job, &view, o);
+        put_until(h, job, for_admin, &view, o);
     }
     uint32_t count = 0;
     for (uint32_t i = 0; i < job->troubles.count; i++) {
