@@ -125,10 +125,16 @@ static void admit_run(struct kedge_host *h, struct kedge_work *work)
 }
 
 /* What passes is tried again, and keeps the others waiting, too: they would meet the same. All else is the
- * job's own fault, and it fails with it. */
-static void give_up(struct kedge_host *h, struct kedge_waiting_job *w, int err, const struct kedge_diag *d)
+ * job's own fault, and it fails with it. One that was cancelled meanwhile (by whom; "": it was not) ends as
+ * that; should this not be stored, it is as if nobody had asked. */
+static void give_up(struct kedge_host *h, struct kedge_waiting_job *w, int err, const struct kedge_diag *d,
+                    const char *cancelled_by)
 {
     const enum kedge_err_class class = kedge_err_class(err);
+    struct kedge_diag unstored = {.text = ""};
+    if (cancelled_by[0] && kedge_host_waiting_cancel(h, w, cancelled_by, &unstored) == KEDGE_OK) {
+        return;
+    }
     kedge_log(KEDGE_LOG_WARN, "job has no place yet", "job=%s %s", w->name.s,
               d->text[0] ? d->text : kedge_strerror(err));
     if (class == KEDGE_CLASS_FULL || class == KEDGE_CLASS_RETRY) {
@@ -143,11 +149,13 @@ static void admit_done(struct kedge_host *h, struct kedge_item *item)
     struct admit_work *a = (struct admit_work *)item;
     struct kedge_waiting_job *w = a->waiting;
     struct kedge_job *job = a->job;
-    if (a->err && !job->cancelled_early) {
+    if (a->err) { /* without its models it cannot be opened, not even to be closed as cancelled */
+        char by[KEDGE_ACTOR_MAX + 1] = "";
+        memcpy(by, job->cancelled_by, job->cancelled_early ? sizeof by : 0);
         kedge_waiting_set(h, w, NULL, false);
         kedge_host_job_free(job);
-        give_up(h, w, a->err, &a->diag);
-    } else { /* one that is cancelled needs no models: the core ends it before it opens */
+        give_up(h, w, a->err, &a->diag, by);
+    } else {
         kedge_waiting_remove(h, w);
         kedge_host_job_keep(h, job); /* where its history was led on */
         kedge_job_load_begin(h, job);
@@ -180,7 +188,7 @@ static void admit(struct kedge_host *h, struct kedge_waiting_job *w)
     int err = a ? take_up(h, w, &job, &d) : KEDGE_E_NOMEM;
     if (err) {
         kedge_mem_free(a);
-        give_up(h, w, err, &d);
+        give_up(h, w, err, &d, "");
         return;
     }
     kedge_waiting_set(h, w, job, false);
