@@ -41,7 +41,8 @@ uint32_t kedge_quota_jobs(const struct kedge_host *h, uint32_t tenant)
     }
     for (uint32_t i = 0; i < h->waiting.count; i++) {
         const struct kedge_waiting_job *w = h->waiting.jobs[i];
-        count += !w->coming && kedge_waiting_names(w, tenant);
+        const bool is_counted = w->coming && w->coming->slot != KEDGE_COORD_NONE; /* above, by its place */
+        count += !is_counted && kedge_waiting_names(w, tenant);
     }
     return count;
 }
