@@ -68,8 +68,9 @@ static void clean_work(const struct kedge_client_work *w, const struct kedge_sit
     }
 }
 
-/* Work folders are cleaned before the core starts, when no thread uses them: whatever the memory does not
- * name is of a task that was not finished, and after a crash there may be half-written files of any size. */
+/* Work folders, and what the site keeps, are cleaned before the core starts, when no thread uses them:
+ * whatever the memory does not name is of a task that was not finished, and after a crash there may be
+ * half-written files of any size. */
 static int start_core(struct kedge_site_host *h, struct kedge_diag *d)
 {
     struct kedge_site_event ev = {.type = KEDGE_SITE_EV_START};
@@ -95,6 +96,7 @@ static int start_core(struct kedge_site_host *h, struct kedge_diag *d)
         for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
             clean_work(&h->works[i], &ev.memory);
         }
+        kedge_kept_sweep(h->dir);
         kedge_client_step(h, &ev);
     }
     return err;

@@ -7,6 +7,7 @@
  * counts. */
 #include "client/daemon/update/kept.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -266,6 +267,43 @@ void kedge_kept_close(struct kedge_kept *k)
         (void)unlink(k->work);
     }
     *k = (struct kedge_kept){.count = 0};
+}
+
+static bool is_work(const char *name)
+{
+    static const char end[] = ".work";
+    const size_t len = strlen(name);
+    return len > sizeof end - 1 && strcmp(name + len - (sizeof end - 1), end) == 0;
+}
+
+static void sweep_job(const char *dir)
+{
+    char path[KEDGE_PATH_MAX];
+    struct dirent *entry;
+    DIR *job = opendir(dir);
+    while (job && (entry = readdir(job)) != NULL) {
+        if (is_work(entry->d_name) && kedge_path_join(path, dir, entry->d_name) == KEDGE_OK) {
+            (void)unlink(path);
+        }
+    }
+    if (job) {
+        closedir(job);
+    }
+}
+
+void kedge_kept_sweep(const char *dir)
+{
+    char kept[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
+    struct dirent *entry;
+    DIR *all = kedge_path_join(kept, dir, "kept") == KEDGE_OK ? opendir(kept) : NULL;
+    while (all && (entry = readdir(all)) != NULL) {
+        if (entry->d_name[0] != '.' && kedge_path_join(path, kept, entry->d_name) == KEDGE_OK) {
+            sweep_job(path);
+        }
+    }
+    if (all) {
+        closedir(all);
+    }
 }
 
 /* ---- as model files ---- */

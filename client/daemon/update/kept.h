@@ -82,6 +82,9 @@ KEDGE_NODISCARD int kedge_kept_write(const char *dir, const struct kedge_id *job
                                      const struct kedge_site_digest *update, struct kedge_kept *k,
                                      struct kedge_diag *reterr);
 void kedge_kept_close(struct kedge_kept *k);
+/* Before anything is opened: removes each NAME.work, of whatever job, that a killed process has left in SITE.
+ * They are as long as models, and the job may never come again. */
+void kedge_kept_sweep(const char *dir);
 
 /* ---- as model files: canonical safetensors, F32 ---- */
 

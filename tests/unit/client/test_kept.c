@@ -340,6 +340,32 @@ START_TEST(test_left_behind)
 }
 END_TEST
 
+/* It is as long as a model, and its job may be over: the next start takes it away, and nothing else. */
+START_TEST(test_swept)
+{
+    static const char *const stay[] = {"kept/j/head", "kept/j/head.next", "kept/a.work/work", "kept/stray"},
+                             *const go[] = {"kept/j/head.work", "kept/a.work/control.work"};
+    open_folder(KEDGE_COMPACT_TOPK, 10000, KEDGE_COMPACT_SHARE_ONE);
+    kedge_kept_sweep(host.dir); /* there is nothing yet */
+    ck_assert_int_eq(kedge_dir_make(path_of("kept/j"), 0700, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_dir_make(path_of("kept/a.work"), 0700, NULL), KEDGE_OK);
+    for (size_t i = 0; i < 4; i++) {
+        ck_assert_int_eq(kedge_file_write(path_of(stay[i]), kedge_view_str("x"), 0600, NULL), KEDGE_OK);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(kedge_file_write(path_of(go[i]), kedge_view_str("x"), 0600, NULL), KEDGE_OK);
+    }
+    kedge_kept_sweep(host.dir);
+    for (size_t i = 0; i < 4; i++) {
+        ck_assert_msg(kedge_file_exists(path_of(stay[i])), "%s", stay[i]);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_msg(!kedge_file_exists(path_of(go[i])), "%s", go[i]);
+    }
+    close_folder();
+}
+END_TEST
+
 /* Found out before the training, not by a signal within it: the blocks are there before the values are. */
 START_TEST(test_no_room)
 {
@@ -373,6 +399,7 @@ int main(void)
     tcase_add_test(t, test_as_model);
     tcase_add_test(t, test_larger_than_memory);
     tcase_add_test(t, test_left_behind);
+    tcase_add_test(t, test_swept);
     tcase_add_test(t, test_no_room);
     suite_add_tcase(s, t);
     return run_suite(s);
