@@ -184,6 +184,31 @@ START_TEST(test_limits)
 }
 END_TEST
 
+/* One site's claims decide what the others are asked for: so many samples for no joules make theirs worth
+ * nothing, and so long a time makes theirs cost nothing. `least` and all are as far as that goes. */
+START_TEST(test_claims)
+{
+    const struct kedge_plan_weights w = {10000000, 1000000, 3000000, 10};
+    enum { HONEST = 10 };
+    for (int i = 0; i < HONEST; i++) { /* the later ones are slower */
+        costs[i] = (struct kedge_plan_cost){1000, 1000, 1000000 << i, 100000000, true};
+    }
+    make_plan(&w, HONEST);
+    ck_assert_uint_eq(plan[0], 100);
+    ck_assert_uint_lt(plan[HONEST - 1], 100);
+    costs[HONEST] = (struct kedge_plan_cost){1000000000, 1000000000, 1, 0, true};
+    make_plan(&w, HONEST + 1);
+    for (int i = 0; i < HONEST; i++) {
+        ck_assert_uint_eq(plan[i], w.least);
+    }
+    costs[HONEST] = (struct kedge_plan_cost){1, 1, KEDGE_PLAN_AMOUNT_MAX, 0, true};
+    make_plan(&w, HONEST + 1);
+    for (int i = 0; i < HONEST; i++) {
+        ck_assert_uint_eq(plan[i], 100);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("parts");
@@ -193,6 +218,7 @@ int main(void)
     tcase_add_test(tc, test_planned_by_the_round_before);
     tcase_add_test(tc, test_by_hand);
     tcase_add_test(tc, test_limits);
+    tcase_add_test(tc, test_claims);
     Suite *s = suite_create("coordinator/plan parts");
     suite_add_tcase(s, tc);
     return run_suite(s);
