@@ -337,6 +337,8 @@ void kedgei_offer_touched(struct job *j);
 /* free.c: elastic jobs, and sites that have nothing to do for other jobs */
 /* What this job (KEDGE_COORD_NONE: any) has for the site to do has changed: may others have it now? */
 void kedgei_free_changed(struct kedge_coord *c, uint32_t job, uint32_t site);
+/* All that a job has for sites to do has changed: it was halted, or goes on. */
+void kedgei_free_all(struct kedge_coord *c);
 void kedgei_free_begin(struct kedge_coord *c, uint32_t job); /* the job has its place … */
 void kedgei_free_end(struct kedge_coord *c, uint32_t job);   /* … and gives it back, with all its sites */
 

@@ -21,7 +21,7 @@ uint32_t kedgei_eligible_words(uint32_t sites)
     return blocks_of(sites) * BLOCK_WORDS;
 }
 
-/* No other job's open round waits for it (free.c). */
+/* No other job's open round waits for it, but rounds of jobs that are halted (free.c). */
 static bool is_free(const struct kedge_coord *c, const struct job *j, uint32_t site)
 {
     if (!j->params.elastic || c->sites[site].takes_several) {
@@ -29,7 +29,8 @@ static bool is_free(const struct kedge_coord *c, const struct job *j, uint32_t s
     }
     for (uint32_t i = 0; i < c->limits.jobs_max; i++) {
         const struct job *o = &c->jobs[i];
-        if (o->used && o != j && !kedgei_is_asynchronous(o) && o->rows[site].unresolved) {
+        const bool takes = o->used && o != j && !o->halted_by_operator && !kedgei_is_asynchronous(o);
+        if (takes && o->rows[site].unresolved) {
             return false;
         }
     }

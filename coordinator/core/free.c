@@ -6,8 +6,9 @@
  * more. What it needs at least it gets all at once or not at all; while it waits it holds nobody, so no two
  * jobs can wait for each other.
  *
- * A site that takes several tasks at a time is never busy. Who is free is asked in eligible.c; here is what
- * changes it. */
+ * A site that takes several tasks at a time is never busy, and a job that an operator halts keeps none busy:
+ * nobody is given its tasks, for as long as the operator likes. Who is free is asked in eligible.c; here is
+ * what changes it. */
 #include "coordinator/core/core.h"
 
 void kedgei_free_changed(struct kedge_coord *c, uint32_t job, uint32_t site)
@@ -26,13 +27,18 @@ void kedgei_free_begin(struct kedge_coord *c, uint32_t job)
     c->elastic_count += c->jobs[job].params.elastic;
 }
 
-void kedgei_free_end(struct kedge_coord *c, uint32_t job)
+void kedgei_free_all(struct kedge_coord *c)
 {
-    c->elastic_count -= c->jobs[job].params.elastic;
     for (uint32_t i = 0; i < c->limits.jobs_max && c->elastic_count > 0; i++) {
         struct job *o = &c->jobs[i];
         if (o->used && o->params.elastic) {
             o->eligible_stale = o->dirty = true;
         }
     }
+}
+
+void kedgei_free_end(struct kedge_coord *c, uint32_t job)
+{
+    c->elastic_count -= c->jobs[job].params.elastic;
+    kedgei_free_all(c);
 }

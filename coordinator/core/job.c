@@ -277,6 +277,7 @@ void kedgei_job_operate(struct kedge_coord *c, const struct kedge_coord_event *e
         KEDGE_ASSERT(ev->type == KEDGE_EV_JOB_CANCEL);
         kedgei_job_cancel(j);
     }
+    kedgei_free_all(c);
     j->dirty = true;
 }
 

@@ -47,6 +47,18 @@ START_TEST(test_two_on_six)
 }
 END_TEST
 
+/* Job 2 has an open round that nobody works on, for its sites were busy and it was halted: they are free. */
+START_TEST(test_halted)
+{
+    struct job jobs[] = {{.rounds = 3, .task_ns = 100 * MS, .from_ns = 3000 * MS, .least = 2, .most = 6},
+                         {.rounds = 1, .task_ns = 10000 * MS},
+                         {.rounds = 9, .task_ns = 100 * MS, .from_ns = 1000 * MS, .halt_ns = 2000 * MS}};
+    (void)world_run(jobs, 3, 1, 1, KEDGE_COORD_NONE);
+    ck_assert_uint_eq(jobs[0].closed, 3);
+    ck_assert_uint_eq(jobs[2].tasks, 0);
+}
+END_TEST
+
 static uint32_t draws(uint32_t few, uint32_t many)
 {
     const char *is_long = getenv("KEDGE_LONG");
@@ -116,6 +128,7 @@ int main(void)
     TCase *t = tcase_create("elastic");
     tcase_set_timeout(t, 3600);
     tcase_add_test(t, test_two_on_six);
+    tcase_add_test(t, test_halted);
     tcase_add_test(t, test_drawn);
     tcase_add_test(t, test_pairs);
     suite_add_tcase(s, t);

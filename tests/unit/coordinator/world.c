@@ -26,6 +26,7 @@ struct world {
     struct due due[DUE_MAX];
     struct kedge_digest model;
     uint64_t begin_ns;
+    bool submitted[WORLD_JOBS_MAX], halted[WORLD_JOBS_MAX];
 };
 
 static void later(struct world *w, uint64_t delay_ns, const struct kedge_coord_event *ev)
@@ -218,6 +219,34 @@ static void submit(struct world *w, uint32_t job)
     step(w, &ev);
 }
 
+static void halt(struct world *w, uint32_t job)
+{
+    struct kedge_coord_event ev = event_of(&w->h, KEDGE_EV_JOB_HALT);
+    ev.job = job;
+    w->halted[job] = true;
+    step(w, &ev);
+}
+
+/* What is to be done to jobs until now; returns when something is next. */
+static uint64_t operate(struct world *w)
+{
+    uint64_t next = NEVER;
+    for (uint32_t i = w->job_count; i-- > 0;) {
+        const uint64_t from = w->begin_ns + w->jobs[i].from_ns;
+        const uint64_t to = w->jobs[i].halt_ns > 0 ? w->begin_ns + w->jobs[i].halt_ns : NEVER;
+        if (!w->submitted[i] && w->h.now >= from) {
+            w->submitted[i] = true;
+            submit(w, i);
+        }
+        if (!w->halted[i] && w->h.now >= to) {
+            halt(w, i);
+        }
+        next = !w->submitted[i] && from < next ? from : next;
+        next = !w->halted[i] && to < next ? to : next;
+    }
+    return next;
+}
+
 static bool have_ended(const struct job *jobs, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -248,21 +277,9 @@ uint64_t world_run(struct job *jobs, uint32_t count, uint32_t until, uint32_t se
         poll_later(&w, i, 0);
     }
     const uint64_t begin = w.begin_ns = w.h.now;
-    bool submitted[WORLD_JOBS_MAX] = {false};
     while (!have_ended(jobs, until)) {
         ck_assert_msg(w.h.now < begin + ENDLESS_NS, "jobs that wait for ever");
-        for (uint32_t i = count; i-- > 0;) {
-            if (!submitted[i] && w.h.now >= begin + jobs[i].from_ns) {
-                submitted[i] = true;
-                submit(&w, i);
-            }
-        }
-        uint64_t next = NEVER;
-        for (uint32_t i = 0; i < count; i++) {
-            uint64_t at = begin + jobs[i].from_ns;
-            next = !submitted[i] && at < next ? at : next;
-        }
-        go_on(&w, next);
+        go_on(&w, operate(&w));
     }
     host_close(&w.h);
     uint64_t done_ns = 0;

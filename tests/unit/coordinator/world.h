@@ -14,6 +14,7 @@ struct job {
     uint64_t due_ns;           /* its deadline from the beginning on, 0: none */
     uint32_t least, most;      /* sites of a round; least 0: no range, and at least one */
     uint32_t priority;
+    uint64_t halt_ns; /* when the operator halts it, from the beginning on; 0: never */
     /* what became of it */
     uint64_t first_ns; /* when its first task was given */
     uint64_t done_ns;  /* when its last round was closed */
