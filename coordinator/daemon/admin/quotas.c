@@ -239,11 +239,18 @@ struct count_tokens {
     struct kedge_diag *d;
 };
 
+/* A damaged one is nobody's: it is logged, as where it is used, and keeps no coordinator from starting. */
 static int count_token(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct count_tokens *c = arg;
     struct kedge_token_record r;
-    KEDGE_TRY(kedge_token_record_decode(key, value, &r, c->d));
+    int err = kedge_token_record_decode(key, value, &r, c->d);
+    if (err == KEDGE_E_CORRUPT) {
+        kedge_log(KEDGE_LOG_ERROR, "token", "%s", c->d->text);
+        *c->d = (struct kedge_diag){.text = ""};
+        return KEDGE_OK;
+    }
+    KEDGE_TRY(err);
     const uint32_t at = kedge_host_tenant_find(c->h, &r.tenant);
     if (at != KEDGE_COORD_NONE) {
         c->h->tenants[at].tokens++;
