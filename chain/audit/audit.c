@@ -76,7 +76,7 @@ static int check_all(struct kedgei_audit *a, const char *const *seen_paths, size
     KEDGE_TRY(kedgei_check_labels(a));
     KEDGE_TRY(kedgei_check_tenants(a));
     kedgei_check_erased(a);
-    kedgei_check_quotas(a);
+    KEDGE_TRY(kedgei_check_quotas(a));
     KEDGE_TRY(kedgei_check_inputs(a));
     KEDGE_TRY(kedgei_check_budgets(a));
     KEDGE_TRY(kedgei_check_plans(a));

@@ -294,8 +294,9 @@ KEDGE_NODISCARD int kedgei_check_finality(struct kedgei_audit *a);
 
 /* ---- contacts.c: who answers for whom, and openings of such commitments ---- */
 KEDGE_NODISCARD int kedgei_check_contacts(struct kedgei_audit *a);
-/* Once all logs are read. */
-void kedgei_check_quotas(struct kedgei_audit *a);
+
+/* ---- quotas.c: what the operator lets tenants have; once all logs are read ---- */
+KEDGE_NODISCARD int kedgei_check_quotas(struct kedgei_audit *a);
 
 /* ---- labels.c: what sites are, as their tenants say ---- */
 KEDGE_NODISCARD int kedgei_check_labels(struct kedgei_audit *a);
