@@ -15,7 +15,7 @@ static uint32_t size_of(int32_t v)
 
 /* The bin from which on the bins above hold fewer than `most`, and how many those hold. Bin 0 holds the rest.
  */
-static uint32_t find_bin(const uint32_t *bins, uint64_t most, uint64_t *ret_above)
+static uint32_t find_bin(const uint64_t *bins, uint64_t most, uint64_t *ret_above)
 {
     uint64_t above = 0;
     uint32_t bin = BINS - 1;
@@ -40,7 +40,7 @@ int kedge_compact_plan(const struct kedge_compact *c, const int32_t *values, siz
     }
     const uint64_t most = kedge_compact_entries_most(c, n);
     uint64_t above_high, above_low;
-    uint32_t *bins = kedge_mem_new(BINS, sizeof *bins);
+    uint64_t *bins = kedge_mem_new(BINS, sizeof *bins); /* of up to 2^36 values, most may be alike */
     KEDGE_TRY_MEM(bins);
     for (size_t i = 0; i < n; i++) {
         bins[size_of(values[i]) >> HALF]++;

@@ -3,6 +3,9 @@
 #include "aggregation/compact.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/base/err.h"
 #include "tests/unit/aggregation/support.h"
@@ -391,14 +394,39 @@ START_TEST(what_is_carried_over)
 }
 END_TEST
 
+/* Of more values than 32 bits count, nearly all in one bin: the long form, KEDGE_TEST_VALUES=4300210176. One
+ * piece of memory stands for all of them, again and again. */
+START_TEST(more_values_than_32_bits_count)
+{
+    enum { PIECE = 1 << 20, EACH = PIECE * (int)sizeof(int32_t), SIZE = 70000 };
+    const char *text = getenv("KEDGE_TEST_VALUES");
+    const uint64_t pieces = (text ? strtoull(text, NULL, 10) : 4 * PIECE) / PIECE;
+    const struct kedge_compact c = {.kind = KEDGE_COMPACT_TOPK, .share = KEDGE_COMPACT_SHARE_ONE / 2};
+    struct kedge_compact_plan plan;
+    const int fd = memfd_create("values", MFD_CLOEXEC);
+    ck_assert(fd >= 0 && ftruncate(fd, EACH) == 0);
+    uint8_t *all = mmap(NULL, pieces * EACH, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ck_assert(all != MAP_FAILED);
+    for (uint64_t i = 0; i < pieces; i++) {
+        ck_assert(mmap(all + i * EACH, EACH, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0)
+                  != MAP_FAILED);
+    }
+    int32_t *values = (int32_t *)(void *)all;
+    for (size_t i = 0; i < PIECE; i++) {
+        values[i] = i % 2 ? SIZE : -SIZE;
+    }
+    ck_assert_int_eq(kedge_compact_plan(&c, values, pieces * PIECE, &plan), KEDGE_OK);
+    ck_assert_uint_eq(plan.least, SIZE);
+    ck_assert_uint_eq(plan.ties, kedge_compact_entries_most(&c, pieces * PIECE));
+    ck_assert_int_eq(munmap(all, pieces * EACH), 0);
+    close(fd);
+}
+END_TEST
+
 int main(void)
 {
-    const TTest *const tests[] = {what_is_sent_and_what_is_left,
-                                  golden_bytes,
-                                  refuses_what_has_another_form,
-                                  every_bit,
-                                  what_is_carried_over,
-                                  sizes,
-                                  NULL};
+    const TTest *const tests[] = {
+        what_is_sent_and_what_is_left, golden_bytes, refuses_what_has_another_form,  every_bit,
+        what_is_carried_over,          sizes,        more_values_than_32_bits_count, NULL};
     return run_tests("aggregation/compact", tests);
 }
