@@ -34,6 +34,21 @@ int kedgei_check_labels(struct kedgei_audit *a)
     return KEDGE_OK;
 }
 
+/* The first of the keys begin … end whose entry is not before that one, found by halves: numbers ascend with
+ * their entries, or check_number has told. */
+static size_t first_from(const struct kedgei_log *log, size_t begin, size_t end, uint64_t entry)
+{
+    while (begin < end) {
+        const size_t mid = begin + (end - begin) / 2;
+        if (kedgei_key_at(log, mid)->index < entry) {
+            begin = mid + 1;
+        } else {
+            end = mid;
+        }
+    }
+    return begin;
+}
+
 /* Had the site all these labels at a time when the log had some size from least on, below most? From the
  * newest on: only those that the time in question can have seen are looked at. */
 static bool labels_were(const struct kedgei_log *log, const struct kedge_id *site, uint64_t least,
@@ -46,7 +61,8 @@ static bool labels_were(const struct kedgei_log *log, const struct kedge_id *sit
     snprintf(first, sizeof first, "site-labels/%s/", site->s);
     snprintf(last, sizeof last, "site-labels/%s0", site->s); /* what follows a slash */
     const size_t begin = kedgei_log_lower(log, kedge_view_str(first));
-    for (size_t i = kedgei_log_lower(log, kedge_view_str(last)); i > begin; i--) {
+    const size_t end = kedgei_log_lower(log, kedge_view_str(last));
+    for (size_t i = first_from(log, begin, end, most); i > begin; i--) {
         const struct kedgei_fact *fact = kedgei_fact_at(log, kedgei_key_at(log, i - 1)->index);
         const struct kedge_st_site_labels *l = fact->body;
         if (fact->kind != KEDGE_ST_SITE_LABELS || fact->index >= most) {
