@@ -43,7 +43,7 @@ static json_t *site_row(const struct kedge_host *h, const struct kedge_job *job,
     if (has_joules) {
         const uint64_t energy = kedge_plan_part_energy(&s->cost.is, s->percent);
         json_object_set_new(o, "joules", millionths(energy));
-        io->joules += energy;
+        io->joules = energy < UINT64_MAX - io->joules ? io->joules + energy : UINT64_MAX; /* sites claim it */
     }
     return o;
 }
