@@ -136,7 +136,8 @@ bool kedge_quota_takes_statement(struct kedge_host *h, struct kedge_net_request 
     return most == 0 || takes(req, &t->statements, &rate, 1, text);
 }
 
-/* A piece that is larger than a second's worth is taken when the bucket is full. */
+/* A piece is taken while less than a second's worth is owed, however large it is, and is owed then: if it had
+ * to fit, small ones of the tenant's other sites could keep a large one out for ever. */
 bool kedge_quota_takes_bytes(struct kedge_host *h, struct kedge_net_request *req, uint32_t tenant,
                              size_t bytes)
 {
@@ -148,7 +149,7 @@ bool kedge_quota_takes_bytes(struct kedge_host *h, struct kedge_net_request *req
     const uint32_t tokens = (uint32_t)(bytes / PIECE + 1);
     const uint64_t second = most / PIECE;
     const struct kedge_rate rate = {.interval_ns = NS_PER_S * PIECE / most,
-                                    .burst = second < tokens ? tokens : (uint32_t)second};
+                                    .burst = (uint32_t)second + tokens};
     char text[KEDGE_DIAG_TEXT_MAX];
     snprintf(text, sizeof text, "this tenant's sites may upload %" PRIu64 " bytes a second: come back then",
              most);
