@@ -308,11 +308,24 @@ static void report_missing(struct sweep *s, const struct ref *ref)
                 "is not there; %s[%llu] needs it", ref->by->name, (unsigned long long)ref->index);
 }
 
+/* A job that ended while it waited for its place is told for ever, and its spec with it. */
+static bool is_unopened_spec(const struct sweep *s, const struct file *file)
+{
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_job_spec *spec KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *spec);
+    kedge_buf_init(&text, KEDGE_SPEC_MAX);
+    return spec && file->log == s->a->tenant_count
+           && kedge_blobs_read(s->a->main.blobs, &file->digest, &text, NULL) == KEDGE_OK
+           && kedge_job_spec_parse(kedge_buf_view(&text), spec, NULL) == KEDGE_OK
+           && !kedgei_job_find(s->a, &spec->name);
+}
+
 static void report_unreferenced(struct sweep *s, const struct file *file)
 {
     char where[KEDGE_AUDIT_WHERE_MAX];
+    const bool is_note = s->a->options.live || s->a->skipped || is_unopened_spec(s, file);
     name_blob(s->a, file->log, &file->digest, where);
-    kedgei_find(&s->a->findings, s->a->options.live || s->a->skipped ? KEDGE_AUDIT_NOTE : KEDGE_AUDIT_ERROR,
+    kedgei_find(&s->a->findings, is_note ? KEDGE_AUDIT_NOTE : KEDGE_AUDIT_ERROR,
                 KEDGE_AUDIT_BLOB_UNREFERENCED, where, "no statement names this blob");
 }
 

@@ -1,4 +1,6 @@
 /* Tenants' statements about jobs; and the table of updates by round, which inputs.c works on. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "chain/audit/record.h"
@@ -27,10 +29,19 @@ static bool has_tenant(const struct kedgei_job *job, const struct kedge_id *tena
     return false;
 }
 
+/* A tenant joins a job that waits for its place, too. If that ends there, nothing can come of it: all else
+ * that is said of a job that was not opened is wrong. */
 static void check_joined(struct kedgei_audit *a, const struct kedgei_log *log, const struct kedgei_fact *fact)
 {
     const struct kedge_st_job_joined *s = fact->body;
-    const struct kedgei_job *job = usable_job(a, &a->findings, log, fact, &s->job);
+    const struct kedgei_job *job = kedgei_job_find(a, &s->job);
+    if (!job) {
+        char where[KEDGE_AUDIT_WHERE_MAX];
+        snprintf(where, sizeof where, "%s[%" PRIu64 "]", log->name, fact->index);
+        kedgei_find(&a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_JOB_UNFINISHED, where,
+                    "joined job \"%s\", which is not open: it waits, or ended before it was", s->job.s);
+    }
+    job = job && job->usable ? job : NULL;
     if (job && !kedge_hash_eq(&job->opened->subject, &fact->subject)) {
         kedgei_error(&a->findings, KEDGE_AUDIT_SPEC, log, fact->index, "joined job \"%s\" with another spec",
                      s->job.s);

@@ -112,22 +112,24 @@ START_TEST(test_drawn_again)
 }
 END_TEST
 
-/* A tenant leaves after the first round, and the second one goes on without its sites; quotas that are kept.
- */
+/* A tenant leaves after the first round, and the second one goes on without its sites; quotas that are kept;
+ * a tenant joins a job that never opens. */
 START_TEST(test_tenants)
 {
     static const struct {
         enum fx_twist twist;
         enum kedge_statement_kind kind;
-        uint64_t count;
-    } goods[] = {{FX_LEFT, KEDGE_ST_JOB_LEFT, 1}, {FX_QUOTA, KEDGE_ST_QUOTA_SET, 2}};
+        uint64_t count, notes;
+    } goods[] = {{FX_LEFT, KEDGE_ST_JOB_LEFT, 1, 0},
+                 {FX_QUOTA, KEDGE_ST_QUOTA_SET, 2, 0},
+                 {FX_JOINED_UNOPENED, KEDGE_ST_JOB_JOINED, 5, 2}};
     struct kedge_audit_options options = {.threads = 1};
     make_scratch();
     fx_federation(at("fx"), goods[_i].twist);
     struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
     print_findings(&r);
     ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
-    ck_assert_uint_eq(r.finding_count, 0);
+    ck_assert_uint_eq(r.finding_count, goods[_i].notes);
     ck_assert_uint_eq(r.counts.statements[goods[_i].kind], goods[_i].count);
     kedge_audit_report_deinit(&r);
     remove_scratch();
@@ -292,7 +294,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_test(t, test_clean);
     tcase_add_test(t, test_drawn_again);
-    tcase_add_loop_test(t, test_tenants, 0, 2);
+    tcase_add_loop_test(t, test_tenants, 0, 3);
     tcase_add_test(t, test_results);
     tcase_add_test(t, test_unfinished_is_a_note);
     tcase_add_test(t, test_capped);
