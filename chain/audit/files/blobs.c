@@ -13,6 +13,7 @@
 #include "chain/store/blob/pruned.h"
 #include "common/base/mem.h"
 #include "common/base/try.h"
+#include "common/tensor/safetensors.h"
 #include "round/step.h"
 
 enum { READ_AHEAD_LEAST = 128 * 1024 }; /* bytes of a file that is worth asking for early */
@@ -42,7 +43,10 @@ struct file {
     struct kedge_hash digest;
     uint64_t size;
     size_t ref_first, ref_count;
+    bool is_unopened; /* the spec of a job that the main chain does not know */
 };
+
+enum { LENGTHS_MAX = 256 };
 
 struct sweep {
     struct kedgei_audit *a;
@@ -54,6 +58,8 @@ struct sweep {
     atomic_uint_fast64_t *sealed; /* per tenant: files that are encrypted and whose key nobody gave */
     uint64_t pruned;
     struct kedge_hash pruned_last;
+    uint64_t lengths[LENGTHS_MAX]; /* of what unopened jobs begin with, each once */
+    uint32_t length_count;
     bool nomem;
 };
 
@@ -308,22 +314,55 @@ static void report_missing(struct sweep *s, const struct ref *ref)
                 "is not there; %s[%llu] needs it", ref->by->name, (unsigned long long)ref->index);
 }
 
-/* A job that ended while it waited for its place is told for ever, and its spec with it. */
-static bool is_unopened_spec(const struct sweep *s, const struct file *file)
+static bool has_length(const struct sweep *s, uint64_t length)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < s->length_count && !has; i++) {
+        has = s->lengths[i] == length;
+    }
+    return has;
+}
+
+static void take_length(struct sweep *s, int err, struct kedge_layout *layout)
+{
+    const uint64_t length = err ? 0 : kedge_safetensors_file_len(layout, KEDGE_DTYPE_F32);
+    if (!err && s->length_count < LENGTHS_MAX && !has_length(s, length)) {
+        s->lengths[s->length_count++] = length;
+    }
+    if (!err) {
+        kedge_layout_deinit(layout);
+    }
+}
+
+/* The spec of a job that waits for its place, or ended there: it is told of for ever. What it begins with,
+ * and a frozen base, are models of known lengths. */
+static bool take_unopened(struct sweep *s, const struct file *file)
 {
     struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_layout layout;
     struct kedge_job_spec *spec KEDGE_CLEANUP(kedge_mem_release) = kedge_mem_new(1, sizeof *spec);
     kedge_buf_init(&text, KEDGE_SPEC_MAX);
-    return spec && file->log == s->a->tenant_count
-           && kedge_blobs_read(s->a->main.blobs, &file->digest, &text, NULL) == KEDGE_OK
-           && kedge_job_spec_parse(kedge_buf_view(&text), spec, NULL) == KEDGE_OK
-           && !kedgei_job_find(s->a, &spec->name);
+    if (!spec || file->log != s->a->tenant_count
+        || kedge_blobs_read(s->a->main.blobs, &file->digest, &text, NULL) != KEDGE_OK
+        || kedge_job_spec_parse(kedge_buf_view(&text), spec, NULL) != KEDGE_OK
+        || kedgei_job_find(s->a, &spec->name)) {
+        return false;
+    }
+    take_length(s, kedge_job_spec_layout(spec, &layout, NULL), &layout);
+    if (kedge_job_spec_has_base(spec)) {
+        take_length(s, kedge_job_spec_whole_layout(spec, &layout, NULL), &layout);
+    }
+    return true;
 }
 
 static void report_unreferenced(struct sweep *s, const struct file *file)
 {
     char where[KEDGE_AUDIT_WHERE_MAX];
-    const bool is_note = s->a->options.live || s->a->skipped || is_unopened_spec(s, file);
+    uint64_t length;
+    const bool is_first = file->log == s->a->tenant_count && s->length_count > 0
+                          && kedge_blobs_find(s->a->main.blobs, &file->digest, &length) == KEDGE_OK
+                          && has_length(s, length);
+    const bool is_note = s->a->options.live || s->a->skipped || file->is_unopened || is_first;
     name_blob(s->a, file->log, &file->digest, where);
     kedgei_find(&s->a->findings, is_note ? KEDGE_AUDIT_NOTE : KEDGE_AUDIT_ERROR,
                 KEDGE_AUDIT_BLOB_UNREFERENCED, where, "no statement names this blob");
@@ -361,9 +400,7 @@ static void match(struct sweep *s)
             kedgei_scratch_evict_if_large(&s->a->scratch);
         }
         file->ref_count = r - file->ref_first;
-        if (file->ref_count == 0) {
-            report_unreferenced(s, file);
-        }
+        file->is_unopened = file->ref_count == 0 && take_unopened(s, file);
         report_not_erased(s, file);
         kedgei_scratch_evict_if_large(&s->a->scratch);
         s->a->counts.blobs++;
@@ -371,6 +408,12 @@ static void match(struct sweep *s)
     }
     while (r < s->ref_count) {
         report_missing(s, &s->refs[r++]);
+        kedgei_scratch_evict_if_large(&s->a->scratch);
+    }
+    for (size_t i = 0; i < s->file_count; i++) {
+        if (s->files[i].ref_count == 0) {
+            report_unreferenced(s, &s->files[i]);
+        }
         kedgei_scratch_evict_if_large(&s->a->scratch);
     }
 }
