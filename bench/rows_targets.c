@@ -108,7 +108,7 @@ static struct outcome compare(const struct zeus_curve *curves, uint32_t curve_co
 {
     struct outcome o = {0, 0, 0};
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct run equal[JOBS_MAX], runs[JOBS_MAX];
+        struct run equal[JOBS_MAX] = {{0}}, runs[JOBS_MAX] = {{0}};
         double sum = 0, sum_equal = 0, worst = 0;
         draw(curves, curve_count, mix, seed, equal);
         draw(curves, curve_count, mix, seed, runs);

@@ -1,6 +1,7 @@
 /* Jobs that share sites take turns: the core in virtual time, with sites that train for one job after the
  * other and tasks of given lengths. What is asked is how much longer a job takes beside others than alone. */
 #include <check.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -160,9 +161,9 @@ START_TEST(test_deadline)
     memcpy(copy, jobs, sizeof jobs);
     copy[0].due_ns = 10 * alone * MS;
     const uint64_t late = world_run(copy, 3, 1, 1, KEDGE_COORD_NONE);
-    printf("alone %llu ms, beside two %llu; due in %llu: %llu; due in %llu: %llu\n",
-           (unsigned long long)alone, (unsigned long long)equal, (unsigned long long)(2 * alone),
-           (unsigned long long)soon, (unsigned long long)(10 * alone), (unsigned long long)late);
+    printf("alone %" PRIu64 " ms, beside two %" PRIu64 "; due in %" PRIu64 ": %" PRIu64 "; due in %" PRIu64
+           ": %" PRIu64 "\n",
+           alone, equal, 2 * alone, soon, 10 * alone, late);
     ck_assert_uint_gt(equal, 2 * alone);
     ck_assert_uint_le(soon, 2 * alone);
     ck_assert_uint_ge(late * 10, equal * 9);
