@@ -237,8 +237,10 @@ struct job {
     uint32_t supply;         /* sites that had what it needs as its last round opened … */
     uint64_t openings;       /* … of which there were so many since the start, draws too */
     /* among jobs that share sites, see turns.c */
-    uint64_t served_ns;    /* of each of its rounds the longest task, before the last one that opened … */
-    uint64_t round_ns;     /* … of the round before that … */
+    uint64_t served_ns; /* of each of its rounds the longest task, as it counted by the share that the job had
+                           then, before the last one that opened … */
+    uint32_t share;     /* … and that of the one that opened last */
+    uint64_t round_ns;  /* … of the round before that … */
     uint64_t longest_ns;   /* … and since */
     uint64_t turn_ns;      /* it could open its next round and leaves that to others until then at most,
                                 UINT64_MAX: it does not wait for them */

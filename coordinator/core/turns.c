@@ -43,7 +43,8 @@ void kedgei_turns_end(struct kedge_coord *c, uint32_t site, uint64_t but)
 static struct kedge_schedule_job share_of(const struct job *j)
 {
     uint64_t longest_ns = j->longest_ns > j->round_ns ? j->longest_ns : j->round_ns;
-    return (struct kedge_schedule_job){.served_ns = j->served_ns + j->longest_ns, .round_ns = longest_ns};
+    return (struct kedge_schedule_job){
+        .served_ns = j->served_ns, .since_ns = j->longest_ns, .round_ns = longest_ns};
 }
 
 /* Its next round may open, or one is under way and nothing keeps it from going on but sites at work. */
@@ -137,6 +138,7 @@ bool kedgei_turn_waits(struct kedge_coord *c, uint32_t job)
     }
     divide(c, others, count + 1, share);
     const struct kedge_schedule_job mine = share[count];
+    j->share = mine.share;
     uint64_t wait = kedge_schedule_wait(&mine, share, count);
     j->turn_ns = wait > UINT64_MAX - j->ready_since_ns ? UINT64_MAX : j->ready_since_ns + wait;
     if (j->turn_ns > c->now_ns) {
@@ -144,7 +146,9 @@ bool kedgei_turn_waits(struct kedge_coord *c, uint32_t job)
     }
     for (uint32_t i = 0; i < count; i++) {
         struct job *o = &c->jobs[others[i]];
-        o->served_ns += kedge_schedule_served(&share[i], &mine) - share[i].served_ns;
+        const uint64_t since = kedge_schedule_counted(share[i].since_ns, share[i].share);
+        const uint64_t served = kedge_schedule_served(&share[i], &mine);
+        o->served_ns = served > since ? served - since : 0;
     }
     return false;
 }
@@ -153,7 +157,8 @@ bool kedgei_turn_waits(struct kedge_coord *c, uint32_t job)
 void kedgei_turn_taken(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
-    j->served_ns += j->longest_ns;
+    const uint64_t took = kedge_schedule_counted(j->longest_ns, j->share);
+    j->served_ns = took < UINT64_MAX - j->served_ns ? j->served_ns + took : UINT64_MAX;
     j->round_ns = j->longest_ns;
     j->longest_ns = 0;
     kedgei_turns_pass(c, job);

@@ -20,10 +20,20 @@ static uint64_t ratio(uint64_t time, uint32_t times, uint32_t by)
     return v < UINT64_MAX ? (uint64_t)v : UINT64_MAX;
 }
 
-/* Time that counts as much as with an equal share: of a job that is to have twice that, half. */
+/* Of a job that is to have twice an equal share, half. */
+uint64_t kedge_schedule_counted(uint64_t time_ns, uint32_t share)
+{
+    return ratio(time_ns, equal, share > 0 ? share : equal);
+}
+
 static uint64_t counted(uint64_t time, const struct kedge_schedule_job *j)
 {
-    return ratio(time, equal, share_of(j));
+    return kedge_schedule_counted(time, j->share);
+}
+
+static uint64_t served(const struct kedge_schedule_job *j)
+{
+    return plus(j->served_ns, counted(j->since_ns, j));
 }
 
 /* By how much `other` may be behind without being waited for: two of its rounds where they are as long as
@@ -38,7 +48,7 @@ static uint64_t slack(uint64_t other_ns, uint64_t mine_ns)
 static bool is_behind(const struct kedge_schedule_job *other, const struct kedge_schedule_job *mine)
 {
     const uint64_t may = slack(counted(other->round_ns, other), counted(mine->round_ns, mine));
-    return plus(counted(other->served_ns, other), may) < counted(mine->served_ns, mine);
+    return plus(served(other), may) < served(mine);
 }
 
 uint64_t kedge_schedule_wait(const struct kedge_schedule_job *mine, const struct kedge_schedule_job *others,
@@ -58,7 +68,6 @@ uint64_t kedge_schedule_served(const struct kedge_schedule_job *behind,
 {
     const uint64_t mine = counted(behind->round_ns, behind), its = counted(ahead->round_ns, ahead);
     const uint64_t longer = mine > its ? mine : its, credit = plus(longer, longer);
-    const uint64_t ahead_ns = counted(ahead->served_ns, ahead);
-    const uint64_t least = ratio(ahead_ns > credit ? ahead_ns - credit : 0, share_of(behind), equal);
-    return behind->served_ns > least ? behind->served_ns : least;
+    const uint64_t least = served(ahead) > credit ? served(ahead) - credit : 0;
+    return served(behind) > least ? served(behind) : least;
 }
