@@ -191,7 +191,7 @@ START_TEST(test_claims)
     const struct kedge_plan_weights w = {10000000, 1000000, 3000000, 10};
     enum { HONEST = 10 };
     for (int i = 0; i < HONEST; i++) { /* the later ones are slower */
-        costs[i] = (struct kedge_plan_cost){1000, 1000, 1000000 << i, 100000000, true};
+        costs[i] = (struct kedge_plan_cost){1000, 1000, (uint64_t)1000000 << i, 100000000, true};
     }
     make_plan(&w, HONEST);
     ck_assert_uint_eq(plan[0], 100);
