@@ -154,8 +154,8 @@ START_TEST(test_budget)
     const struct log whole = run(&s, plain);
     const double all = whole.lines[ROUNDS - 1].joules;
     ck_assert_double_gt(all, 0);
-    for (double part = 0.1; part < 1; part += 0.2) {
-        const double budget = part * all;
+    for (int tenths = 1; tenths < 10; tenths += 2) {
+        const double budget = tenths * all / 10;
         double longest = 0;
         uint32_t count = 0;
         s.job.budget = (struct kedge_job_budget){
