@@ -197,7 +197,8 @@ static void put_waits(const struct kedge_host *h, const struct kedge_job *job,
     uint32_t count = 0;
     for (uint32_t i = 0; i < h->site_count; i++) {
         const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, i);
-        if (!row || !is_awaited(row, view->round_kind) || !may_tell(h, i, for_admin)) {
+        const bool has_left = job->left[h->sites[i].tenant]; /* the core waits for these no more */
+        if (!row || has_left || !is_awaited(row, view->round_kind) || !may_tell(h, i, for_admin)) {
             continue;
         }
         if (count++ < SHOWN_MAX) {
